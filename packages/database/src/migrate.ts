@@ -16,8 +16,10 @@ const LOCK = 7_201_945_338
 const LOCK_RETRY_MS = 50
 /** The time for which requests may have to wait, because the migration waits for a transaction that uses a table. */
 const LOCK_WAIT_MS = 200
-/** After so many failures the wait is longer, because Postgres ends a vacuum only for a wait of more than a second. */
-const MANY_FAILURES = 40
+/** The pause after a failure, in which the requests that have waited continue. */
+const PAUSE_MS = 1_000
+/** After many failures, some waits are longer, because Postgres ends a vacuum only for a wait of more than a second. */
+const MANY_FAILURES = 30
 const LONG_LOCK_WAIT_MS = 1_200
 /** The time after which the migration gives up, because other transactions stay open. */
 const LOCK_LIMIT_MS = 600_000
@@ -99,7 +101,8 @@ async function applyMigration(client: pg.ClientBase, name: string, text: string,
   for (let failures = 0; ; failures++) {
     await client.query('begin')
     try {
-      await lockTables(client, text, failures < MANY_FAILURES ? LOCK_WAIT_MS : LONG_LOCK_WAIT_MS)
+      const isLong = failures >= MANY_FAILURES && failures % 10 === 0
+      await lockTables(client, text, isLong ? LONG_LOCK_WAIT_MS : LOCK_WAIT_MS)
       await client.query(text)
       await client.query('insert into kysely_migration (name, timestamp) values ($1, $2)', [
         name,
@@ -114,7 +117,7 @@ async function applyMigration(client: pg.ClientBase, name: string, text: string,
         throw new Error(`The database could not be migrated, ${name} failed: ${reason}`, { cause: error })
       }
     }
-    await sleep(LOCK_RETRY_MS)
+    await sleep(PAUSE_MS)
   }
 }
 

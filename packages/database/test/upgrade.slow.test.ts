@@ -49,6 +49,29 @@ test.concurrent.each(names.slice(names.indexOf(OLDEST)))(
   },
 )
 
+test('waits for a transaction that uses a table, while other statements continue', { timeout: 60_000 }, async () => {
+  const old = `keyward_upgrade_${randomBytes(4).toString('hex')}`
+  const url = withDatabase(server, old)
+  await onServer(server, (client) => client.query(`create database ${old}`))
+  try {
+    await onServer(url, (client) => fillOldSchema(client, '0033_activity_of_an_organization'))
+    await onServer(url, async (holder) => {
+      await holder.query('begin')
+      await holder.query('lock table machines in row exclusive mode')
+      const migrating = migrate(url)
+      await onServer(url, async (other) => {
+        await other.query(`set statement_timeout = '5s'`)
+        const endMs = performance.now() + 3_000
+        while (performance.now() < endMs) await other.query('select from machines limit 1')
+      })
+      await holder.query('commit')
+      expect((await migrating).applied).toContain('0036_find_machines')
+    })
+  } finally {
+    await onServer(server, (client) => client.query(`drop database ${old} with (force)`))
+  }
+})
+
 /**
  * Applies the migrations up to and including `last`, and records them as kysely does. Inserts a row of several
  * entities.
