@@ -25,7 +25,7 @@ export class CallerKey {
     this.#pool = createPool(databaseUrl, { name, max: 1, statementTimeoutMs: TIMEOUT_MS, onError })
   }
 
-  /** Returns whether the `Authorization` header contains the key. Rejects if a read that it needs from Postgres fails. */
+  /** Returns whether the `Authorization` header contains the key. Rejects when a necessary read from Postgres fails. */
   async accepts(authorization: string | undefined): Promise<boolean> {
     const secret = /^Bearer ([\x21-\x7e]{32,512})$/.exec(authorization ?? '')?.[1]
     if (secret === undefined) return false

@@ -27,8 +27,9 @@ export class EntitlementsSource {
    */
   #newer = new Map<string, Uint8Array>()
   #older = new Map<string, Uint8Array>()
-  /** The key of the view, and its merged entitlements if they are cached. */
+  /** The cache key of `#view`. */
   #key = ''
+  /** The cached entitlements of `#view`, or undefined when they are not cached. */
   #found: Uint8Array | undefined
 
   constructor(reader: IndexReader) {

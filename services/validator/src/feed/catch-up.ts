@@ -1,6 +1,6 @@
 /**
- * Waits until the index contains everything that a snapshot of Postgres contains. The first waiting caller makes the follower
- * read at once, and later callers share that read.
+ * Waits until the index contains everything that a snapshot of Postgres contains. Each call makes the follower read,
+ * immediately or after the read in progress. All waiting callers share the reads.
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'

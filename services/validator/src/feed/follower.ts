@@ -97,7 +97,7 @@ export class Follower {
     this.#isLoaded = true
   }
 
-  /** The position of the index. Null when the index is not exactly a state that Postgres had. */
+  /** The position of the index. Null when the index does not contain exactly a state that Postgres had. */
   get position(): IndexPosition | null {
     const isExact = this.#apart === null && this.#comparison === null && !this.#target.isInPlace
     if (!isExact || this.#identity === null || this.#snapshot === null) return null
@@ -227,7 +227,7 @@ export class Follower {
     else this.#endApart(this.#apart, position)
   }
 
-  /** Reports that the index is exactly the state of Postgres at the position. */
+  /** Reports that the index equals the state of Postgres at the position. */
   #caughtUp(position: Position): void {
     this.#isInGap = false
     this.#isLoaded = true

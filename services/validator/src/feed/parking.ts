@@ -1,4 +1,4 @@
-/** Pauses the loop of the follower at a point where the index is exactly a state that Postgres had. */
+/** Pauses the loop of the follower when the index contains exactly a state that Postgres had. */
 
 import type { Clock } from '../shared/clock.ts'
 

@@ -75,7 +75,7 @@ export class Exchange implements Expiring {
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
-  /** Whether the client has closed the connection. The native response must not be used any more then. */
+  /** Whether the client has closed the connection. After that, the native response must not be used. */
   #isClosed = false
   /** Copies of the pieces of the body before the last one. Null while there is at most one piece, and in the state `done`. */
   #chunks: Uint8Array[] | null = null

@@ -1,7 +1,7 @@
 /**
  * Builds the responses of the validation API, most of them once, as bytes (docs/api.md#h1). Only verdicts have the field
- * `valid`. Errors have `{status, message, code}` on v2 and `{code, detail}` elsewhere. Therefore a client never interprets an
- * outage as a rejection (docs/api.md#h2).
+ * `valid`. Errors have `{status, message, code}` on v2 and `{code, detail}` elsewhere. Therefore a client can distinguish an
+ * outage from a rejection (docs/api.md#h2).
  */
 
 import { CODE_MESSAGES } from '@keyward/contract/codes'
@@ -156,8 +156,8 @@ function validTemplate(shape: Shape): ValidTemplate {
 const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
 /**
- * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started.
- * The next call may overwrite the bytes, so the caller must send them first.
+ * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started. The
+ * next call may overwrite the bytes, so the response must be sent before that call.
  */
 export function validResponse(shape: Shape, expiresAtMs: number): PreparedResponse {
   const { response, at, perpetual } = VALID_TEMPLATES[shape]

@@ -10,11 +10,13 @@
 
 /** Identifies a machine and a license in this process, by the fields of a verdict. */
 export interface LeaseKey {
-  /** The row of the license in the index, and its generation. */
+  /** The row of the license in the index. */
   license: number
+  /** The generation of the row. */
   licenseGeneration: number
-  /** Half of the machine id's keyed hash. */
+  /** The first half of the machine id's keyed hash. */
   machineHash0: number
+  /** The second half of the hash. */
   machineHash1: number
 }
 
@@ -31,7 +33,7 @@ const SECONDS = 4
 /** The deadline in ticks of the monotonic clock, rounded down. 0 means that the entry is free. */
 const DEADLINE = 5
 
-/** The length of a tick. 2^31 ticks are more than six years, counted from the start of the machine. */
+/** The length of a tick. 2^31 ticks from the start of the machine are more than six years. */
 const TICK_MS = 100
 
 /** The default number of buckets: 64 MB of address space for two million machines. Only pages in use take memory. */
@@ -52,7 +54,7 @@ export class Leases {
 
   /**
    * Returns the time until which the machine surely holds its slot, in milliseconds on the monotonic clock, or 0 if it is
-   * unknown. A lease of another length than `leaseSeconds` is ignored.
+   * unknown. A lease whose length is not `leaseSeconds` is ignored.
    */
   deadlineMs(key: LeaseKey, leaseSeconds: number): number {
     const words = this.#words

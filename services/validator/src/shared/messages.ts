@@ -15,7 +15,7 @@ import type { AppDescriptor } from './uwebsockets.ts'
 export interface ClaimRequest {
   kind: 'claim'
   requestId: number
-  /** The caller's row in the index, by which work is divided fairly between organizations. */
+  /** The row of the caller's organization in the index. Work is divided fairly between organizations. */
   organization: number
   licenseId: Uint8Array
   /** The machine id. If it is empty, the claim only starts the license's term. */
@@ -35,7 +35,7 @@ export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
 export interface ReleaseRequest {
   kind: 'release'
   requestId: number
-  /** The caller's row in the index. */
+  /** The row of the caller's organization in the index. */
   organization: number
   licenseId: Uint8Array
   machineId: Uint8Array

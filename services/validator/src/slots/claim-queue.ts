@@ -5,8 +5,8 @@
  * that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the slot as `known`,
  * so no slot is lost.
  *
- * Organizations take turns in a batch. The claims of one organization may fill a part of a batch and half of the connections.
- * The number of its waiting claims is limited. A flood of claims from one organization does not delay the others
+ * Organizations take turns in a batch. The claims of one organization may fill only a part of a batch and use only half of the
+ * connections. The number of its waiting claims is limited. A flood of claims from one organization does not delay the others
  * (docs/api.md#s9).
  */
 

@@ -4,7 +4,7 @@
  * cost. After a burst, an organization takes part in one batch every ORGANIZATION_REST_MS, and a license in one every
  * LICENSE_REST_MS. For each organization, the number of machines in a batch and the number of waiting releases are limited.
  * Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in only one of
- * them, so it does not delay the others.
+ * them, so it does not delay other organizations.
  *
  * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent them.
  */

@@ -21,7 +21,7 @@ interface Renewal {
   attempts: number
 }
 
-/** Executes a claim. `done` receives whether Postgres has decided it. */
+/** Executes a claim. `done` receives whether Postgres has decided the claim. */
 type Enqueue = (claim: Claim, done: (isDecided: boolean) => void) => void
 
 export class Renewals {
@@ -63,7 +63,8 @@ export class Renewals {
 
   #flush(): void {
     this.#cancelWindow = null
-    // By license, so that concurrent batches have few licenses in common: a license that one has locked is busy for the others.
+    // The renewals are sorted by license, so that concurrent batches have few licenses in common. A license that one batch has
+    // locked is busy for the other batches.
     const waiting = this.#waiting.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     this.#waiting = []
     for (const renewal of waiting) this.#enqueue(renewal.claim, (isRenewed) => this.#end(renewal, isRenewed))

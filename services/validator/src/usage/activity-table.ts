@@ -16,8 +16,9 @@ export interface Machine {
   machineAt: number
   /** The length of the machine id in bytes, or 0 without one. */
   machineLength: number
-  /** The keyed hash of the machine id in two words. Both are 0 without a machine id. */
+  /** The first half of the machine id's keyed hash, or 0 without a machine id. */
   machineHash0: number
+  /** The second half of the hash, or 0 without a machine id. */
   machineHash1: number
 }
 

@@ -3,7 +3,7 @@
  * (docs/api.md#recorded-data). A check that an exclusion decided is counted only in the matches of its rules (docs/api.md#v7).
  * The records contain no address and no country.
  *
- * Memory is bounded, also during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
+ * Memory is bounded, even during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
  * fit are counted for its license. Checks of a license that does not fit are dropped and counted in `dropped`. Overuse has a
  * separate capacity, so alerts do not depend on the activity.
  */

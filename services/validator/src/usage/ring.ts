@@ -7,7 +7,7 @@
  *   | size | code, flags, machine id length | organization | license, generation | product, generation | time (2) |
  *   | machine hash (2) | matched count | hostname length | matched rules, generations | machine id, hostname (bytes) |
  *
- * A record never wraps around the end of the ring. A negative size skips that many words up to the end.
+ * A record never wraps around the end of the ring. A negative size `-n` means that the last `n` words of the ring are skipped.
  */
 
 import { type Check, MATCHED_CAPACITY, RECORD_MACHINE, type Verdict } from '@keyward/engine'
@@ -42,8 +42,9 @@ export interface RecordView {
   machineAt: number
   /** The length of the machine id in bytes, or 0 without one. */
   machineLength: number
-  /** The keyed hash of the machine id in two words. Both are 0 without a machine id. */
+  /** The first half of the machine id's keyed hash, or 0 without a machine id. */
   machineHash0: number
+  /** The second half of the hash, or 0 without a machine id. */
   machineHash1: number
   hostname: string | null
   matchedCount: number

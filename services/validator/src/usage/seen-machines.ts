@@ -25,8 +25,8 @@ export class SeenMachines {
   }
 
   /**
-   * Returns whether the last use of the entry's machine is due, and then counts the machine as written. A machine is due once
-   * in one to two periods.
+   * Returns whether the last use of the entry's machine is due. If it is due, counts the machine as written. A machine is due
+   * once in one to two periods.
    */
   isDue(activity: Pick<ActivityTable, 'machineOf'>, entry: number): boolean {
     if (performance.now() - this.#sinceMs > PERIOD_MS || this.#current.isFull) this.#rotate()

@@ -214,7 +214,7 @@ describe('the validation of bodies', () => {
     expect(onV1.body).toEqual(invalid1)
   })
 
-  test('returns 422 for a hostname of 513 bytes or of another type', async () => {
+  test('returns 422 for a hostname that has 513 bytes or is not a string', async () => {
     for (const hostname of ['h'.repeat(513), 7, {}]) {
       const reply = await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })
       expect([reply.status, reply.body]).toEqual([422, invalid1])

@@ -52,7 +52,7 @@ test('resolves to false after the limit, with at most two reads', async () => {
   await expect(waiting).resolves.toBe(false)
 })
 
-test('covers a snapshot exactly when all transactions visible in it are visible', () => {
+test('covers another snapshot exactly when all transactions visible in the other are visible', () => {
   const { int } = random(5)
   const snapshot = (): string => {
     const xmax = 1 + int(10)

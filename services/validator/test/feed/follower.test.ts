@@ -91,7 +91,7 @@ test('reloads when the log no longer contains its position, and removes deleted 
   await insertRule(pool, { organizationId: world.organizationId, licenseId: kept.id, type: 'HWID', value: 'bad' })
   await until(async () => (await check(kept.key, 'bad')).text.includes('BLACKLISTED'))
   const before = await loads()
-  // One transaction does both, so that the validator's next read finds a log without its position.
+  // One transaction deletes the rows and prunes the log, so that the validator's next read finds a log without its position.
   const client = await pool.connect()
   await client.query('begin')
   await client.query('delete from licenses where id = $1', [gone.id])

@@ -12,7 +12,7 @@ import { runPlan } from '../simulation/run.ts'
 import { planOfScenario, SCENARIOS } from '../simulation/scenarios.ts'
 import { type Failure, shrink, storyOf } from '../simulation/shrink.ts'
 
-/** Seeds that once found a defect. docs/reliability.md explains them. */
+/** Seeds that once revealed a defect. docs/reliability.md explains them. */
 const FORMER_FAILURES = [11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
@@ -42,7 +42,7 @@ test(
   isLong ? 3_600_000 : 60_000,
 )
 
-test('passes with every seed that once found a defect', async () => {
+test('passes with every seed that once revealed a defect', async () => {
   for (const seed of FORMER_FAILURES) {
     const plan = planOf(seed)
     const result = await runPlan(plan)

@@ -24,7 +24,7 @@ test('returns the rows whose changes were applied after a landmark', () => {
   expect(trail.since('110:110:')).toEqual([{ entity: 'license', id: id(3), machineId: null }])
 })
 
-test('returns own claims by the numbers of their transactions', () => {
+test('selects own claims by the numbers of their transactions', () => {
   const trail = createTrail()
   trail.addOwn(claim(7), 111n)
   trail.addOwn(claim(8), 120n)

@@ -1,8 +1,8 @@
 /**
  * Judges the verdicts of a validator's index at one moment. All checks of an organization together must have the verdicts of
  * one version. That version must not be older than the versions that the organization's checks have shown before. It must not
- * be older than the snapshot that the validator has published as applied. While the validator is ready and undisturbed, it must
- * also not be older than the propagation bound.
+ * be older than the snapshot that the validator has published as applied. While the validator is ready and undisturbed, the
+ * version must also not be older than the propagation bound allows.
  *
  * A claim or release of this validator is applied at once, so a machine may be newer than the version. The machine then has the
  * state after that claim or release.

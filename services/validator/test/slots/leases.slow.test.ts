@@ -95,7 +95,7 @@ test('grants a slot within a second of the end of its lease, through any validat
     licenses.map(async ({ id, key }, i) => {
       expect(await codeOf(i % 2, key, 'a')).toBe('VALID')
       const ends = (await renewals(id))['a']
-      // A machine that waits for the slot checks ten times a second.
+      // A machine that waits for the slot sends ten checks a second.
       await until(async () => (await codeOf((i + 1) % 2, key, 'b')) === 'VALID', 100)
       const { rows } = await pool.query<{ s: number }>(
         'select extract(epoch from first_seen_at - $2::timestamptz)::float8 as s from machines where license_id = $1',

@@ -64,7 +64,7 @@ test('sends few statements for a flood of invented machines of a license', async
   expect(new Set(outcomes.flat())).toEqual(new Set(['unknown', null]))
 })
 
-test('executes the release of an organization in the next batch during a flood of another', async () => {
+test('executes the release of an organization in the next batch during a flood from another', async () => {
   for (let license = 0; license < 2_000; license++) add(HOSTILE, `license ${license}`, 'm', true)
   const quiet = add(QUIET, 'quiet', 'm', true)
   await vi.advanceTimersByTimeAsync(2)

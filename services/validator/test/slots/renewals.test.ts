@@ -1,4 +1,4 @@
-/** Renewals of leases after checks (docs/api.md#l4): they are collected, combined and repeated. */
+/** Tests that renewals of leases are collected, combined and repeated (docs/api.md#l4). */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ const claim = (machine: number): Claim => ({
   lease: null,
 })
 
-/** Returns renewals whose attempts succeed as `outcomes` says, by machine, and the times of all attempts. */
+/** Returns renewals whose attempts succeed or fail according to `outcomes`, by machine, and the times of all attempts. */
 function open(outcomes: (machine: number, attempt: number) => boolean) {
   const time = new VirtualTime(random(1))
   const attempts = new Map<number, number[]>()

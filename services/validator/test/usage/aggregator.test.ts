@@ -40,7 +40,10 @@ const blank = {
   matchedGenerations: new Int32Array(4),
 }
 
-/** Returns a hash that is unique for each machine id of these tests. It consists of the at most five bytes of the id. */
+/**
+ * Returns a hash that is unique for each machine id of these tests. It consists of the bytes of the id, which has at most five
+ * bytes.
+ */
 function hashOf(machine: Buffer): { machineHash0: number; machineHash1: number } {
   const padded = Buffer.concat([machine, Buffer.alloc(8)])
   return { machineHash0: padded.readInt32LE(0), machineHash1: padded.readInt32LE(4) }

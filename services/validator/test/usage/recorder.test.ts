@@ -88,7 +88,7 @@ test('records only the rule matches of an excluded check, and the full usage of 
   const exclusion = await insertRule(pool, { ...lets, licenseId: license.id, value: 'vip' })
   const beside = await insertRule(pool, { ...given, productId: license.productId, value: 'vip' })
   const blacklist = await insertRule(pool, { ...given, licenseId: license.id, value: 'bad' })
-  // The blacklist was inserted last, so the other rules are applied when it is.
+  // The blacklist was inserted last, so the other rules have been applied when the blacklist is.
   await until(async () => (await check(license.key, 'bad')).text.includes('BLACKLISTED'))
   await check(license.key, 'vip')
   const countOf = async (id: string): Promise<number> =>
