@@ -33,8 +33,8 @@ const isLetter = (c: number): boolean => c >= 65 && c <= 90
 
 /**
  * Returns the packed country in a header's value, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an
- * unknown country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match
- * nothing.
+ * unknown country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match no
+ * rule.
  */
 export function readCountry(text: string): number {
   if (text.length !== 2) return 0

@@ -1,6 +1,6 @@
 /**
- * The headers that well-known edge networks set, and their formats (docs/api.md#o3). A preset selects two header names. It
- * does not extend trust: forwarding headers are read only from a trusted peer.
+ * The names and formats of the headers that well-known edge networks set (docs/api.md#o3). A preset selects two header names.
+ * It does not extend trust: forwarding headers are read only from a trusted peer.
  */
 
 export const EDGE_PRESETS = ['cloudflare', 'cloudfront', 'fastly', 'vercel', 'google', 'akamai'] as const

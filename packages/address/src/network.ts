@@ -163,7 +163,7 @@ export function parseNetwork(text: string): Network | null {
   }
 }
 
-/** Returns whether the address is in the network. An address of the other family never is. */
+/** Returns whether the address is in the network. Returns false for an address of the other family. */
 export function contains(network: Network, address: Address): boolean {
   if (network.family !== address.addressFamily) return false
   const bits = network.prefixLength

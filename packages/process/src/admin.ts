@@ -1,6 +1,6 @@
 /**
- * Serves the admin port of a program: liveness, readiness, metrics, and endpoints for other programs of the installation.
- * The admin port belongs in the network of the operators. It must not be reachable for callers of the API.
+ * Serves the admin port of a program: liveness, readiness, metrics, and endpoints for other programs of the installation. The
+ * admin port belongs in the network of the operators. Callers of the API must not be able to reach it.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'

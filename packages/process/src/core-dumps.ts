@@ -1,6 +1,7 @@
 /**
  * Keeps secrets out of core dumps. A dump of a service's memory would contain keys, tokens, the database password and the
- * addresses of callers. Operators should disable core dumps; where they have not, this module excludes the memory.
+ * addresses of callers. Operators should disable core dumps. If they have not, this module excludes the memory of the process
+ * from a dump.
  */
 
 import { writeFileSync } from 'node:fs'

@@ -126,7 +126,7 @@ test('accepts origins as browsers send them', () => {
   expect(origins(['*']).parse('*')).toEqual(['*'])
 })
 
-test('accepts integers of plain digits within their bounds', () => {
+test('accepts integers in plain digits within the bounds', () => {
   const read = (value: string) => integer(1, 64).safeParse(value).success
   expect([read('1'), read('64')]).toEqual([true, true])
   for (const value of ['0', '65', '-1', '1.5', '0x10', '1e1', ' 1', '']) expect(read(value), value).toBe(false)

@@ -77,7 +77,7 @@ export interface ManagementConfig {
   /** The current token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   masterKey: Uint8Array
-  /** Opens signing keys until all are sealed under `masterKey`. */
+  /** The key that opens signing keys until all are sealed under `masterKey`. */
   previousMasterKey: Uint8Array | null
   resolver: OriginResolverOptions
   /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */

@@ -1,5 +1,5 @@
 /**
- * Measures the duration of requests by method, route and status, and counts rejections of the gates. No label contains a caller or an
+ * Measures the duration of requests by method, route and status, and counts rejections by the gates. No label contains a caller or an
  * address.
  */
 

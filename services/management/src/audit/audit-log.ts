@@ -1,4 +1,4 @@
-/** The endpoint of the audit log (docs/api.md#m11). */
+/** Endpoints of the audit log of an organization and of the operator's audit log (docs/api.md#m11). */
 
 import { actor, listQuery, page } from '@keyward/contract'
 import { auditEntry, auditFilter, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'

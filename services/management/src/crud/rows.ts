@@ -144,7 +144,7 @@ function eventOf<Table extends OwnedTable>(
   return { type, resource, ...(typeof former === 'object' && former !== null && { before: former }) }
 }
 
-/** Inserts a row with a new id. An undefined field gets the column's default. Throws QUOTA_EXCEEDED. */
+/** Inserts a row with a new id. A column whose field is undefined gets its default. Throws QUOTA_EXCEEDED. */
 export async function insertRow<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
   context: WriteContext,

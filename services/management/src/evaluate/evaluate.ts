@@ -1,4 +1,4 @@
-/** The endpoint that evaluates a check without making it (docs/api.md#r5). */
+/** The endpoint that evaluates a check without recording it (docs/api.md#r5). */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
 import { type AccessRule, evaluateCheck, evaluation } from '@keyward/contract'
@@ -22,7 +22,7 @@ async function licenseKeyOf(context: ReadContext, { licenseId, licenseKey = '' }
   return licenseId === undefined ? licenseKey : (await readLicenseRow(context, licenseId)).key
 }
 
-/** Returns the rules with these ids. A rule that was deleted since the verdict is left out. */
+/** Returns the rules with these ids. Rules that were deleted after the verdict are omitted. */
 async function readRules(context: ReadContext, ids: readonly string[]): Promise<Map<string, AccessRule>> {
   if (ids.length === 0) return new Map()
   const rows = await selectRules(context).where('accessRules.id', 'in', ids).execute()

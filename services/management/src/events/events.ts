@@ -37,7 +37,7 @@ export async function listEvents({ db, organizationId }: ReadContext, query: Eve
   let select = db.selectFrom('events').selectAll().where('organizationId', '=', organizationId)
   if (type !== undefined) select = select.where('type', 'in', typesOf(type))
   if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
-  // The time of an event is that of its id.
+  // The time of an event is the time in its id.
   if (from !== undefined) select = select.where('id', '>=', firstIdAt(from.getTime()))
   if (to !== undefined) select = select.where('id', '<', firstIdAt(to.getTime()))
   return selectPage({ name: 'events', organizationId }, rest, select, showEvent)

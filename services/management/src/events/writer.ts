@@ -104,7 +104,7 @@ function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
     where e.enabled and e.types && array['*', w.type, split_part(w.type, '.', 1) || '.*']`
 }
 
-/** Runs the insertion of another row and that of the events in one statement. */
+/** Executes one statement that consists of `insertion`, which inserts another row, and the insertion of the events. */
 export async function insertWithEvents(
   db: Db,
   insertion: RawBuilder<unknown>,

@@ -1,6 +1,6 @@
 /**
- * Implements CORS for the configured origins. Without configured origins, it sends no CORS header, and a preflight request gets 405 like
- * every OPTIONS request.
+ * Implements CORS for the configured origins. Without configured origins, no response has a CORS header, and a preflight request gets 405
+ * like every OPTIONS request.
  */
 
 import type { RequestHandler } from 'express'

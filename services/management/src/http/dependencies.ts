@@ -15,7 +15,7 @@ import type { Propagation } from './propagation.ts'
 export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
 
 export interface DecidingValidators {
-  /** Returns the current verdict. The verdict takes everything into account that was committed before the call. Throws UNAVAILABLE. */
+  /** Returns the current verdict. The verdict takes into account everything that was committed before the call. Throws UNAVAILABLE. */
   decide(context: ReadContext, check: CheckToDecide): Promise<DecideResponse>
 }
 

@@ -91,7 +91,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   errors?: readonly (ProblemCode | DocumentedError)[]
   /** Members of the response that are returned once and never stored. The response to a repeated request lacks them. */
   secrets?: readonly string[]
-  /** The rows of an import, which are parsed one by one. A definition with `rows` has no `body`. */
+  /** The definition of the rows of an import, which are parsed one by one. A definition with `rows` has no `body`. */
   rows?: RowsOf<Body>
   /** The schema of the body in the OpenAPI document, when `rows` parses the body. */
   documentedBody?: z.ZodType
@@ -107,9 +107,9 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
 
 /** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except bodies with metadata. */
 export const MAX_BODY_BYTES = 64 * 1024
-/** The limit of a body from an app, whose API key is public. A check has the same limit. */
+/** The maximum size in bytes of a body from an app, whose API key is public. A check has the same limit. */
 export const MAX_APP_BODY_BYTES = 16 * 1024
-/** The limit of a body with metadata. It allows the longest metadata with every character escaped. */
+/** The maximum size in bytes of a body with metadata. It allows the longest metadata with every character escaped. */
 export const MAX_METADATA_BODY_BYTES = 128 * 1024
 
 export interface RawInput {

@@ -35,7 +35,8 @@ export function createGates(onReject: () => void): Gates {
     writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
     // A large import occupies memory from its first byte to its response.
     imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
-    // An export occupies the memory of one page until its caller has read everything. It holds no other share while it waits for a page.
+    // An export occupies the memory of one page until its caller has read everything. It holds a share of the connections only while it
+    // reads a page.
     exports: createFairGate({
       total: 32,
       perOwner: 2,

@@ -1,6 +1,7 @@
 /**
  * Keyset pagination, newest first (docs/api.md#m1). The cursor contains the id of the last row of a page. Inserts and deletes between two
- * pages therefore neither repeat nor skip a row, and every page costs the same. A cursor is valid only for its own list and organization.
+ * pages therefore neither repeat nor skip a row, and every page has the same cost. A cursor is valid only for its own list and
+ * organization.
  */
 
 import { createHash } from 'node:crypto'

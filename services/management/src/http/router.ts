@@ -33,7 +33,7 @@ export interface RouterOptions {
   dependencies: Dependencies
   endpoints: readonly Endpoint[]
   admission: Admission
-  /** Called for every authenticated request of a credential. */
+  /** Called for every request that a credential has authenticated. */
   onCredentialUse: (credentialId: string) => void
 }
 

@@ -42,8 +42,8 @@ const machineDetails = z.object({
 const alertDetails = z.object({ id: z.string(), count: z.number(), firstAt: time, lastAt: time })
 
 /**
- * Deletes and returns the oldest occurrences, with all others of their transactions. A release and the deletion of its machine belong to
- * one transaction.
+ * Deletes and returns the oldest occurrences, with all other occurrences of their transactions. A release and the deletion of its machine
+ * belong to one transaction.
  */
 async function take(db: Db): Promise<Occurrence[]> {
   const { rows } = await sql<Occurrence & { kind: string }>`

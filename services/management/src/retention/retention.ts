@@ -36,7 +36,7 @@ const IDEMPOTENCY_DAYS = 1
 const EVENT_DAYS = 30
 /** The maximum number of events of one organization. The oldest events beyond it are deleted early. */
 const MAX_EVENTS = 1_000_000
-/** The most deliveries of one webhook endpoint. The oldest are deleted earlier. */
+/** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond it are deleted early. */
 const MAX_DELIVERIES = 200_000
 /** The number of days for which entries of `folded_rules` are kept. Validators write the matches of the deleted rules much sooner. */
 const FOLDED_RULE_DAYS = 7
@@ -82,7 +82,7 @@ function expiredRules(days: number): Batch {
   }
 }
 
-/** Returns a batch that deletes the oldest rows of a table whose ids are UUIDv7, so that its primary key finds them. */
+/** Returns a batch that deletes the oldest rows of a table whose ids are UUIDv7, so that the statement can use the primary key. */
 function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')
@@ -99,8 +99,8 @@ function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: n
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
 /**
- * Returns a batch that deletes the oldest rows of owners with too many. It counts the rows of each owner only when all owners together
- * exceed the limit of one.
+ * Returns a batch that deletes the oldest rows of owners with too many rows. It counts the rows of each owner only when all owners together
+ * have more rows than one may have.
  */
 function excess(table: 'events' | 'webhook_deliveries', owner: 'organization_id' | 'endpoint_id', most: number): Batch {
   const [rowsOf, ownerOf] = [sql.table(table), sql.ref(owner)]
@@ -131,7 +131,10 @@ async function runBatch(db: Db, batch: Batch, rows: number): Promise<number | nu
   })
 }
 
-/** Runs batches until one is not full. Returns the number of deleted rows, or null when another process holds the lock. */
+/**
+ * Runs batches until a batch deletes fewer rows than it may. Returns the number of deleted rows, or null when another process holds the
+ * lock.
+ */
 async function runAll(
   db: Db,
   batch: Batch,

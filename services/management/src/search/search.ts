@@ -83,7 +83,7 @@ function afterPrefix(prefix: Buffer): Buffer | null {
   return after
 }
 
-/** Finds machines whose machine id begins with the text, or whose host name begins with it, without regard to case. */
+/** Finds machines by the beginning of the machine id, or by the beginning of the host name without regard to case. */
 export async function searchMachines(
   { db, organizationId }: ReadContext,
   q: string,

@@ -12,7 +12,7 @@ export interface WebhookMetrics {
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   const attempts = new Counter({
     name: 'keyward_management_webhook_attempts_total',
-    help: 'Attempts to deliver a webhook, by outcome: succeeded, failed (the response is an error), unreachable (no response).',
+    help: 'Attempts to deliver a webhook, by outcome: succeeded, failed (the status is not 2xx), unreachable (no response).',
     labelNames: ['outcome'],
     registers: [registry],
   })

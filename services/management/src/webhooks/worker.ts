@@ -1,7 +1,7 @@
 /**
  * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. The number of concurrent attempts is
  * limited for each endpoint and each organization, so a slow endpoint does not delay others. A failing endpoint gets one attempt at a time.
- * An outcome is written after its attempt, so a process that is killed repeats attempts and loses none.
+ * An outcome is written after its attempt, so when a process is killed, attempts may be repeated and no delivery is lost.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,9 +36,12 @@ import { openSecrets } from './secrets.ts'
 const MAX_PER_ENDPOINT = 20
 const MAX_PER_ORGANIZATION = 60
 const MAX_IN_ALL = 600
-/** Endpoints that fail get no more attempts when so many run, so that hanging ones leave capacity to the others. */
+/**
+ * The number of running attempts at which failing endpoints get no further attempts, so that endpoints that do not respond leave capacity
+ * for others.
+ */
 const MAX_FAILING = 300
-/** The pauses between claims: when no delivery was claimed, and otherwise. */
+/** The pauses before the next claim: after a claim that found no delivery, and after any other claim. */
 const IDLE_MS = 250
 const BUSY_MS = 10
 const FLUSH_MS = 20

@@ -106,7 +106,7 @@ test('keeps concurrent evaluations of several vendors apart', async () => {
   }
 })
 
-test('returns the verdict of a check on machines and limits', async () => {
+test('returns the verdict that a check would get with regard to machine limits', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const of = (machineId?: string | null) => evaluate({ licenseId: license.id, machineId })
   for (const absent of [undefined, null, '']) expect(await of(absent)).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })

@@ -73,7 +73,7 @@ test('writes each event about an expiry once, even when processes are killed', a
   ])
 })
 
-test('writes the events of a renewed license again, and none of a revoked license', async () => {
+test('writes the events about a renewed license again, and none about a revoked license', async () => {
   const vendor = await createVendor(harness)
   const { rows } = await harness.database.pool.query<{ until: Date }>('select max(until) as until from event_schedules')
   const startMs = rows[0]?.until.getTime() ?? 0

@@ -211,7 +211,7 @@ describe('the stored response of an idempotency key', () => {
   const stored = async (key: string) =>
     (await harness.database.pool.query('select from idempotency_keys where key = $1', [key])).rowCount
 
-  test('does not exist for validation errors, which may be corrected under the same key', async () => {
+  test('does not exist for validation errors, so a corrected request may use the same key', async () => {
     const headers = { 'idempotency-key': 'rows' }
     const bad = Array.from({ length: 100 }, () => ({ ['名'.repeat(100)]: 1 }))
     const send = (rules: unknown[]) => vendor.call('POST', 'access-rules/import', { body: { rules }, headers })

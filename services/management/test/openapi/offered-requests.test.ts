@@ -1,6 +1,6 @@
 /**
  * Sends every operation as the page at /docs offers it, with the examples of the body and of required parameters, and the defaults of
- * optional ones. Only invented ids may be wrong in a request.
+ * optional ones. Only the invented ids of a request may be invalid.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

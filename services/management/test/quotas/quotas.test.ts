@@ -23,7 +23,7 @@ async function quotasOf(vendor: Vendor) {
   return expectBody(await vendor.call('GET', 'organization'), 200, ownOrganization).quotas
 }
 
-/** Returns the number of rows in each table, without the counters. */
+/** Counts the rows of each table without reading the counters. */
 async function countRows(vendor: Vendor): Promise<unknown> {
   const { rows } = await harness.database.pool.query(
     `select (select count(*)::integer from licenses where organization_id = $1) as licenses,
@@ -104,7 +104,7 @@ test('concurrent requests and imports never add more rows than the quota allows'
   expect((await quotasOf(vendor))['licenses']).toEqual({ used: created + 3 * imported, limit: 30 })
 })
 
-test('a deletion, a merge or a revocation lowers the used number', async () => {
+test('a deletion, a merge or a revocation lowers the use of a quota', async () => {
   const vendor = await createVendor(harness)
   const [from, into] = [await vendor.customer(), await vendor.customer()]
   const license = await vendor.license({ customerId: from })
@@ -194,7 +194,7 @@ test('the counter of a truncated table is reset', async () => {
   expect(await used(vendor)).toEqual(await countRows(vendor))
 })
 
-test('returns 429 to an idempotency key when the organization has stored 1 GiB of responses', async () => {
+test('returns 429 for a request with an idempotency key when the organization has stored 1 GiB of responses', async () => {
   const [full, other] = [await createVendor(harness), await createVendor(harness)]
   await harness.database.pool.query(
     `insert into idempotency_keys (owner, key, request_hash, organization_id, bytes) values ('x', 'y', '', $1, 1024 ^ 3)`,

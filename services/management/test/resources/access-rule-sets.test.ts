@@ -124,7 +124,7 @@ test('adds rules to a set one by one and by import, and lists sets newest first'
 })
 
 describe('the version', () => {
-  test('changes with every change of a rule of the set, including cascades', async () => {
+  test('is replaced after every change of a rule of the set, including cascades', async () => {
     const license = await vendor.license()
     await put([ip('192.0.2.1'), ip('192.0.2.2'), ip('192.0.2.3', { scope: 'LICENSE', scopeId: license.id })])
     const [scoped, second, first] = await rulesOf()

@@ -111,7 +111,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${old.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('can be changed in note, expiry and option, and deleted', async () => {
+  test('can change its note, expiry and option, and can be deleted', async () => {
     const rule = await vendor.rule({ kind: 'EXCLUSION', value: '192.0.2.2' })
     const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
     const expiresAt = inFuture(60_000)

@@ -73,7 +73,7 @@ describe('entitlements', () => {
     expect(rejected.body).toMatchObject({ errors: [{ pointer }] })
   })
 
-  test('with an invalid name are rejected with the rule for names', async () => {
+  test('with an invalid name are rejected with an error that states the rule for names', async () => {
     const rejected = await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements: { Seats: 1 } } })
     const detail = 'is not a valid name: it must match ^[a-z][a-z0-9_.-]{0,63}$'
     expect(rejected.body).toMatchObject({ errors: [{ detail }] })

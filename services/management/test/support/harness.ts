@@ -25,7 +25,7 @@ export interface ApiResponse {
 export interface CallOptions {
   token?: string | null
   body?: unknown
-  /** Sent as it is, instead of `body`. */
+  /** Text or bytes that are sent unchanged instead of `body`. */
   raw?: string | Uint8Array<ArrayBuffer>
   headers?: Record<string, string>
 }

@@ -38,7 +38,7 @@ export function verify(secret: string, { body, headers }: Received): unknown {
   return new Webhook(secret).verify(body, headers)
 }
 
-/** Starts a receiver. It responds with 204 unless `respond` does otherwise. */
+/** Starts a receiver. By default, the receiver responds with 204. */
 export async function startReceiver(
   respond: Respond = (_, response) => void response.writeHead(204).end(),
 ): Promise<Receiver> {

@@ -143,7 +143,7 @@ describe('a delivery', () => {
 })
 
 describe('an endpoint', () => {
-  test('is disabled by a response 410, which ends its deliveries and writes an event', async () => {
+  test('is disabled by a response with the status 410, which ends its deliveries and writes an event', async () => {
     const own = await createVendor(harness)
     const hook = await receiver((_, response) => void response.writeHead(410).end())
     const others = await receiver()

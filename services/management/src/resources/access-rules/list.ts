@@ -62,7 +62,7 @@ function equalValues(value: string): TypedValue[] {
   })
 }
 
-/** Returns the values of all rules that would match an address, a range, a machine id or a country. */
+/** Returns the values of all rules that would match `value`, which is an address, a range, a machine id or a country. */
 function matchingValues(value: string): TypedValue[] {
   const network = parseNetwork(value)
   const networks = network === null ? [] : coveringNetworks(network)
@@ -163,8 +163,8 @@ function idsById(context: ReadContext, filter: RuleFilter, { descends, after, co
 }
 
 /**
- * Returns a query for the ids of the first rules of an organization. Its condition is a range of one organization, so only the index by
- * organization provides the order. With an equality, Postgres could use the primary key and read the rules of other organizations.
+ * Returns a query for the ids of the first rules of an organization. Its condition is a range that contains one organization, so only the
+ * index by organization provides the order. With an equality, Postgres could use the primary key and read the rules of other organizations.
  */
 function wholeList(
   { organizationId }: ReadContext,

@@ -1,5 +1,6 @@
 /**
- * Endpoints of alerts (docs/api.md#d4). An alert reports a license that more machines use than its limit allows. Validators write alerts.
+ * Endpoints of alerts (docs/api.md#d4). An alert reports a license that more machines try to use than its limit allows. Validators write
+ * alerts.
  */
 
 import { idParams, listQuery, page } from '@keyward/contract'
@@ -53,7 +54,7 @@ async function acknowledgeAlert(context: WriteContext, id: string): Promise<Aler
   return rows.show(changed)
 }
 
-const tag = { name: 'Alerts', description: 'Licenses that more machines use than their limit allows.' }
+const tag = { name: 'Alerts', description: 'Licenses that more machines try to use than their limit allows.' }
 
 export const alerts = [
   vendorEndpoint(

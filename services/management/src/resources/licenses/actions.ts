@@ -30,7 +30,7 @@ interface Effect {
   set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt'>>
 }
 
-/** Returns the effect of the action on the license, or null when it is already in effect. */
+/** Returns the effect of the action on the license, or null when the action is already in effect. */
 function effectOf(action: Action, row: LicenseRow): Effect | null {
   const now = new Date()
   if (action.type !== 'revoke' && row.status === 'revoked') throw new ApiError('LICENSE_REVOKED')

@@ -19,7 +19,7 @@ export interface LicenseQuery extends PageQuery {
   order?: 'asc' | 'desc' | undefined
 }
 
-/** The expression for the expiry that the index contains. A license without an expiry sorts last. */
+/** The SQL expression for the expiry. The index contains the same expression. A license without an expiry sorts last. */
 const EXPIRY = sql<Date>`coalesce(expires_at, 'infinity'::timestamptz)`
 
 /** Returns the condition for rows with this effective status. */

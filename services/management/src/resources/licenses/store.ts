@@ -198,7 +198,7 @@ function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['po
 
 const POLICY_FIELDS = new Set(['policyType', 'maxMachines', 'expiresAt', 'durationDays', 'maxReleases', 'leaseSeconds'])
 
-/** Returns the values that a change replaces, with the members of the PATCH request. */
+/** Returns the values that a change replaces, as an object with the members of the PATCH request. */
 function replacedValues(row: LicenseRow, changed: object): object {
   const policy: Record<string, unknown> = {}
   const fields: Record<string, unknown> = {}

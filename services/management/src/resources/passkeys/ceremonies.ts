@@ -167,7 +167,7 @@ export interface PasskeyOwner {
   organizationId: string
 }
 
-/** Verifies the browser's response to `signInOptions`. Returns null unless it proves possession of a registered passkey. */
+/** Verifies the browser's response to `signInOptions`. Returns null unless the response proves possession of a registered passkey. */
 export async function verifySignIn(db: Db, site: Site | null, sent: unknown): Promise<PasskeyOwner | null> {
   const { id: expectedRPID, origins } = relyingParty(site)
   const parsed = authenticationResponse.safeParse(sent)

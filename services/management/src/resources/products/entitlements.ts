@@ -1,7 +1,7 @@
 /**
- * Enforces the limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). A written license is checked with the current defaults of
- * its product. New defaults are checked with all licenses of the product. Writers of licenses that override entitlements lock the product,
- * so that concurrent changes of both are checked together.
+ * Enforces the limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). When a license is written, it is checked with the current
+ * defaults of its product. New defaults are checked with all licenses of the product. Transactions that write licenses with overrides lock
+ * the products, so that concurrent changes of licenses and products are checked together.
  */
 
 import { effectiveEntitlements, entitlementsBytes, MAX_ENTITLEMENTS_BYTES } from '@keyward/contract'
@@ -18,7 +18,7 @@ export function storedEntitlements<Members extends object>(given: Members | unde
   return given !== undefined && Object.keys(given).length === 0 ? null : given
 }
 
-/** A license to write that overrides entitlements. `entitlements` is JSON text. */
+/** A license that overrides entitlements and is about to be written. `entitlements` is JSON text. */
 export interface EntitledLicense {
   productId: string
   entitlements: string

@@ -15,7 +15,7 @@ import { endpointRows, showEndpoint } from '../../webhooks/endpoint-rows.ts'
 import type { EndpointRow } from '../../webhooks/secrets.ts'
 import { unknownTypes } from './store.ts'
 
-/** So many deliveries of an endpoint wait before requests may add no more. */
+/** The number of waiting deliveries of an endpoint at which requests may add no more. */
 const MAX_WAITING = 20_000
 
 export interface DeliveryQuery extends PageQuery {
@@ -83,8 +83,8 @@ export async function listDeliveries(
 }
 
 /**
- * Returns the endpoint, locked, for further deliveries. Throws ENDPOINT_DISABLED, because nothing is sent to a disabled endpoint, and
- * RATE_LIMITED when too many deliveries are waiting.
+ * Locks and returns the endpoint to which deliveries are to be added. Throws ENDPOINT_DISABLED, because nothing is sent to a disabled
+ * endpoint, and RATE_LIMITED when too many deliveries are waiting.
  */
 async function requireReceiving(context: WriteContext, id: string): Promise<EndpointRow> {
   const endpoint = await lockRow(endpointRows, context, id)
