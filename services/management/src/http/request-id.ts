@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 
 import type { RequestHandler } from 'express'
 
-/** Returns the caller's `x-request-id` if it has 1 to 128 letters, digits or characters of `_.:+/=-`, else a new id. */
+/** Returns the caller's `x-request-id` if it has 1 to 128 letters, digits or characters of `_.:+/=-`. Otherwise returns a new id. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
   return typeof given === 'string' && /^[\w.:+/=-]{1,128}$/.test(given) ? given : randomUUID()

@@ -197,7 +197,7 @@ describe('a hostile body', () => {
     expect(outcome(await vendor.call('POST', 'products', { raw, headers }))).toBe('422 INVALID_REQUEST')
   })
 
-  test('with thousands of errors gets their number and a list of the first hundred', async () => {
+  test('with thousands of errors gets the number of errors and a list of the first hundred', async () => {
     const many = Array.from({ length: 8_000 }, (_, i) => `"${i}":0`).join(',')
     const { errors, detail } = problem.parse(
       (await vendor.call('POST', 'products', { raw: `{"name":"a",${many}}` })).body,

@@ -62,7 +62,7 @@ test('counts the hosts of an IPv6 network together', () =>
     expect(count(flood, 429)).toBeGreaterThan(0)
   }))
 
-test('limits all tokens of an organization together, and no other organization', () =>
+test('limits the requests of all tokens of an organization together, without an effect on other organizations', () =>
   withHarness({ MANAGEMENT_RATE_LIMIT: '60', MANAGEMENT_ORGANIZATION_RATE_LIMIT: '100' }, async (harness) => {
     const [vendor, other] = [await createVendor(harness), await createVendor(harness)]
     const tokens = await times(4, async (i) => {

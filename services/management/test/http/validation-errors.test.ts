@@ -1,4 +1,4 @@
-/** Validation errors: one for each place, at most 100, in plain words instead of the texts of a library. */
+/** Tests validation errors. Each place has one error, a response lists at most 100, and no text is that of a library. */
 
 import { accessRule, customer as customerSchema, problem } from '@keyward/contract'
 import { product as productSchema } from '@keyward/contract/management/products'

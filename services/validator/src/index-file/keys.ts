@@ -1,6 +1,6 @@
 /**
  * Reads the secret of the index file from a file beside it. Two keys are derived from the secret: one for the hashes in the
- * index, and one that encrypts the file. A copy of the index file without the secret is unreadable.
+ * index, and one that encrypts the file. Without the secret, a copy of the index file is unreadable.
  */
 
 import { hkdfSync, randomBytes } from 'node:crypto'

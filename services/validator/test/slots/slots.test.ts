@@ -70,7 +70,7 @@ test('grants one slot to many concurrent checks of one machine', async () => {
   expect(await rowsOf(license.id)).toEqual({ machines: 1, used: 1 })
 })
 
-test('counts the monitored rules of a new machine, although other checks match meanwhile', async () => {
+test('counts the monitored rules that a new machine matches, even when other checks match rules meanwhile', async () => {
   const rule = { organizationId: world.organizationId, type: 'HWID' } as const
   const watched = await insertRule(world.database.pool, { ...rule, value: 'watched', mode: 'MONITOR' })
   const blocked = await insertRule(world.database.pool, { ...rule, value: 'blocked' })

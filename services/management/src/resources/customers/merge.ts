@@ -1,6 +1,6 @@
 /**
  * Merges one customer into another (docs/api.md#m10). The merge is one transaction, which validators apply as one change. No check is
- * decided with moved licenses but unmoved rules.
+ * decided with the licenses already moved and the rules not yet moved.
  */
 
 import type { Customer } from '@keyward/contract'
