@@ -14,6 +14,7 @@ import { listenOn } from '../shared/ports.ts'
 /** The paths that the validator serves. Management serves all others. */
 export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v2/license/validate',
+  '/api/v2/license/validate/batch',
   '/api/v1/validate',
   '/api/v1/activate',
   '/api/v1/deactivate',
@@ -30,7 +31,10 @@ const UPSTREAM_IDLE_MS = 4_000
 /** The time for which a stopping gateway still accepts requests. It closes each connection after its response. */
 const DRAIN_MS = 300
 
-const VALIDATION_BODY_BYTES = 16 * 1024
+/** The most bytes of a body for the validator, by path. */
+const MAX_BODY_BYTES = 16 * 1024
+const BATCH_PATH = '/api/v2/license/validate/batch'
+const MAX_BATCH_BODY_BYTES = 128 * 1024
 
 export interface Gateway {
   port: number
@@ -86,33 +90,34 @@ async function forwardWithLength(
   target: string,
 ): Promise<void> {
   const encoding = request.headers['transfer-encoding']
+  const mostBytes = pathOf(request) === BATCH_PATH ? MAX_BATCH_BODY_BYTES : MAX_BODY_BYTES
   if (encoding === undefined) {
-    if (Number(request.headers['content-length'] ?? 0) > VALIDATION_BODY_BYTES) return sendError(response, TOO_LARGE)
+    if (Number(request.headers['content-length'] ?? 0) > mostBytes) return sendError(response, tooLarge(mostBytes))
     return proxy.web(request, response, { target })
   }
   if (encoding !== 'chunked') {
     response.setHeader('connection', 'close')
     return sendError(response, INVALID_HTTP)
   }
-  const body = await readBody(request)
-  if (body.length > VALIDATION_BODY_BYTES) {
+  const body = await readBody(request, mostBytes)
+  if (body.length > mostBytes) {
     request.resume() // Discards the rest, so that the connection can be used again.
-    return sendError(response, TOO_LARGE)
+    return sendError(response, tooLarge(mostBytes))
   }
   delete request.headers['transfer-encoding']
   request.headers['content-length'] = String(body.length)
   return proxy.web(request, response, { target, buffer: Readable.from([body]) })
 }
 
-/** Reads the body. Stops after the chunk that exceeds the validator's limit. */
-async function readBody(request: IncomingMessage): Promise<Buffer> {
+/** Reads the body. Stops after the chunk that exceeds the limit. */
+async function readBody(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes = Buffer.from(chunk)
     chunks.push(bytes)
     length += bytes.length
-    if (length > VALIDATION_BODY_BYTES) break
+    if (length > mostBytes) break
   }
   return Buffer.concat(chunks)
 }
@@ -132,14 +137,13 @@ const UNAVAILABLE: GatewayError = {
   code: 'UNAVAILABLE',
   detail: 'The service is temporarily unavailable.',
 }
-const TOO_LARGE: GatewayError = {
-  status: 413,
-  code: 'PAYLOAD_TOO_LARGE',
-  detail: 'The body is larger than 16 KiB.',
-}
 const INVALID_HTTP: GatewayError = { status: 400, code: 'BAD_REQUEST', detail: 'The request is not valid HTTP.' }
 const SLOW: GatewayError = { status: 408, code: 'REQUEST_TIMEOUT', detail: 'The request did not arrive in time.' }
 const LONG_HEADERS: GatewayError = { status: 431, code: 'BAD_REQUEST', detail: 'The headers are too large.' }
+
+function tooLarge(mostBytes: number): GatewayError {
+  return { status: 413, code: 'PAYLOAD_TOO_LARGE', detail: `The body is larger than ${mostBytes / 1024} KiB.` }
+}
 
 /** The responses to errors of Node's parser, by their code. Any other error is INVALID_HTTP. */
 const PARSER_ERRORS: Record<string, GatewayError> = {

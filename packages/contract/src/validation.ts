@@ -92,6 +92,28 @@ export const deactivateRequest = z
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
+/** The most checks of a batch, and the most bytes of its body (docs/api.md#h13). */
+export const MAX_BATCH_CHECKS = 100
+export const MAX_BATCH_BODY_BYTES = 128 * 1024
+
+/** The body of v2 batch validation: `{checks}`. A validator validates each check separately. */
+export const validateBatchRequest = z
+  .looseObject({
+    checks: z
+      .array(validateRequestV2)
+      .min(1)
+      .max(MAX_BATCH_CHECKS)
+      .meta({ description: 'The checks, each a request of v2.' }),
+  })
+  .meta({
+    example: {
+      checks: [
+        { license: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' },
+        { license: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-2' },
+      ],
+    },
+  })
+
 const status = <const Status extends number>(value: Status) =>
   z.literal(value).meta({ description: 'The HTTP status.', example: value })
 const valid = <const Valid extends boolean>(value: Valid) =>
@@ -184,6 +206,18 @@ export const validationErrorV2 = z
   })
   .meta({ id: 'ValidationErrorV2', description: 'An error of v2. Unlike a verdict, it has no `valid`.' })
 
+/** The response of v2 batch validation: for each check, in order, the body of its response. */
+export const validateBatchResponse = z.strictObject({
+  results: z
+    .array(z.union([...verdictV2.options, validationErrorV2]))
+    .min(1)
+    .max(MAX_BATCH_CHECKS)
+    .meta({
+      description: 'The results in the order of the checks, each a verdict or an error.',
+      example: [{ valid: false, status: 400, message: CODE_MESSAGES.EXPIRED, code: 'EXPIRED' }],
+    }),
+})
+
 /** The error of every other path of the validation API. */
 export const validationErrorV1 = z
   .strictObject({ code: validationErrorCode, detail: errorText })
@@ -218,6 +252,7 @@ export const publicKeys = z.strictObject({
 
 export type VerdictV1 = z.infer<typeof verdictV1>
 export type VerdictV2 = z.infer<typeof verdictV2>
+export type ValidateBatchResponse = z.infer<typeof validateBatchResponse>
 export type RejectionCode = z.infer<typeof rejectionCode>
 export type DeactivateResponse = z.infer<typeof deactivateResponse>
 export type ValidationErrorCode = z.infer<typeof validationErrorCode>

@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest'
 
 import { CODES } from '../src/index.ts'
-import { deactivateResponse, validationErrorV1, validationErrorV2, verdictV1, verdictV2 } from '../src/validation.ts'
+import {
+  deactivateResponse,
+  validateBatchRequest,
+  validateBatchResponse,
+  validationErrorV1,
+  validationErrorV2,
+  verdictV1,
+  verdictV2,
+} from '../src/validation.ts'
 
 const MESSAGE = 'The license has expired.'
 const EXPIRES_AT = '2027-01-31T00:00:00.000Z'
@@ -31,4 +39,21 @@ test('rejects errors with the member valid', () => {
     [deactivateResponse, { deactivated: true }],
   ] as const)
     expect(schema.safeParse({ ...body, valid: false }).success).toBe(false)
+})
+
+test('accepts batches of 1 to 100 checks, whose results are verdicts and errors of v2', () => {
+  for (const [count, isBatch] of [
+    [0, false],
+    [1, true],
+    [100, true],
+    [101, false],
+  ] as const) {
+    const checks = Array.from({ length: count }, () => ({ license: 'a' }))
+    expect(validateBatchRequest.safeParse({ checks }).success).toBe(isBatch)
+    const results = checks.map(() => ({ status: 503, message: 'x', code: 'UNAVAILABLE' }))
+    expect(validateBatchResponse.safeParse({ results }).success).toBe(isBatch)
+  }
+  const rejected = { valid: false, status: 400, message: MESSAGE, code: 'EXPIRED' }
+  expect(validateBatchResponse.safeParse({ results: [rejected] }).success).toBe(true)
+  expect(validateBatchResponse.safeParse({ results: [{ ...rejected, valid: true }] }).success).toBe(false)
 })

@@ -10,6 +10,8 @@ import { createOriginResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
 import { collectGarbage } from '@keyward/process/collect-garbage'
 
+import { BatchValidation } from './endpoints/batch.ts'
+import { Checks } from './endpoints/checks.ts'
 import { Deactivation } from './endpoints/deactivate.ts'
 import { createRoutes } from './endpoints/routes.ts'
 import { Validation } from './endpoints/validate.ts'
@@ -42,16 +44,19 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
     client.send({ type: 'keyUsed', row, generation, atMs }),
   )
   const common = { reader, control, counters, authenticator }
+  const checks = new Checks({
+    reader,
+    control,
+    counters,
+    usage: new RingWriter(setup.ring, () => counters.count('recordDropped')),
+    claims: client,
+    recheckThrottle: new RecheckThrottle(setup.recheckThrottle),
+    renewalThrottle: new RecheckThrottle(setup.renewalThrottle),
+    leases: new Leases(setup.leases),
+  })
   const routes = createRoutes({
-    validation: new Validation({
-      ...common,
-      resolver,
-      usage: new RingWriter(setup.ring, () => counters.count('recordDropped')),
-      claims: client,
-      recheckThrottle: new RecheckThrottle(setup.recheckThrottle),
-      renewalThrottle: new RecheckThrottle(setup.renewalThrottle),
-      leases: new Leases(setup.leases),
-    }),
+    validation: new Validation({ ...common, resolver, checks }),
+    batch: new BatchValidation({ ...common, resolver, checks }),
     deactivation: new Deactivation({ ...common, releases: client }),
     publicKeys: new PublicKeysEndpoint({ ...common, replica: new PublicKeyReplica(setup.publicKeys, control) }),
   })

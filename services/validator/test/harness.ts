@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import {
   deactivateResponse,
+  validateBatchResponse,
   validationErrorV1,
   validationErrorV2,
   verdictV1,
@@ -135,6 +136,7 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
 /** The schema of the verdict of each path of the validation API. */
 const RESPONSES: Record<string, z.ZodType> = {
   '/api/v2/license/validate': verdictV2,
+  '/api/v2/license/validate/batch': validateBatchResponse,
   '/api/v1/validate': verdictV1,
   '/api/v1/activate': verdictV1,
   '/api/v1/deactivate': deactivateResponse,
@@ -145,10 +147,10 @@ function requireContract(path: string, method: string, { status, body, text }: R
   const schema = RESPONSES[path]
   if (schema === undefined || method !== 'POST' || isBehindBalancer) return
   const isVerdict = status === 200 || (path === '/api/v2/license/validate' && status === 400)
-  const error = path === '/api/v2/license/validate' ? validationErrorV2 : validationErrorV1
+  const error = path.startsWith('/api/v2/') ? validationErrorV2 : validationErrorV1
   const parsed = (isVerdict ? schema : error).safeParse(body)
   if (!parsed.success) throw new Error(`${path} sent ${status} ${text}: ${parsed.error.message}`)
-  if (isVerdict && path.includes('v2')) expect(body).toMatchObject({ status })
+  if (isVerdict && path === '/api/v2/license/validate') expect(body).toMatchObject({ status })
 }
 
 function parse(text: string): unknown {

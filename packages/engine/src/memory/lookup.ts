@@ -133,6 +133,23 @@ export class Lookup {
   }
 
   /**
+   * Prefetches the licenses that `findLicense` would compare with this key, and the entry of the machine in each. The
+   * first word of both hashes suffices.
+   */
+  prefetchLicense(key: Int32Array, machineHash: Int32Array): void {
+    const byKey = this.#byKey
+    const { licenses, machines } = this.#store
+    const { words } = licenses.region
+    const hash = key[0]!
+    for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
+      const entry = byKey.word(at, 1)
+      if (entry >>> KIND_SHIFT !== BY_KEY) continue
+      const row = entry & ROW_MASK
+      this.sink = words[row * ROW_WORDS + LICENSE_KEY_HASH]! ^ machines.prefetch(row, machineHash)
+    }
+  }
+
+  /**
    * Returns the row of the license with this key, or 0. `key` is the key's hash after `bindKey`. Unless `machineHash`
    * is null, also prefetches the entry of that machine while the license's record is loading.
    */

@@ -40,6 +40,9 @@ export const UNKNOWN = -1
 /** The result of a lookup when the writer was writing during each of MAX_ATTEMPTS attempts. */
 export const BUSY = -2
 
+/** The number of words that `hashCheck` writes for a check: the hash of its key, then that of its machine id. */
+export const HASH_WORDS = 8
+
 export interface ReaderOptions {
   /** Whether reads use the lock, true by default. Only the test that shows that the lock is necessary passes false. */
   locked?: boolean
@@ -66,7 +69,6 @@ export class IndexReader {
    */
   decide(check: Check, nowMs: number, verdict: Verdict): void {
     const store = this.#store
-    const lock = this.#lock
     const key = this.#key
     const machineHash = this.#machineHash
     this.#hashKey(check.organization, check.licenseKey, check.licenseKeyLength, key)
@@ -76,10 +78,67 @@ export class IndexReader {
     if (hasMachine) store.hash.hash(check.machineId, check.machineIdLength, machineHash)
     verdict.machineHash0 = hasMachine ? machineHash[0]! : 0
     verdict.machineHash1 = hasMachine ? machineHash[1]! : 0
+    this.#decideHashed(check, nowMs, verdict)
+  }
+
+  /**
+   * Hashes a check of a batch. Writes HASH_WORDS words to `hashes`, at the place of the check with the index `n`. The
+   * license key of the check is not read afterwards.
+   */
+  hashCheck(check: Check, hashes: Int32Array, n: number): void {
+    const key = this.#key
+    const machineHash = this.#machineHash
+    this.#hashKey(check.organization, check.licenseKey, check.licenseKeyLength, key)
+    if (check.machineIdLength > 0) this.#store.hash.hash(check.machineId, check.machineIdLength, machineHash)
+    else machineHash.fill(0)
+    const at = n * HASH_WORDS
+    for (let i = 0; i < 4; i++) {
+      hashes[at + i] = key[i]!
+      hashes[at + 4 + i] = machineHash[i]!
+    }
+  }
+
+  /**
+   * Prefetches the rows of the first `count` checks of a batch. One loop loads all buckets of keys, and another all
+   * licenses and machines, so the loads of a loop overlap. It takes no lock, because it only loads memory.
+   */
+  prefetchChecks(hashes: Int32Array, count: number): void {
+    const { lookup } = this.#store
+    const key = this.#key
+    const machineHash = this.#machineHash
+    for (let n = 0; n < count; n++) {
+      key[0] = hashes[n * HASH_WORDS]!
+      lookup.prefetchKey(key)
+    }
+    for (let n = 0; n < count; n++) {
+      const at = n * HASH_WORDS
+      key[0] = hashes[at]!
+      machineHash[0] = hashes[at + 4]!
+      lookup.prefetchLicense(key, machineHash)
+    }
+  }
+
+  /** Decides a check of a batch, as `decide` does, with the hashes that `hashCheck` wrote for the index `n`. */
+  decideHashed(check: Check, hashes: Int32Array, n: number, nowMs: number, verdict: Verdict): void {
+    const key = this.#key
+    const machineHash = this.#machineHash
+    const at = n * HASH_WORDS
+    for (let i = 0; i < 4; i++) {
+      key[i] = hashes[at + i]!
+      machineHash[i] = hashes[at + 4 + i]!
+    }
+    verdict.machineHash0 = machineHash[0]!
+    verdict.machineHash1 = machineHash[1]!
+    this.#decideHashed(check, nowMs, verdict)
+  }
+
+  /** Decides a check whose hashes are in `#key` and `#machineHash`. */
+  #decideHashed(check: Check, nowMs: number, verdict: Verdict): void {
+    const lock = this.#lock
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = lock.begin(attempt)
       if ((version & 1) !== 0) continue
-      decide(store, this.#matching, check, key, machineHash, nowMs, verdict)
+      decide(this.#store, this.#matching, check, this.#key, this.#machineHash, nowMs, verdict)
       if (lock.unchanged(version)) return
     }
     verdict.busy = true

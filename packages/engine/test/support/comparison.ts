@@ -78,6 +78,22 @@ export function decideNow(reader: IndexReader, check: NaiveCheck, nowMs: number)
   return outcomeOf(reader, verdict)
 }
 
+/** Decides a check of a batch whose hashes are at the index `n`. Its license key is not read. */
+export function decideHashed(
+  reader: IndexReader,
+  check: NaiveCheck,
+  hashes: Int32Array,
+  n: number,
+  nowMs: number,
+): Outcome {
+  const filled = createCheck()
+  const verdict = createVerdict()
+  fillCheck(reader, check, filled)
+  filled.licenseKey = new Uint8Array(0)
+  reader.decideHashed(filled, hashes, n, nowMs, verdict)
+  return outcomeOf(reader, verdict)
+}
+
 function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
   const id = new Uint8Array(16)
   const ruleId = (row: number, generation: number): string => (reader.ruleId(row, generation, id) ? hex(id) : 'gone')

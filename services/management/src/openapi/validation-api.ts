@@ -12,6 +12,9 @@ import {
   publicKey,
   publicKeys,
   type RejectionCode,
+  validateBatchRequest,
+  validateBatchResponse,
+  type ValidateBatchResponse,
   validateRequestV1,
   validateRequestV2,
   type ValidationErrorCode,
@@ -109,18 +112,36 @@ const ERRORS: Record<ValidationErrorCode, ErrorText> = {
 
 type Shape = 'v1' | 'v2'
 
-function errorExample(shape: Shape, code: ValidationErrorCode): ZodOpenApiExampleObject {
-  const { status, text } = ERRORS[code]
+/** The causes and examples of batches that differ from those of single checks. */
+const BATCH_ERRORS: Partial<Record<ValidationErrorCode, Pick<ErrorText, 'description' | 'text'>>> = {
+  PAYLOAD_TOO_LARGE: {
+    description: 'The body is larger than 128 KiB. The connection closes.',
+    text: 'The body is larger than 128 KiB.',
+  },
+  INVALID_REQUEST: {
+    description: 'The body is not a JSON object in UTF-8 with 1 to 100 `checks`, or has too many members.',
+    text: '`checks` must be an array of 1 to 100 checks; got 101.',
+  },
+  UNAVAILABLE: {
+    description: 'No check of the batch can be decided now: the index is not current.',
+    text: 'The service is temporarily unavailable.',
+  },
+}
+
+type ErrorTexts = typeof BATCH_ERRORS
+
+function errorExample(shape: Shape, code: ValidationErrorCode, texts: ErrorTexts = {}): ZodOpenApiExampleObject {
+  const { status, text } = { ...ERRORS[code], ...texts[code] }
   return { summary: code, value: shape === 'v2' ? { status, message: text, code } : { code, detail: text } }
 }
 
-function errorResponse(shape: Shape, code: ValidationErrorCode): ZodOpenApiResponseObject {
-  const { description, header } = ERRORS[code]
+function errorResponse(shape: Shape, code: ValidationErrorCode, texts: ErrorTexts): ZodOpenApiResponseObject {
+  const { description, header } = { ...ERRORS[code], ...texts[code] }
   const schema = shape === 'v2' ? validationErrorV2 : validationErrorV1
   return {
     description: `\`${code}\`: ${description}`,
     headers: headerReferences(['date', ...(header === undefined ? [] : [header])]),
-    content: { 'application/json': { schema, examples: { [code]: errorExample(shape, code) } } },
+    content: { 'application/json': { schema, examples: { [code]: errorExample(shape, code, texts) } } },
   }
 }
 
@@ -129,7 +150,7 @@ const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
 }
 
 /** Returns the responses to errors. `takesBody` is true when the request has a body. */
-function errorResponses(shape: Shape, takesBody: boolean): ZodOpenApiResponsesObject {
+function errorResponses(shape: Shape, takesBody: boolean, texts: ErrorTexts = {}): ZodOpenApiResponsesObject {
   const needBody = new Set<ValidationErrorCode>([
     'BAD_REQUEST',
     'PAYLOAD_TOO_LARGE',
@@ -139,7 +160,7 @@ function errorResponses(shape: Shape, takesBody: boolean): ZodOpenApiResponsesOb
   const codes = validationErrorCode.options.filter((code) => takesBody || !needBody.has(code))
   const responses: [string, ZodOpenApiResponseObject][] = codes.map((code) => [
     `${ERRORS[code].status}`,
-    errorResponse(shape, code),
+    errorResponse(shape, code, texts),
   ])
   return Object.fromEntries(
     [...responses, ['431', HEADERS_TOO_LARGE] as const].toSorted(([a], [b]) => Number(a) - Number(b)),
@@ -196,6 +217,8 @@ interface Description {
   body?: z.ZodType
   shape?: Shape
   verdicts: ZodOpenApiResponsesObject
+  /** The texts of errors that differ from ERRORS. */
+  errors?: ErrorTexts
 }
 
 function operation({
@@ -203,6 +226,7 @@ function operation({
   body,
   shape = 'v1',
   verdicts,
+  errors,
   description,
   ...names
 }: Description): ZodOpenApiOperationObject {
@@ -212,7 +236,7 @@ function operation({
     description: `${description}\n\nCredential: an API key of the organization.`,
     security: [{ apiKey: [] }],
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
-    responses: { ...errorResponses(shape, body !== undefined), ...verdicts },
+    responses: { ...errorResponses(shape, body !== undefined, errors), ...verdicts },
   }
 }
 
@@ -237,6 +261,33 @@ const validateV2 = operation({
       { ...REJECTED_V2, BAD_REQUEST: errorExample('v2', 'BAD_REQUEST') },
     ),
   },
+})
+
+const BATCH_RESULTS: ValidateBatchResponse = {
+  results: [
+    { valid: true, status: 200, message: CODE_MESSAGES.VALID, code: 'VALID', expiresAt: EXPIRES_AT },
+    { valid: false, status: 400, message: CODE_MESSAGES.TOO_MANY_MACHINES, code: 'TOO_MANY_MACHINES' },
+    { status: 422, message: '`license` must be a string; got a number.', code: 'INVALID_REQUEST' },
+    { status: 503, message: ERRORS.UNAVAILABLE.text, code: 'UNAVAILABLE' },
+  ],
+}
+
+const validateBatch = operation({
+  tag: CHECKS,
+  operationId: 'validateLicensesV2',
+  summary: 'Check up to 100 licenses',
+  description:
+    'For backends and API gateways that check many licenses at once. Each check has the verdict and the effects of a single ' +
+    'request, and all have the address and country of the caller. The results have the order of the checks. A malformed check ' +
+    'has the error 422 in its place. A check that needs the database while it is unreachable has 503.',
+  body: validateBatchRequest,
+  shape: 'v2',
+  verdicts: {
+    '200': success('The result of each check.', validateBatchResponse, {
+      results: { summary: 'A valid, a rejected, a malformed and an undecided check', value: BATCH_RESULTS },
+    }),
+  },
+  errors: BATCH_ERRORS,
 })
 
 const validateV1 = operation({
@@ -294,6 +345,7 @@ const all = operation({
 /** The operations by path. A test compares the paths with the routes of the validator. */
 export const VALIDATION_PATHS = {
   '/api/v2/license/validate': { post: validateV2 },
+  '/api/v2/license/validate/batch': { post: validateBatch },
   '/api/v1/validate': { post: validateV1 },
   '/api/v1/activate': { post: activate },
   '/api/v1/deactivate': { post: deactivate },

@@ -9,6 +9,8 @@ import {
   CODES,
   deactivateRequest,
   problem,
+  validateBatchRequest,
+  validateBatchResponse,
   validateRequestV1,
   validateRequestV2,
   validationErrorCode,
@@ -152,6 +154,7 @@ test('the examples of the validation API match its schemas', () => {
   expect(validateRequestV2.safeParse(bodyOf('validateLicenseV2')).success).toBe(true)
   expect(validateRequestV1.safeParse(bodyOf('validateLicenseV1')).success).toBe(true)
   expect(deactivateRequest.safeParse(bodyOf('deactivateMachine')).success).toBe(true)
+  expect(validateBatchRequest.safeParse(bodyOf('validateLicensesV2')).success).toBe(true)
   const examplesOf = (id: string, status: string) =>
     Object.values(byId.get(id)?.responses[status]?.content?.['application/json']?.examples ?? {}).map(
       (each) => example.parse(each).value,
@@ -160,6 +163,8 @@ test('the examples of the validation API match its schemas', () => {
     for (const value of examplesOf('validateLicenseV2', status))
       expect(verdictV2.or(validationErrorV2).safeParse(value).success).toBe(true)
   for (const value of examplesOf('validateLicenseV1', '200')) expect(verdictV1.safeParse(value).success).toBe(true)
+  for (const value of examplesOf('validateLicensesV2', '200'))
+    expect(validateBatchResponse.safeParse(value).success).toBe(true)
   const codes = (id: string) =>
     new Set(
       Object.keys(byId.get(id)?.responses ?? {})

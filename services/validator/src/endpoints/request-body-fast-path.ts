@@ -54,8 +54,8 @@ const ends = new Int32Array(6)
 
 const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
 
-/** Returns the index of the first byte at or after `from` that is not white space. */
-function skipSpace(body: Uint8Array, from: number): number {
+/** Returns the index of the first byte at or after `from` that is not white space of JSON. */
+export function skipSpace(body: Uint8Array, from: number): number {
   let i = from
   for (; i < body.length; i++) {
     const c = body[i]
@@ -94,28 +94,31 @@ function includeEnd(body: Uint8Array, from: number): number {
   return body[end] === 93 /* ] */ ? end : -1
 }
 
-/** Fills `starts` and `ends` from the body. Returns false if the body is not plain. */
-function locate(names: readonly Uint8Array[], include: number, body: Uint8Array): boolean {
+/**
+ * Fills `starts` and `ends` from the object that begins at `from`. Returns the index after its closing brace, or -1 if the
+ * object is not plain.
+ */
+function locate(names: readonly Uint8Array[], include: number, body: Uint8Array, from: number): number {
   starts.fill(0)
-  let i = skipSpace(body, 0)
-  if (body[i] !== 123 /* { */) return false
+  let i = from
+  if (body[i] !== 123 /* { */) return -1
   do {
     i = skipSpace(body, i + 1)
-    if (body[i] !== QUOTE) return false
+    if (body[i] !== QUOTE) return -1
     const nameEnd = stringEnd(body, i + 1)
-    if (nameEnd < 0) return false
+    if (nameEnd < 0) return -1
     const name = nameAt(names, body, i + 1, nameEnd)
-    if (name < 0 || starts[name] !== 0) return false
+    if (name < 0 || starts[name] !== 0) return -1
     i = skipSpace(body, nameEnd + 1)
-    if (body[i] !== 58 /* : */) return false
+    if (body[i] !== 58 /* : */) return -1
     i = skipSpace(body, i + 1)
     const end = name === include ? includeEnd(body, i) : body[i] === QUOTE ? stringEnd(body, i + 1) : -1
-    if (end < 0) return false
+    if (end < 0) return -1
     starts[name] = i + 1
     ends[name] = end
     i = skipSpace(body, end + 1)
   } while (body[i] === 44 /* , */)
-  return body[i] === 125 /* } */ && skipSpace(body, i + 1) === body.length
+  return body[i] === 125 /* } */ ? i + 1 : -1
 }
 
 function copy(body: Uint8Array, start: number, length: number, out: Uint8Array): void {
@@ -124,10 +127,20 @@ function copy(body: Uint8Array, start: number, length: number, out: Uint8Array):
 
 /** Fills `out` from a plain body. Returns false if `parseBody` must read the body; the content of `out` is then undefined. */
 export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
+  const end = parsePlainObject(kind, body, skipSpace(body, 0), out)
+  return end >= 0 && skipSpace(body, end) === body.length
+}
+
+/**
+ * Fills `out` from the plain object that begins at `from`. Returns the index after the object, or -1 if `parseBody` must read
+ * it; the content of `out` is then undefined.
+ */
+export function parsePlainObject(kind: BodyKind, body: Uint8Array, from: number, out: RequestBody): number {
   const { names, machineIds, hostname, include, needsMachineId } = LAYOUTS[kind]
-  if (!locate(names, include, body)) return false
+  const objectEnd = locate(names, include, body, from)
+  if (objectEnd < 0) return -1
   const keyLength = ends[0]! - starts[0]!
-  if (starts[0] === 0 || keyLength === 0) return false
+  if (starts[0] === 0 || keyLength === 0) return -1
   out.licenseKeyLength = keyLength
   if (keyLength <= MAX_LICENSE_KEY_BYTES) copy(body, starts[0]!, keyLength, out.licenseKey)
 
@@ -135,19 +148,19 @@ export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBod
   for (let n = 1; n <= machineIds; n++) {
     const length = starts[n] === 0 ? 0 : ends[n]! - starts[n]!
     if (length === 0) continue // the empty string counts as absent
-    if (length > MAX_MACHINE_ID_BYTES) return false
+    if (length > MAX_MACHINE_ID_BYTES) return -1
     out.machineIdLength = length
     copy(body, starts[n]!, length, out.machineId)
     break
   }
-  if (needsMachineId && out.machineIdLength === 0) return false
+  if (needsMachineId && out.machineIdLength === 0) return -1
 
   out.wantsEntitlements = include >= 0 && starts[include] !== 0
   out.hostname = null
-  if (hostname < 0 || starts[hostname] === 0) return true
+  if (hostname < 0 || starts[hostname] === 0) return objectEnd
   const start = starts[hostname]!
   const length = ends[hostname]! - start
-  if (length > MAX_MACHINE_ID_BYTES) return false
+  if (length > MAX_MACHINE_ID_BYTES) return -1
   if (length > 0) out.hostname = String.fromCharCode(...body.subarray(start, start + length))
-  return true
+  return objectEnd
 }

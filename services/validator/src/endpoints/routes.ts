@@ -1,13 +1,18 @@
 /** Defines the routes of the validator's endpoints (docs/api.md#validation-api). */
 
+import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
+
+import { MAX_BODY_BYTES } from '../http/exchange.ts'
 import type { Route } from '../http/server.ts'
 import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
+import type { BatchValidation } from './batch.ts'
 import type { Deactivation } from './deactivate.ts'
 import type { Validation } from './validate.ts'
 
 /** The paths of the endpoints. A test compares them with the configurations of the balancers. */
 export const PATHS = {
   validateV2: '/api/v2/license/validate',
+  validateBatch: '/api/v2/license/validate/batch',
   validateV1: '/api/v1/validate',
   activate: '/api/v1/activate',
   deactivate: '/api/v1/deactivate',
@@ -17,19 +22,28 @@ export const PATHS = {
 
 export function createRoutes(parts: {
   validation: Validation
+  batch: BatchValidation
   deactivation: Deactivation
   publicKeys: PublicKeysEndpoint
 }): Route[] {
-  const { validation, deactivation, publicKeys } = parts
+  const { validation, batch, deactivation, publicKeys } = parts
   const validateV1: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV1')
   const validateV2: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV2')
+  const validateBatch: Route['run'] = (exchange, body) => batch.run(exchange, body)
   const deactivate: Route['run'] = (exchange, body) => deactivation.run(exchange, body)
+  const currentKey: Route['run'] = (exchange) => publicKeys.current(exchange)
+  const allKeys: Route['run'] = (exchange) => publicKeys.all(exchange)
+  const [post, get] = [
+    { method: 'POST', maxBodyBytes: MAX_BODY_BYTES },
+    { method: 'GET', maxBodyBytes: MAX_BODY_BYTES },
+  ] as const
   return [
-    { method: 'POST', path: PATHS.validateV2, shape: 'v2', run: validateV2 },
-    { method: 'POST', path: PATHS.validateV1, shape: 'v1', run: validateV1 },
-    { method: 'POST', path: PATHS.activate, shape: 'v1', run: validateV1 },
-    { method: 'POST', path: PATHS.deactivate, shape: 'v1', run: deactivate },
-    { method: 'GET', path: PATHS.publicKey, shape: 'v1', run: (exchange) => publicKeys.current(exchange) },
-    { method: 'GET', path: PATHS.publicKeys, shape: 'v1', run: (exchange) => publicKeys.all(exchange) },
+    { ...post, path: PATHS.validateV2, shape: 'v2', run: validateV2 },
+    { ...post, path: PATHS.validateBatch, shape: 'v2', maxBodyBytes: MAX_BATCH_BODY_BYTES, run: validateBatch },
+    { ...post, path: PATHS.validateV1, shape: 'v1', run: validateV1 },
+    { ...post, path: PATHS.activate, shape: 'v1', run: validateV1 },
+    { ...post, path: PATHS.deactivate, shape: 'v1', run: deactivate },
+    { ...get, path: PATHS.publicKey, shape: 'v1', run: currentKey },
+    { ...get, path: PATHS.publicKeys, shape: 'v1', run: allKeys },
   ]
 }

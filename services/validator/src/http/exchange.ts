@@ -28,6 +28,8 @@ export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 export interface Endpoint {
   /** The shape of error responses. */
   shape: Shape
+  /** The maximum length of a body in bytes. */
+  maxBodyBytes: number
   /**
    * Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when `run` returns.
    */
@@ -67,8 +69,8 @@ export class Exchange implements Expiring {
   preflightMethods = ''
   /** Whether the connection closes after the response. */
   isLast = false
-  /** The response to send at the deadline while the exchange waits. If it is null, the exchange sends a 503. */
-  fallback: PreparedResponse | null = null
+  /** Returns the response to send at the deadline while the exchange waits. If it is null, the exchange sends a 503. */
+  fallback: (() => PreparedResponse) | null = null
   /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
   readonly #server: ExchangeHost
@@ -107,7 +109,7 @@ export class Exchange implements Expiring {
    * have no effect. `announcedBytes` is the content-length, or -1 without one.
    */
   readBody(announcedBytes: number): void {
-    this.#isTooLarge = announcedBytes > MAX_BODY_BYTES
+    this.#isTooLarge = announcedBytes > this.#endpoint.maxBodyBytes
     this.native.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
@@ -131,7 +133,10 @@ export class Exchange implements Expiring {
   fail(code: ErrorCode, text?: string): void {
     if (this.isDone) return
     this.#server.counters.count(code)
-    this.send(text === undefined ? ERROR_RESPONSES[this.shape][code] : errorResponse(this.shape, code, text))
+    const { maxBodyBytes, shape } = this.#endpoint
+    if (code === 'PAYLOAD_TOO_LARGE')
+      this.send(errorResponse(shape, code, `The body is larger than ${maxBodyBytes / 1024} KiB.`))
+    else this.send(text === undefined ? ERROR_RESPONSES[shape][code] : errorResponse(shape, code, text))
   }
 
   send(response: PreparedResponse): void {
@@ -154,7 +159,7 @@ export class Exchange implements Expiring {
   expire(): void {
     if (this.isDone) return
     if (this.#state === 'reading') this.fail(this.#isTooLarge ? 'PAYLOAD_TOO_LARGE' : 'REQUEST_TIMEOUT')
-    else if (this.fallback) this.send(this.fallback)
+    else if (this.fallback) this.send(this.fallback())
     else this.fail('UNAVAILABLE')
   }
 
@@ -162,7 +167,7 @@ export class Exchange implements Expiring {
     if (this.#state !== 'reading') return
     this.#received += chunk.byteLength
     this.#isInNative = true
-    if (this.#received > MAX_BODY_BYTES) this.#isTooLarge = true
+    if (this.#received > this.#endpoint.maxBodyBytes) this.#isTooLarge = true
     if (this.#isTooLarge) this.#discard(isLast)
     else if (isLast) this.#run(this.#chunks === null ? new Uint8Array(chunk) : this.#joined(chunk))
     // The chunk is copied, because the library reuses its memory.

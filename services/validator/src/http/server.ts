@@ -10,7 +10,7 @@ import type { Counters } from '../shared/counters.ts'
 import type { AppDescriptor } from '../shared/uwebsockets.ts'
 import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
-import { type Endpoint, Exchange, type ExchangeHost, MAX_DISCARDED_BYTES } from './exchange.ts'
+import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES, MAX_DISCARDED_BYTES } from './exchange.ts'
 import { RequestHeaders } from './request-headers.ts'
 import { okResponse, type Shape } from './responses.ts'
 
@@ -97,7 +97,7 @@ export class Server implements ExchangeHost {
   #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
     const headers = this.#headers
     headers.read(request)
-    const served = headers.isCompressed ? COMPRESSED[endpoint.shape] : endpoint
+    const served = headers.isCompressed ? compressed(endpoint) : endpoint
     const exchange = new Exchange(this, served, response, isHeadRequest)
     exchange.authorization = headers.authorization
     exchange.allow = allow
@@ -129,24 +129,23 @@ function shapeOf(path: string): Shape {
 }
 
 function notFound(shape: Shape): Endpoint {
-  return { shape, run: (exchange) => exchange.fail('NOT_FOUND') }
+  return { shape, maxBodyBytes: MAX_BODY_BYTES, run: (exchange) => exchange.fail('NOT_FOUND') }
 }
 
 function methodNotAllowed(shape: Shape): Endpoint {
-  return { shape, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
+  return { shape, maxBodyBytes: MAX_BODY_BYTES, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
 }
 
-function compressed(shape: Shape): Endpoint {
-  return { shape, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
+function compressed({ shape, maxBodyBytes }: Endpoint): Endpoint {
+  return { shape, maxBodyBytes, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
 }
-
-const COMPRESSED = { v1: compressed('v1'), v2: compressed('v2') }
 
 const NO_CONTENT = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
 
 function preflight(shape: Shape, methods: string): Endpoint {
   return {
     shape,
+    maxBodyBytes: MAX_BODY_BYTES,
     run(exchange) {
       exchange.preflightMethods = methods
       exchange.send(NO_CONTENT)

@@ -77,7 +77,7 @@ export class RingWriter {
     this.#tail = Atomics.load(this.#words, TAIL)
   }
 
-  /** Records a check. Reads both arguments before it returns. */
+  /** Records a check. Reads both arguments before it returns. The main thread reads the record after the next `publish`. */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void {
     const words = this.#words
     const { machineIdLength } = check
@@ -112,7 +112,11 @@ export class RingWriter {
     for (let i = 0; i < machineIdLength; i++) this.#bytes[from + i] = check.machineId[i]!
     for (let i = 0; i < hostLength; i++) this.#bytes[from + machineIdLength + i] = this.#hostname[i]!
     this.#head = (this.#head + size) | 0
-    Atomics.store(words, HEAD, this.#head)
+  }
+
+  /** Makes the records so far visible to the main thread. */
+  publish(): void {
+    Atomics.store(this.#words, HEAD, this.#head)
   }
 
   /** Returns the index of `size` contiguous free words, or -1 if there are none. Skips the end of the ring if it is too short. */

@@ -19,8 +19,10 @@ test.each([
 })
 
 test('infra/nginx/nginx.conf forwards exactly the paths of the validation API to validators', () => {
-  const [, pattern = ''] = /^ *location ~ (\^\/api\S+) \{$/m.exec(read('nginx/nginx.conf')) ?? []
-  const location = new RegExp(pattern)
+  const config = read('nginx/nginx.conf')
+  const [, pattern = ''] = /^ *location ~ (\^\/api\S+) \{$/m.exec(config) ?? []
+  const exact = [...config.matchAll(/^ *location = (\/api\S+) \{$/gm)].map(([, path]) => `^${path}$`)
+  const location = new RegExp([pattern, ...exact].join('|'))
   // The pattern must reject each ending under another version, and paths that begin or end differently.
   const endings = paths.map((path) => path.replace(/^\/api\/v\d/, ''))
   const similar = [1, 2, 3].flatMap((version) => endings.map((ending) => `/api/v${version}${ending}`))

@@ -1,0 +1,168 @@
+/** Tests batches (docs/api.md#h13): the slots of their checks, an outage of Postgres, and the forms of the request. */
+
+import { Agent } from 'node:http'
+
+import { type Proxy, startProxy } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import type { RunningValidator } from '../../src/validator.ts'
+import { createWorld, raw, type Reply, responses, send, someText, startLoaded, until, type World } from '../harness.ts'
+
+const V2 = '/api/v2/license/validate'
+const BATCH = '/api/v2/license/validate/batch'
+const agent = new Agent({ keepAlive: true, maxSockets: 20 })
+let world: World
+let proxy: Proxy
+let validator: RunningValidator
+
+beforeAll(async () => {
+  world = await createWorld()
+  const url = new URL(world.database.validatorUrl)
+  proxy = await startProxy(Number(url.port), url.hostname)
+  url.hostname = '127.0.0.1'
+  url.port = String(proxy.port)
+  validator = await startLoaded(url.href, { corsOrigins: ['https://app.example.com'] })
+})
+afterAll(async () => {
+  agent.destroy()
+  await validator.close()
+  await proxy.close()
+  await world.database.drop()
+})
+
+const resultsOf = (reply: Reply): unknown[] => z.object({ results: z.array(z.unknown()) }).parse(reply.body).results
+const codeOf = (result: unknown): string => z.looseObject({ code: z.string() }).parse(result).code
+const batch = (checks: unknown, headers: Record<string, string> = {}, secret = world.secret): Promise<Reply> =>
+  send(validator.port, BATCH, { body: { checks }, secret, headers, agent })
+const single = (body: unknown, headers: Record<string, string> = {}, secret = world.secret): Promise<Reply> =>
+  send(validator.port, V2, { body, secret, headers, agent })
+
+/** Resolves when the validator has the rows inserted so far. */
+async function followed(): Promise<void> {
+  const { key } = await world.license({ status: 'suspended' })
+  await until(async () => (await single({ license: key })).text.includes('SUSPENDED'))
+}
+
+async function query(text: string, values: unknown[]): Promise<unknown[]> {
+  return (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
+}
+
+/** Sends a batch until no claim takes too long. Claims that were granted meanwhile are known then. */
+async function decided(checks: readonly object[]): Promise<unknown[]> {
+  const results = resultsOf(await batch(checks))
+  return results.some((result) => codeOf(result) === 'UNAVAILABLE') ? await decided(checks) : results
+}
+
+describe('slots', () => {
+  test('are granted once to a machine that a batch contains repeatedly', async () => {
+    const license = await world.license({ maxMachines: 1 })
+    await followed()
+    const check = { license: license.key, fingerprint: 'the one' }
+    const results = await decided(Array.from({ length: 100 }, () => check))
+    expect(new Set(results.map(codeOf))).toEqual(new Set(['VALID']))
+    expect(await query('select used from license_slots where license_id = $1', [license.id])).toEqual([{ used: 1 }])
+  })
+
+  test('never exceed the limit when the machines of concurrent batches race for them', async () => {
+    const license = await world.license({ maxMachines: 7 })
+    await followed()
+    const machineOf = (b: number, i: number): string => `m ${(b * 37 + i) % 200}`
+    const batches = await Promise.all(
+      Array.from({ length: 5 }, (_, b) =>
+        decided(Array.from({ length: 100 }, (__, i) => ({ license: license.key, fingerprint: machineOf(b, i) }))),
+      ),
+    )
+    const codes = batches.flatMap((results, b) =>
+      results.map((result, i) => [codeOf(result), machineOf(b, i)] as const),
+    )
+    expect(new Set(codes.map(([code]) => code))).toEqual(new Set(['VALID', 'TOO_MANY_MACHINES']))
+    const machines = new Set(codes.filter(([code]) => code === 'VALID').map(([, machine]) => machine))
+    expect(machines.size).toBe(7)
+    expect(await query('select used from license_slots where license_id = $1', [license.id])).toEqual([{ used: 7 }])
+  })
+
+  test('start a term once, with the same expiresAt for the whole batch', async () => {
+    const license = await world.license({ durationDays: 30, maxMachines: 50 })
+    await followed()
+    const checks = Array.from({ length: 50 }, (_, i) => ({ license: license.key, fingerprint: `m ${i}` }))
+    const results = await decided(checks)
+    expect(new Set(results.map((result) => JSON.stringify(result))).size).toBe(1)
+    expect(results[0]).toMatchObject({ code: 'VALID', expiresAt: someText })
+  })
+})
+
+test('responds in place with 503 to checks that need Postgres while it is unreachable', async () => {
+  const license = await world.license({ maxMachines: 100 })
+  await followed()
+  const check = (fingerprint: string): object => ({ license: license.key, fingerprint })
+  expect(codeOf(resultsOf(await batch([check('known')]))[0])).toBe('VALID')
+  proxy.refuse()
+  try {
+    const reply = await batch([check('known'), check('new 1'), { license: 'none' }, 7, check('new 2'), check('known')])
+    expect(reply.status).toBe(200)
+    expect(resultsOf(reply).map(codeOf)).toEqual([
+      'VALID',
+      'UNAVAILABLE',
+      'NOT_FOUND',
+      'INVALID_REQUEST',
+      'UNAVAILABLE',
+      'VALID',
+    ])
+    expect(resultsOf(reply)[1]).toEqual({ status: 503, message: someText, code: 'UNAVAILABLE' })
+  } finally {
+    proxy.heal()
+  }
+  await until(async () => codeOf(resultsOf(await batch([check('new 1')]))[0]) === 'VALID')
+})
+
+describe('the request', () => {
+  test.each([
+    ['no checks', { checks: [] }],
+    ['101 checks', { checks: Array.from({ length: 101 }, () => ({ license: 'a' })) }],
+    ['checks that are not an array', { checks: { license: 'a' } }],
+    ['a single check', { license: 'a' }],
+    ['an array', [{ license: 'a' }]],
+    ['incomplete JSON', '{"checks":[{"license":"a"}'],
+    ['invalid UTF-8', Buffer.from('{"checks":[{"license":"\xff"}]}', 'latin1')],
+  ])('is 422 as a whole with %s', async (_name, body) => {
+    const reply = await send(validator.port, BATCH, { body, secret: world.secret })
+    expect([reply.status, reply.body]).toEqual([422, { status: 422, message: someText, code: 'INVALID_REQUEST' }])
+  })
+
+  test('has at most 128 KiB, in chunks too, and still at most 16 KiB on other paths', async () => {
+    const padded = (bytes: number): string => '{"checks":[{"license":"a"}]}'.padEnd(bytes, ' ')
+    const post = (body: string, path = BATCH): Promise<Reply> =>
+      send(validator.port, path, { body, secret: world.secret })
+    expect((await post(padded(131_072))).status).toBe(200)
+    const reply = await post(padded(131_073))
+    const message = 'The body is larger than 128 KiB.'
+    expect([reply.status, reply.body]).toEqual([413, { status: 413, message, code: 'PAYLOAD_TOO_LARGE' }])
+    expect((await post(padded(16_385), V2)).text).toContain('larger than 16 KiB')
+    for (const [bytes, status] of [
+      [131_072, 200],
+      [131_073, 413],
+    ] as const) {
+      const body = padded(bytes)
+      const head = `POST ${BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.secret}\r\nTransfer-Encoding: chunked\r\n\r\n`
+      const chunks = body.replaceAll(/[^]{1,4096}/g, (part) => `${part.length.toString(16)}\r\n${part}\r\n`)
+      const { text } = await raw(validator.port, `${head}${chunks}0\r\n\r\n`, { enough: responses(1) })
+      expect(text.slice(0, 12)).toBe(`HTTP/1.1 ${status}`)
+    }
+  })
+
+  test('needs an API key, POST and an uncompressed body, and supports CORS', async () => {
+    expect((await send(validator.port, BATCH, { body: { checks: [{ license: 'a' }] } })).status).toBe(401)
+    for (const method of ['GET', 'HEAD', 'PUT']) {
+      const reply = await send(validator.port, BATCH, { method, secret: world.secret })
+      expect([method, reply.status, reply.headers['allow']]).toEqual([method, 405, 'POST, OPTIONS'])
+    }
+    const origin = { origin: 'https://app.example.com' }
+    const preflight = await send(validator.port, BATCH, { method: 'OPTIONS', headers: origin })
+    expect([preflight.status, preflight.headers['access-control-allow-methods']]).toEqual([204, 'POST'])
+    expect((await batch([{ license: 'a' }], origin)).headers['access-control-allow-origin']).toBe(origin.origin)
+    const zipped = { body: 'x'.repeat(20_000), secret: world.secret, headers: { 'content-encoding': 'gzip' } }
+    expect((await send(validator.port, BATCH, zipped)).status).toBe(415)
+    expect((await send(validator.port, `${BATCH}/`, { body: {}, secret: world.secret })).status).toBe(404)
+  })
+})
