@@ -6,7 +6,9 @@ import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import { licenseTests } from './licenses.ts'
 import { ruleTests } from './rules.ts'
+import { searchTests } from './search.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -21,58 +23,8 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
 
   afterAll(() => stage.close())
 
-  test('creates a product and a license for a new customer', async () => {
-    await stage.open('/products')
-    await stage.button('New product').first().click()
-    await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('Studio')
-    await stage.dialog().getByRole('button', { name: 'New product' }).click()
-    await stage.done('Created the product.')
-    await stage.open('/licenses')
-    await stage.button('New license').first().click()
-    await stage.choose('Product', 'Studio', stage.dialog())
-    await stage
-      .dialog()
-      .getByRole('textbox', { name: /Customer/ })
-      .fill('grace@example.com')
-    await stage.dialog().getByRole('button', { name: 'New license' }).click()
-    await stage.done('Created the license.')
-    await stage.page.getByText('grace@example.com').waitFor()
-    await stage.page.getByText('0 / 1').waitFor()
-    expect(await stage.page.getByText('grace@example.com').count()).toBe(1)
-  })
-
-  test('shows an error of the API at its field and keeps the form', async () => {
-    await stage.open('/licenses')
-    await stage.button('New license').first().click()
-    await stage.choose('Product', 'Studio', stage.dialog())
-    await stage
-      .dialog()
-      .getByRole('textbox', { name: /Customer/ })
-      .fill('nobody')
-    await stage.dialog().getByRole('button', { name: 'New license' }).click()
-    await stage.dialog().getByText('must be an e-mail address').waitFor()
-    expect(
-      await stage
-        .dialog()
-        .getByRole('textbox', { name: /Customer/ })
-        .inputValue(),
-    ).toBe('nobody')
-  })
-
-  test('finds a license by its pasted key in lower case', async () => {
-    const id = await stage.addLicense('FIND-ME00-0000-0001')
-    await stage.open('/licenses')
-    await stage.page.keyboard.press('Control+k')
-    await stage.field(/^Paste/).waitFor()
-    await stage.page.keyboard.insertText('find-me00-0000-0001')
-    await stage.page
-      .getByRole('option', { name: /FIND-ME00/ })
-      .first()
-      .waitFor()
-    await stage.page.keyboard.press('Enter')
-    await stage.page.waitForURL(`**/licenses/${id}`)
-    expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('License')
-  })
+  licenseTests(() => stage)
+  searchTests(() => stage)
 
   test('finds the license of a machine by the beginning of its id', async () => {
     const id = await stage.addLicense('FIND-ME00-0000-0002')
@@ -186,11 +138,11 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   })
 
   test('keeps filters in the address through back and reload', async () => {
-    await stage.open('/licenses?status=suspended')
+    await stage.open('/licenses?status=expired')
     await stage.page.getByText('No license matches these filters.').waitFor()
     await stage.page.reload()
     await stage.page.getByText('No license matches these filters.').waitFor()
-    expect(new URL(stage.page.url()).search).toBe('?status=suspended')
+    expect(new URL(stage.page.url()).search).toBe('?status=expired')
   })
 
   test('ends the session of a copied cookie on sign-out', async () => {
@@ -219,6 +171,8 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     const paths = [
       '',
       '/licenses',
+      '/licenses/new',
+      '/licenses/import',
       `/licenses/${id}`,
       '/customers',
       '/products',

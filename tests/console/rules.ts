@@ -52,6 +52,7 @@ export function ruleTests(open: () => Stage): void {
       await stage.field('Which rules match …').fill('198.51.100.7')
       await page.keyboard.press('Enter')
       await stage.cell('192.0.2.1').waitFor({ state: 'hidden' })
+      await stage.cell('198.51.100.7').waitFor()
       expect(new URL(page.url()).search).toBe('?matches=198.51.100.7')
       expect(await page.getByRole('row').count()).toBe(3)
       await page.getByRole('checkbox', { name: 'Select all' }).click()

@@ -21,6 +21,8 @@ const secrets = z.object({ id: z.string(), managementToken: z.string(), apiKey: 
 export const created = z.object({ id: z.string() })
 export const invited = z.object({ invitation: z.object({ path: z.string() }) })
 
+const TIMEOUT_MS = 15_000
+
 export const EVERYTHING = [
   'licenses.read',
   'licenses.write',
@@ -84,6 +86,10 @@ export class Stage {
     method = 'POST',
   ): Promise<z.output<Schema>> {
     return send(this.#management.port, path, body, schema, this.#vendor.managementToken, method)
+  }
+
+  async read<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> {
+    return send(this.#management.port, path, undefined, schema, this.#vendor.managementToken, 'GET')
   }
 
   /** Sends a check like an app. Returns its code. */
@@ -158,7 +164,7 @@ export class Stage {
 async function send<Schema extends z.ZodType>(
   port: number,
   path: string,
-  body: object,
+  body: object | undefined,
   schema: Schema,
   token: string,
   method = 'POST',
@@ -166,7 +172,7 @@ async function send<Schema extends z.ZodType>(
   const response = await fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', prefer: 'wait=5' },
-    body: JSON.stringify(body),
+    ...(body && { body: JSON.stringify(body) }),
   })
   return schema.parse(await response.json())
 }
@@ -182,6 +188,7 @@ export async function openStage(): Promise<Stage> {
   const vendor = await send(management.port, '/organizations', organization, secrets, OPERATOR_TOKEN)
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
+  context.setDefaultTimeout(TIMEOUT_MS)
   const page = await context.newPage()
   const stage = new Stage({ database, management, validator, vendor, browser, context, page })
   await stage.signIn('support@example.com')

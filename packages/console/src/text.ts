@@ -3,6 +3,7 @@
 import type { Code, LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/contract'
 
 import { accessText } from './text-access.ts'
+import { licenseText } from './text-licenses.ts'
 import { peopleText } from './text-people.ts'
 import { ruleText } from './text-rules.ts'
 
@@ -39,6 +40,7 @@ const scopes: Record<RuleScope, string> = {
 
 export const text = {
   ...accessText,
+  ...licenseText,
   ...peopleText,
   ...ruleText,
 
@@ -125,32 +127,6 @@ export const text = {
     from: 'From',
   },
 
-  licenses: {
-    title: 'Licenses',
-    new: 'New license',
-    created: 'Created the license.',
-    empty: 'No licenses yet. Create your first license for a product and a customer.',
-    emptyFiltered: 'No license matches these filters.',
-    key: 'License key',
-    exactKey: 'Exact license key',
-    status: 'Status',
-    product: 'Product',
-    customer: 'Customer',
-    machines: 'Machines',
-    expires: 'Expires',
-    createdOn: 'Created',
-    terms: 'Terms',
-    daysFromFirstUse: (days: number) => `${days} days from first use`,
-    perpetual: 'Never expires',
-    subscription: 'Subscription',
-    trial: 'Trial',
-    maxMachines: 'Machines',
-    maxMachinesHint: 'The number of machines that may use the license. Empty: no limit.',
-    expiresHint: 'The license expires on this day at midnight UTC.',
-    ownKey: 'Your own license key',
-    ownKeyHint: 'Empty: Keyward generates a key.',
-  },
-
   license: {
     title: 'License',
     suspend: 'Suspend',
@@ -180,10 +156,26 @@ export const text = {
     activity: 'Activity',
     noActivity: 'No activity yet.',
     why: 'Check this license',
+    slots: 'Slots',
+    fixedSlots: 'held until they are released',
+    floatingSlots: (minutes: number) => `floating, free after ${minutes.toLocaleString()} minutes without a check`,
+    leaseEnds: 'Lease ends',
+    editTerms: 'Change the terms',
+    saved: 'Saved the license.',
+    rules: 'Access rules of this license',
+    rulesHint: 'Rules of a license decide before rules of its product, and those before rules for everything.',
+    noRules: 'No access rule applies to this license alone.',
+    newRule: 'New rule',
+    delete: 'Delete',
+    deleteTitle: 'Delete this license permanently?',
+    deleteHint:
+      'Its machines, alerts and access rules are deleted too, and its checks are rejected with NOT_FOUND. A deletion cannot be undone.',
+    deleted: 'Deleted the license.',
   },
 
   customers: {
     title: 'Customers',
+    customer: 'Customer',
     new: 'New customer',
     created: 'Created the customer.',
     empty: 'No customers yet. Create a customer before the first license.',
@@ -200,12 +192,23 @@ export const text = {
     deleteHint: 'The access rules of the customer are deleted too. A customer with licenses cannot be deleted.',
     deleted: 'Deleted the customer.',
     merge: 'Merge into another',
-    mergeTitle: 'Merge this customer into another?',
-    mergeHint:
-      'All licenses and access rules move to the other customer, and this customer is deleted. A merge cannot be undone.',
-    mergeInto: 'E-mail address of the customer that remains',
+    mergeTitle: 'Merge customers',
+    mergeInto: 'The customer that remains',
+    mergeIntoHint: 'Search by e-mail address, name or external id.',
+    mergeMoves: 'What will happen',
+    movesLicenses: (count: string) => `To the remaining customer: ${count}. The keys and machines stay as they are.`,
+    movesRules: (count: string) => `To the remaining customer: ${count} for this customer.`,
+    takesExternalId: (id: string) => `The remaining customer gets the external id ${id}.`,
+    losesExternalId: (id: string) => `The external id ${id} is deleted.`,
+    deletesCustomer: (name: string) => `${name} is deleted, with its e-mail address, name and metadata.`,
+    finalMerge: 'A merge cannot be undone.',
+    confirmMerge: (name: string) => `Merge into ${name}`,
+    sameCustomer: 'Choose another customer than this one.',
+    countLicenses: (count: number, more: boolean) =>
+      `${count}${more ? ' or more' : ''} ${count === 1 && !more ? 'license' : 'licenses'}`,
+    countRules: (count: number, more: boolean) =>
+      `${count}${more ? ' or more' : ''} ${count === 1 && !more ? 'access rule' : 'access rules'}`,
     merged: 'Merged the customers.',
-    notFound: 'No other customer has this e-mail address.',
     licensesOf: 'Licenses',
   },
 
@@ -215,7 +218,7 @@ export const text = {
     created: 'Created the product.',
     empty: 'No products yet. Each license belongs to a product.',
     nameOf: 'Name',
-    rename: 'Rename',
+    edit: 'Change',
     saved: 'Saved the product.',
     deleteTitle: 'Delete this product?',
     deleteHint: 'The access rules of the product are deleted too. A product with licenses cannot be deleted.',
@@ -223,13 +226,26 @@ export const text = {
   },
 
   palette: {
-    placeholder: 'Paste or type a license key, customer or machine, or type a command',
-    nothing:
-      'No results. Enter the beginning of a license key, machine id or host name, or a part of a customer’s name or address.',
-    license: 'License',
-    customer: 'Customer',
-    machine: 'Machine',
+    placeholder: 'Paste a key, an e-mail address, a machine id or an address, or type a command',
+    nothing: 'No results.',
+    recent: 'Recent',
+    commands: 'Commands',
     goTo: 'Go to',
+    machines: 'Machines',
+    withText: 'With this text',
+    newLicense: 'New license',
+    blockAddress: 'Block an address',
+    blockCountry: 'Block a country',
+    blockMachine: 'Block a machine',
+    allowMachine: 'Let a machine through',
+    importRules: 'Import access rules',
+    importLicenses: 'Import licenses',
+    block: (value: string) => `Block ${value}`,
+    blockThisMachine: (value: string) => `Block the machine ${value}`,
+    matching: (value: string) => `Rules that match ${value}`,
+    lastSeen: (day: string) => `last seen ${day}`,
+    choose: 'to choose',
+    open: 'to open',
   },
 
   notFound: 'This page does not exist.',

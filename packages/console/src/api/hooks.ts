@@ -1,4 +1,7 @@
-/** React hooks for the API. Responses are cached, for five seconds by default, and every successful change invalidates the cache. */
+/**
+ * React hooks for the API. Responses are cached, for five seconds by default, and every successful change invalidates the cache, except for
+ * the names in lists.
+ */
 
 import { page } from '@keyward/contract'
 import { type Me, me } from '@keyward/contract/management/sign-in'
@@ -70,7 +73,7 @@ export function useChange<Input, Output>(
   return useMutation({
     mutationFn: change,
     onSuccess: async (output) => {
-      await queries.invalidateQueries()
+      await queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'name' })
       if (options.done !== undefined) showDone(options.done)
       options.onDone?.(output)
     },

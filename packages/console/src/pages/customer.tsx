@@ -1,15 +1,14 @@
 /** One customer with its licenses. */
 
-import { customer, license, type License, page } from '@keyward/contract'
-import { Button, Card, Group, SimpleGrid, Stack, TextInput, Title } from '@mantine/core'
+import { customer, license, type License } from '@keyward/contract'
+import { Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { useState } from 'react'
-import { useLocation } from 'wouter'
+import { Link, useLocation } from 'wouter'
 
-import { call, callWithoutResponse, queryString } from '../api/client.ts'
+import { callWithoutResponse } from '../api/client.ts'
 import { useChange, useList, useRead } from '../api/hooks.ts'
+import { useRemembered } from '../api/recent.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
-import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
@@ -27,57 +26,6 @@ const COLUMNS: readonly Column<License>[] = [
   { title: text.licenses.expires, cell: ({ policy }) => <When at={policy.expiresAt} /> },
 ]
 
-/** Returns the id of the customer with the e-mail address. Throws if there is none besides the customer `id`. */
-async function otherCustomer(email: string, id: string): Promise<string> {
-  const { data } = await call({ method: 'GET', path: `/customers${queryString({ email, limit: 2 })}` }, page(customer))
-  const other = data.find((one) => one.id !== id)
-  if (!other) throw new Error(t.notFound)
-  return other.id
-}
-
-function Merge({ id, count }: { id: string; count: string }) {
-  const [opened, { open, close }] = useDisclosure(false)
-  const [email, setEmail] = useState('')
-  const [, navigate] = useLocation()
-  const merge = useChange(
-    async () => {
-      const into = await otherCustomer(email.trim(), id)
-      return call({ method: 'POST', path: `/customers/${id}/merge`, body: { into }, waits: true }, customer)
-    },
-    { done: t.merged, onDone: (remaining) => navigate(`/customers/${remaining.id}`), quiet: true },
-  )
-  return (
-    <>
-      <Button variant="default" onClick={open}>
-        {t.merge}
-      </Button>
-      <FormWindow
-        title={t.mergeTitle}
-        action={t.merge}
-        opened={opened}
-        onClose={close}
-        onSubmit={() => merge.mutateAsync(undefined)}
-      >
-        {() => (
-          <>
-            <p>
-              {t.mergeHint} {t.licensesOf}: {count}.
-            </p>
-            <TextInput
-              label={t.mergeInto}
-              type="email"
-              value={email}
-              onChange={(event) => setEmail(event.currentTarget.value)}
-              required
-              data-autofocus
-            />
-          </>
-        )}
-      </FormWindow>
-    </>
-  )
-}
-
 export default function CustomerPage({ id }: { id: string }) {
   const read = useRead(`/customers/${id}`, customer)
   const licenses = useList('/licenses', license, { customerId: id })
@@ -87,6 +35,7 @@ export default function CustomerPage({ id }: { id: string }) {
     done: t.deleted,
     onDone: () => navigate('/customers'),
   })
+  useRemembered(`/customers/${id}`, t.customer, read.data && (read.data.name ?? read.data.email))
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { email, name, externalId, createdAt } = read.data
@@ -98,7 +47,9 @@ export default function CustomerPage({ id }: { id: string }) {
           <Button variant="default" onClick={editing.open}>
             {t.edit}
           </Button>
-          <Merge id={id} count={`${licenses.items.length}${licenses.hasMore ? '+' : ''}`} />
+          <Button variant="default" component={Link} href={`/customers/${id}/merge`}>
+            {t.merge}
+          </Button>
           <ConfirmButton
             label={t.delete}
             title={t.deleteTitle}
@@ -121,10 +72,18 @@ export default function CustomerPage({ id }: { id: string }) {
         </SimpleGrid>
       </Card>
       <Stack gap="sm" component="section" aria-label={t.licensesOf}>
-        <Group>
+        <Group justify="space-between">
           <Title order={2} size="h4">
             {t.licensesOf}
           </Title>
+          <Button
+            size="xs"
+            variant="default"
+            component={Link}
+            href={`/licenses/new?${new URLSearchParams({ email }).toString()}`}
+          >
+            {text.licenses.new}
+          </Button>
         </Group>
         <ListTable
           list={licenses}

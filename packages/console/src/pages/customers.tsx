@@ -9,7 +9,7 @@ import { useList } from '../api/hooks.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
-import { useUrlFilters } from '../parts/url.ts'
+import { useUrlFilters, useUrlParameters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.customers
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Customer>[] = [
 export default function Customers() {
   const [filters, setFilter] = useUrlFilters({ email: '' })
   const [, navigate] = useLocation()
-  const [isCreating, creating] = useDisclosure(false)
+  const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const list = useList('/customers', customer, filters)
   return (
     <Screen title={t.title} actions={<Button onClick={creating.open}>{t.new}</Button>}>

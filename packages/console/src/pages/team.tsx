@@ -10,6 +10,7 @@ import { useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
+import { useUrlParameters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.team
@@ -59,7 +60,9 @@ function PermissionsField({
 
 export default function Team({ me }: { me: Me }) {
   const list = useList('/members', member)
-  const [edited, setEdited] = useState<Edited | null>(null)
+  const [edited, setEdited] = useState<Edited | null>(
+    useUrlParameters().has('new') ? { id: null, email: '', permissions: [...READ_ONLY] } : null,
+  )
   const [path, setPath] = useState<string | null>(null)
   const saving = useChange(
     async ({ id, email, permissions }: Edited) => {

@@ -2,11 +2,18 @@
 
 import { customer, page } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
-import { Select, TextInput } from '@mantine/core'
+import { searchResults } from '@keyward/contract/management/search'
+import { Autocomplete, Select, Text } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 
 import { call, queryString } from '../api/client.ts'
 import { useList } from '../api/hooks.ts'
 import { text } from '../text.ts'
+
+const SETTLE_MS = 150
+/** The least characters for which the server searches customers. */
+const MIN_SEARCH = 3
 
 /** A field for selecting a product by its name. An optional field can be cleared. */
 export function ProductField({
@@ -38,7 +45,7 @@ export function ProductField({
   )
 }
 
-/** A field for the e-mail address of an existing or new customer. */
+/** A field for the e-mail address of an existing or new customer. It proposes customers while the person types. */
 export function CustomerField({
   value,
   onChange,
@@ -48,23 +55,45 @@ export function CustomerField({
   onChange: (email: string) => void
   error?: string | undefined
 }) {
+  const [q] = useDebouncedValue(value.trim(), SETTLE_MS)
+  const search = useQuery({
+    queryKey: ['search', q],
+    queryFn: () => call({ method: 'GET', path: `/search${queryString({ q })}` }, searchResults),
+    enabled: q.length >= MIN_SEARCH,
+    placeholderData: keepPreviousData,
+  })
+  const found = q.length >= MIN_SEARCH ? (search.data?.customers ?? []) : []
+  const exact = found.find(({ email }) => email.toLowerCase() === q.toLowerCase())
+  const isNew = exact === undefined && q.includes('@') && search.isSuccess && !search.isPlaceholderData
   return (
-    <TextInput
+    <Autocomplete
       label={text.licenses.customer}
-      description={text.customers.email}
-      type="email"
+      description={text.licenses.customerHint}
+      data={[...new Set(found.map(({ email }) => email))]}
+      // The server has filtered the options already, also by name.
+      filter={({ options }) => options}
       value={value}
-      onChange={(event) => onChange(event.currentTarget.value)}
+      onChange={onChange}
       error={error}
+      inputMode="email"
       required
+      inputContainer={(input) => (
+        <>
+          {input}
+          <Text size="xs" c="dimmed" mt={4} role="status" component="div">
+            {exact ? text.licenses.knownCustomer(exact.name ?? exact.email) : isNew ? text.licenses.newCustomer : ''}
+          </Text>
+        </>
+      )}
     />
   )
 }
 
 /** Returns the id of the customer with the e-mail address. Creates the customer if none exists. */
-export async function customerWith(email: string): Promise<string> {
+export async function customerWith(email: string, name = ''): Promise<string> {
   const found = await call({ method: 'GET', path: `/customers${queryString({ email, limit: 1 })}` }, page(customer))
   const [first] = found.data
   if (first) return first.id
-  return (await call({ method: 'POST', path: '/customers', body: { email } }, customer)).id
+  return (await call({ method: 'POST', path: '/customers', body: { email, ...(name !== '' && { name }) } }, customer))
+    .id
 }

@@ -7,12 +7,14 @@ import { ApiError } from '../api/client.ts'
 import { text } from '../text.ts'
 import { ErrorMessage } from './parts.tsx'
 
-/** Maps the JSON pointer of a field, without `#/`, to its validation error. */
+/** Maps the decoded JSON pointer of a field, without `#/`, to its validation error. */
 export type FieldErrors = Readonly<Record<string, string>>
 
 export function fieldErrors(error: Error | null): FieldErrors {
   if (!(error instanceof ApiError)) return {}
-  return Object.fromEntries((error.problem.errors ?? []).map(({ pointer, detail }) => [pointer.slice(2), detail]))
+  return Object.fromEntries(
+    (error.problem.errors ?? []).map(({ pointer, detail }) => [decodeURIComponent(pointer.slice(2)), detail]),
+  )
 }
 
 export function FormWindow({
@@ -22,6 +24,7 @@ export function FormWindow({
   onClose,
   onSubmit,
   children,
+  size = 'md',
 }: {
   title: string
   /** The label of the button that submits. */
@@ -32,6 +35,7 @@ export function FormWindow({
   onSubmit: () => Promise<unknown>
   /** Renders the fields with their errors. */
   children: (errors: FieldErrors) => ReactNode
+  size?: string
 }) {
   const [error, setError] = useState<Error | null>(null)
   const [isPending, setIsPending] = useState(false)
@@ -60,6 +64,7 @@ export function FormWindow({
         onClose()
       }}
       title={title}
+      size={size}
       centered
       closeButtonProps={{ 'aria-label': text.close }}
     >

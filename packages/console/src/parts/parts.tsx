@@ -155,6 +155,7 @@ export function ConfirmButton({
   isPending = false,
   size,
   icon,
+  isDisabled = false,
 }: {
   label: string
   title: string
@@ -165,12 +166,13 @@ export function ConfirmButton({
   size?: string
   /** An icon that replaces the label. The label is then the tooltip. */
   icon?: ReactNode
+  isDisabled?: boolean
 }) {
   const [opened, { open, close }] = useDisclosure(false)
   return (
     <>
       {icon === undefined ? (
-        <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
+        <Button variant="default" onClick={open} disabled={isDisabled} {...(size !== undefined && { size })}>
           {label}
         </Button>
       ) : (

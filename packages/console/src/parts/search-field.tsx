@@ -12,11 +12,16 @@ import { call, queryString } from '../api/client.ts'
 import { text } from '../text.ts'
 
 const SETTLE_MS = 150
+/** Lists show many names, which change rarely. */
+const NAME_STALE_MS = 300_000
 
 /** Functions that request the displayed name of a resource by its id. */
 const NAMES = {
   license: async (id: string) => (await call({ method: 'GET', path: `/licenses/${id}` }, license)).key,
-  customer: async (id: string) => labelOf(await call({ method: 'GET', path: `/customers/${id}` }, customer)),
+  customer: async (id: string) => {
+    const { name, email } = await call({ method: 'GET', path: `/customers/${id}` }, customer)
+    return name ?? email
+  },
   product: async (id: string) => (await call({ method: 'GET', path: `/products/${id}` }, product)).name,
 }
 export type Searched = 'license' | 'customer'
@@ -38,7 +43,12 @@ async function find(kind: Searched, q: string): Promise<Option[]> {
 
 /** Returns the name of a resource, or an empty string until the name has been read. */
 export function useNameOf(kind: keyof typeof NAMES, id: string | null): string {
-  const read = useQuery({ queryKey: ['name', kind, id], queryFn: () => NAMES[kind](id ?? ''), enabled: id !== null })
+  const read = useQuery({
+    queryKey: ['name', kind, id],
+    queryFn: () => NAMES[kind](id ?? ''),
+    enabled: id !== null,
+    staleTime: NAME_STALE_MS,
+  })
   return read.data ?? ''
 }
 

@@ -27,7 +27,16 @@ export function BadRows({ rows }: { rows: readonly BadRow[] }) {
 }
 
 /** The panel of one work. Shows `actions` when the work has ended. */
-export function WorkPanel({ work, actions }: { work: Work; actions?: ReactNode }) {
+export function WorkPanel({
+  work,
+  actions,
+  dismiss = t.again,
+}: {
+  work: Work
+  actions?: ReactNode
+  /** The label of the button that removes the result. */
+  dismiss?: string
+}) {
   return (
     <Card withBorder component="section" aria-label={work.title}>
       <Stack>
@@ -52,7 +61,7 @@ export function WorkPanel({ work, actions }: { work: Work; actions?: ReactNode }
           <Group>
             {actions}
             <Button variant="default" onClick={() => dismissWork(work.path)}>
-              {t.again}
+              {dismiss}
             </Button>
           </Group>
         )}

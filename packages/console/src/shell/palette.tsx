@@ -1,120 +1,171 @@
-/** The command palette (Ctrl-K): opens a section, or finds a license, a customer or a machine. */
+/** The search (Ctrl-K, Cmd-K): finds everything on the server, runs commands, and opens sections. The keyboard suffices. */
 
 import { searchResults } from '@keyward/contract/management/search'
-import { Modal, NavLink, Stack, Text, TextInput } from '@mantine/core'
+import { type Me } from '@keyward/contract/management/sign-in'
+import { Group as Row, Kbd, Loader, Modal, Stack, Text, TextInput, UnstyledButton } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
-import { useQuery } from '@tanstack/react-query'
-import { type KeyboardEvent, useState } from 'react'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call, queryString } from '../api/client.ts'
 import { text } from '../text.ts'
+import { foundGroups, type Group, localGroups } from './finds.ts'
 import type { Section } from './sections.ts'
 
-interface Found {
-  id: string
-  path: string
-  kind: string
-  label: string
-}
+const t = text.palette
+const SETTLE_MS = 120
+const LIST_ID = 'found'
 
-const SETTLE_MS = 150
-
-/** Finds licenses, customers and machines that the member may read. */
-async function find(typed: string): Promise<Found[]> {
-  const path = `/search${queryString({ q: typed })}`
-  const { licenses, customers, machines } = await call({ method: 'GET', path }, searchResults)
-  const { license, customer, machine } = text.palette
-  return [
-    ...licenses.map(({ id, key }) => ({ id, path: `/licenses/${id}`, kind: license, label: key })),
-    ...customers.map(({ id, email, name }) => ({
-      id,
-      path: `/customers/${id}`,
-      kind: customer,
-      label: name === null ? email : `${name}, ${email}`,
-    })),
-    ...machines.map(({ id, licenseId, machineId, hostname }) => ({
-      id,
-      path: `/licenses/${licenseId}`,
-      kind: machine,
-      label: hostname === null ? machineId : `${hostname}, ${machineId}`,
-    })),
-  ]
-}
-
-export function Palette({ onClose, sections }: { onClose: () => void; sections: readonly Section[] }) {
-  const [, navigate] = useLocation()
-  const [typed, setTyped] = useState('')
-  const [chosen, setChosen] = useState(0)
-  const [settled] = useDebouncedValue(typed.trim(), SETTLE_MS)
+/** Searches on the server for the text at which the person paused. Keeps the earlier results until the next ones arrive. */
+function useFound(typed: string, me: Me): { groups: Group[]; isSearching: boolean } {
+  const [settled] = useDebouncedValue(typed, SETTLE_MS)
   const search = useQuery({
-    queryKey: ['find', settled],
-    queryFn: () => find(settled),
-    enabled: settled.length >= 3,
+    queryKey: ['search', settled],
+    queryFn: () => call({ method: 'GET', path: `/search${queryString({ q: settled })}` }, searchResults),
+    enabled: settled !== '' && me.kind !== 'OPERATOR',
+    placeholderData: keepPreviousData,
   })
-  const matching = sections
-    .filter(({ label }) => label.toLowerCase().includes(typed.trim().toLowerCase()))
-    .map(({ path, label }) => ({ id: path, path, kind: text.palette.goTo, label }))
-  const found = [...(settled.length >= 3 ? (search.data ?? []) : []), ...matching]
-  const close = () => {
-    setTyped('')
-    setChosen(0)
-    onClose()
-  }
+  if (typed === '' || me.kind === 'OPERATOR') return { groups: [], isSearching: false }
+  return { groups: search.data ? foundGroups(search.data) : [], isSearching: search.isFetching || settled !== typed }
+}
+
+/** The groups with their offers as options of a list. `chosen` is the number of the active option. */
+function Offers({
+  groups,
+  chosen,
+  onOpen,
+}: {
+  groups: readonly Group[]
+  chosen: number
+  onOpen: (path: string) => void
+}) {
+  const active = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    active.current?.scrollIntoView({ block: 'nearest' })
+  }, [chosen])
+  let number = 0
+  return (
+    <div role="listbox" id={LIST_ID} aria-label={text.nav.find} className="offers">
+      {groups.map(({ title, offers }) => (
+        <div key={title} role="group" aria-label={title}>
+          <Text size="xs" c="dimmed" fw={600} px="xs" pt="xs" aria-hidden="true">
+            {title}
+          </Text>
+          {offers.map(({ path, label, detail }) => {
+            const index = number++
+            return (
+              <UnstyledButton
+                key={path}
+                ref={index === chosen ? active : null}
+                id={`${LIST_ID}-${index}`}
+                role="option"
+                tabIndex={-1}
+                aria-selected={index === chosen}
+                className="offer"
+                onClick={() => onOpen(path)}
+              >
+                <Text size="sm" truncate>
+                  {label}
+                </Text>
+                <Text size="xs" c="dimmed" truncate>
+                  {detail}
+                </Text>
+              </UnstyledButton>
+            )
+          })}
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function Help() {
+  return (
+    <Row gap="md" c="dimmed" visibleFrom="sm">
+      <Text size="xs">
+        <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> {t.choose}
+      </Text>
+      <Text size="xs">
+        <Kbd size="xs">↵</Kbd> {t.open}
+      </Text>
+      <Text size="xs">
+        <Kbd size="xs">Esc</Kbd> {text.close}
+      </Text>
+    </Row>
+  )
+}
+
+export function Palette({ onClose, sections, me }: { onClose: () => void; sections: readonly Section[]; me: Me }) {
+  const [, navigate] = useLocation()
+  const [value, setValue] = useState('')
+  const [chosen, setChosen] = useState(0)
+  /** Whether Enter was pressed before the results arrived. */
+  const [opensFirst, setOpensFirst] = useState(false)
+  const typed = value.trim()
+  const { groups: found, isSearching } = useFound(typed, me)
+  const { first, last } = localGroups(typed, sections, me)
+  const groups = [...first, ...found, ...last].filter(({ offers }) => offers.length > 0)
+  const offers = groups.flatMap((group) => group.offers)
+  const active = Math.min(chosen, offers.length - 1)
   const go = (path: string | undefined) => {
     if (path === undefined) return
-    close()
+    onClose()
     navigate(path)
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
     if (step !== 0) {
       event.preventDefault()
-      setChosen((chosen + step + found.length) % Math.max(1, found.length))
-    } else if (event.key === 'Enter') go(found[chosen]?.path)
+      setChosen((active + step + offers.length) % Math.max(1, offers.length))
+    } else if (event.key === 'Enter') {
+      if (isSearching) setOpensFirst(true)
+      else go(offers[active]?.path)
+    }
   }
+  const opens = opensFirst && !isSearching ? offers[active]?.path : undefined
+  useEffect(() => {
+    if (opens === undefined) return
+    onClose()
+    navigate(opens)
+  }, [opens, onClose, navigate])
   return (
     <Modal
       opened
-      onClose={close}
-      title={text.nav.find}
-      closeButtonProps={{ 'aria-label': text.close }}
+      onClose={onClose}
+      withCloseButton={false}
       size="lg"
       yOffset="12vh"
-      transitionProps={{ duration: 0 }}
+      padding="sm"
+      aria-label={text.nav.find}
     >
-      <Stack gap="sm">
+      <Stack gap="xs">
         <TextInput
-          value={typed}
+          value={value}
           onChange={(event) => {
-            setTyped(event.currentTarget.value)
+            setValue(event.currentTarget.value)
             setChosen(0)
+            setOpensFirst(false)
           }}
           onKeyDown={onKeyDown}
-          placeholder={text.palette.placeholder}
-          aria-label={text.palette.placeholder}
+          placeholder={t.placeholder}
+          role="combobox"
+          aria-label={t.placeholder}
+          aria-expanded={offers.length > 0}
+          aria-controls={LIST_ID}
+          {...(offers.length > 0 && { 'aria-activedescendant': `${LIST_ID}-${active}` })}
+          rightSection={isSearching ? <Loader size="xs" /> : null}
           size="md"
+          spellCheck={false}
           data-autofocus
         />
-        <div role="listbox" aria-label={text.nav.find}>
-          {found.map(({ id, path, kind, label }, index) => (
-            <NavLink
-              key={id}
-              component="button"
-              role="option"
-              aria-selected={index === chosen}
-              active={index === chosen}
-              label={label}
-              description={kind}
-              onClick={() => go(path)}
-            />
-          ))}
-        </div>
-        {found.length === 0 && (
-          <Text size="sm" c="dimmed" role="status">
-            {text.palette.nothing}
+        <Offers groups={groups} chosen={active} onOpen={go} />
+        {offers.length === 0 && !isSearching && (
+          <Text size="sm" c="dimmed" px="xs" role="status">
+            {t.nothing}
           </Text>
         )}
+        <Help />
       </Stack>
     </Modal>
   )

@@ -9,6 +9,7 @@ import {
   Button,
   Group,
   Kbd,
+  Loader,
   Menu,
   NavLink,
   Text,
@@ -17,21 +18,25 @@ import {
 } from '@mantine/core'
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
 import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react'
-import { useQueryClient } from '@tanstack/react-query'
 import { lazy, Suspense } from 'react'
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter'
 
 import { callWithoutResponse } from '../api/client.ts'
+import { forgetRecent } from '../api/recent.ts'
+import { useRunningWork } from '../api/work.ts'
 import { Screen, Waiting } from '../parts/parts.tsx'
 import { text } from '../text.ts'
 import { Palette } from './palette.tsx'
 import { type Section, sectionsOf } from './sections.ts'
 
 const Overview = lazy(() => import('../pages/overview.tsx'))
-const Licenses = lazy(() => import('../pages/licenses.tsx'))
-const License = lazy(() => import('../pages/license.tsx'))
+const Licenses = lazy(() => import('../pages/licenses/licenses.tsx'))
+const NewLicense = lazy(() => import('../pages/licenses/new-license.tsx'))
+const ImportLicenses = lazy(() => import('../pages/licenses/import-licenses.tsx'))
+const License = lazy(() => import('../pages/licenses/license.tsx'))
 const Customers = lazy(() => import('../pages/customers.tsx'))
 const Customer = lazy(() => import('../pages/customer.tsx'))
+const Merge = lazy(() => import('../pages/merge.tsx'))
 const Products = lazy(() => import('../pages/products.tsx'))
 const Rules = lazy(() => import('../pages/rules/rules.tsx'))
 const NewRule = lazy(() => import('../pages/rules/new-rule.tsx'))
@@ -48,6 +53,19 @@ const Credentials = lazy(() => import('../pages/credentials.tsx'))
 const Account = lazy(() => import('../pages/account.tsx'))
 const Organizations = lazy(() => import('../pages/organizations.tsx'))
 const Validators = lazy(() => import('../pages/validators.tsx'))
+
+const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
+
+/** Shows the progress of work that continues in the background, and leads to it. */
+function RunningWork() {
+  const work = useRunningWork()
+  if (!work) return null
+  return (
+    <Button component={Link} href={work.path} variant="light" size="compact-sm" leftSection={<Loader size={12} />}>
+      {Math.floor((100 * work.done) / Math.max(1, work.all))} %
+    </Button>
+  )
+}
 
 function ThemeButton() {
   const { setColorScheme } = useMantineColorScheme()
@@ -67,13 +85,12 @@ function ThemeButton() {
 }
 
 function CallerMenu({ me }: { me: Me }) {
-  const queries = useQueryClient()
   const [, navigate] = useLocation()
   const signOut = async () => {
     await callWithoutResponse({ method: 'DELETE', path: '/sessions/current' }).catch(() => undefined)
-    navigate('/')
-    queries.setQueryData(['/me'], null)
-    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== '/me' })
+    forgetRecent()
+    // Loading the page again removes everything that it has read.
+    window.location.assign('/console')
   }
   const name = me.member?.email ?? me.kind.toLowerCase()
   return (
@@ -134,10 +151,11 @@ export function Shell({ me }: { me: Me }) {
             </Anchor>
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <RunningWork />
             <Button
               variant="default"
               leftSection={<IconSearch size={16} />}
-              rightSection={<Kbd size="xs">Ctrl K</Kbd>}
+              rightSection={<Kbd size="xs">{FIND_KEYS}</Kbd>}
               onClick={finding.open}
               visibleFrom="sm"
             >
@@ -166,7 +184,7 @@ export function Shell({ me }: { me: Me }) {
           <Pages me={me} home={sections[0]?.path ?? '/account'} />
         </Suspense>
       </AppShell.Main>
-      {isFinding && <Palette onClose={finding.close} sections={sections} />}
+      {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
     </AppShell>
   )
 }
@@ -179,11 +197,18 @@ function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/invitation">
         <Redirect to="/account" replace />
       </Route>
-      <Route path="/licenses" component={Licenses} />
-      <Route path="/licenses/:id">{({ id }) => <License id={id} />}</Route>
+      <Route path="/licenses">
+        <Licenses me={me} />
+      </Route>
+      <Route path="/licenses/new" component={NewLicense} />
+      <Route path="/licenses/import" component={ImportLicenses} />
+      <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
       <Route path="/customers" component={Customers} />
-      <Route path="/customers/:id">{({ id }) => <Customer id={id} />}</Route>
-      <Route path="/products" component={Products} />
+      <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} />}</Route>
+      <Route path="/customers/:id/merge">{({ id }) => <Merge id={id} />}</Route>
+      <Route path="/products">
+        <Products me={me} />
+      </Route>
       <Route path="/rules">
         <Rules me={me} />
       </Route>

@@ -87,7 +87,7 @@ export function mountConsole(app: Express, methodNotAllowed: (allow: string) => 
       else sendFile(request, response, file, 'public, max-age=31536000, immutable')
     })
     .all(methodNotAllowed('GET, HEAD'))
-  for (const path of ['/console', '/console/*path'])
+  for (const path of ['/console', '/console/', '/console/*path'])
     app
       .route(path)
       .get((request, response) => sendFile(request, response, built.page, 'no-cache'))

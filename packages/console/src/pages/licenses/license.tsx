@@ -1,34 +1,28 @@
 /** One license: its terms, its machines, its activity, and the actions on it. */
 
-import { customer, license, type License as LicenseType, machine } from '@keyward/contract'
+import { license, type License as LicenseType, machine } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
-import { product } from '@keyward/contract/management/products'
-import { Anchor, Button, Card, Group, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core'
+import type { Me } from '@keyward/contract/management/sign-in'
+import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { useState } from 'react'
-import { Link } from 'wouter'
+import { type ReactNode, useState } from 'react'
+import { Link, useLocation } from 'wouter'
 import type { z } from 'zod'
 
-import { call, callForText, callWithoutResponse } from '../api/client.ts'
-import { useChange, useList, useRead } from '../api/hooks.ts'
-import { ActivityTable } from '../parts/activity-table.tsx'
-import { FormWindow } from '../parts/form.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
-import { type Column, ListTable } from '../parts/table.tsx'
-import { text } from '../text.ts'
+import { call, callForText, callWithoutResponse } from '../../api/client.ts'
+import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { useRemembered } from '../../api/recent.ts'
+import { save } from '../../api/save.ts'
+import { ActivityTable } from '../../parts/activity-table.tsx'
+import { FormWindow } from '../../parts/form.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Screen, Waiting, When } from '../../parts/parts.tsx'
+import { type Column, ListTable } from '../../parts/table.tsx'
+import { text } from '../../text.ts'
+import { RulesTable } from '../rules/rules-table.tsx'
+import { EditTerms, Entitlements, Summary } from './summary.tsx'
 
 const t = text.license
 type Machine = z.infer<typeof machine>
-
-/** Downloads the content as a text file. */
-function save(name: string, content: string): void {
-  const url = URL.createObjectURL(new Blob([content], { type: 'text/plain' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(url)
-}
 
 function Renew({ id }: { id: string }) {
   const [opened, { open, close }] = useDisclosure(false)
@@ -68,14 +62,20 @@ function Renew({ id }: { id: string }) {
   )
 }
 
-function Actions({ license: { id, status, policy } }: { license: LicenseType }) {
+function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: boolean }) {
+  const { id, status, policy } = one
+  const [, navigate] = useLocation()
+  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path: `/licenses/${id}`, waits: true }), {
+    done: t.deleted,
+    onDone: () => navigate('/licenses'),
+  })
   const act = useChange((action: string) =>
     call({ method: 'POST', path: `/licenses/${id}/${action}`, waits: true }, license),
   )
   const download = useChange(async () =>
     save(`license-${id}.lic`, await callForText({ method: 'GET', path: `/licenses/${id}/file` })),
   )
-  const isOver = status === 'revoked'
+  const isOver = status === 'revoked' || !canWrite
   return (
     <Group gap="xs">
       <Button component={Link} href={`/why?license=${id}`} variant="default">
@@ -87,7 +87,8 @@ function Actions({ license: { id, status, policy } }: { license: LicenseType }) 
         </Button>
       )}
       {!isOver && policy.type !== 'PERPETUAL' && <Renew id={id} />}
-      {status === 'suspended' && (
+      {!isOver && <EditTerms license={one} />}
+      {canWrite && status === 'suspended' && (
         <Button onClick={() => act.mutate('reinstate')} loading={act.isPending}>
           {t.reinstate}
         </Button>
@@ -102,7 +103,7 @@ function Actions({ license: { id, status, policy } }: { license: LicenseType }) 
           isPending={act.isPending}
         />
       )}
-      {(status === 'active' || status === 'expired') && (
+      {canWrite && (status === 'active' || status === 'expired') && (
         <ConfirmButton
           label={t.suspend}
           title={t.suspendTitle}
@@ -121,22 +122,35 @@ function Actions({ license: { id, status, policy } }: { license: LicenseType }) 
           isPending={act.isPending}
         />
       )}
+      {canWrite && (
+        <ConfirmButton
+          label={t.delete}
+          title={t.deleteTitle}
+          consequence={t.deleteHint}
+          onConfirm={() => remove.mutateAsync(undefined)}
+          isPending={remove.isPending}
+        />
+      )}
     </Group>
   )
 }
 
-function Machines({ licenseId }: { licenseId: string }) {
+function Machines({ license: { id: licenseId, policy }, canWrite }: { license: LicenseType; canWrite: boolean }) {
   const list = useList(`/licenses/${licenseId}/machines`, machine)
   const release = useChange(
     (id: string) =>
       callWithoutResponse({ method: 'DELETE', path: `/licenses/${licenseId}/machines/${id}`, waits: true }),
     { done: t.released },
   )
-  const columns: readonly Column<Machine>[] = [
+  const columns: Column<Machine>[] = [
     { title: t.machineId, cell: ({ machineId }) => <Copyable value={machineId} /> },
     { title: t.hostname, cell: ({ hostname }) => hostname ?? '' },
     { title: t.lastSeen, cell: ({ lastSeenAt }) => <When at={lastSeenAt} /> },
-    {
+  ]
+  if (policy.leaseSeconds !== null)
+    columns.push({ title: t.leaseEnds, cell: ({ leaseEndsAt }) => <When at={leaseEndsAt} /> })
+  if (canWrite)
+    columns.push({
       title: text.actions,
       cell: ({ id }) => (
         <ConfirmButton
@@ -149,71 +163,74 @@ function Machines({ licenseId }: { licenseId: string }) {
           isPending={release.isPending}
         />
       ),
-    },
-  ]
+    })
   return <ListTable list={list} columns={columns} empty={t.noMachines} label={t.machines} />
 }
 
-/** Returns the text for a license without an expiry: the term in days that its first use starts, or "never". */
-function termOf({ policy: { durationDays } }: LicenseType): string {
-  return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
-}
-
-function Summary({ license: one }: { license: LicenseType }) {
-  const owner = useRead(`/customers/${one.customerId}`, customer)
-  const forProduct = useRead(`/products/${one.productId}`, product)
+function Part({
+  title,
+  hint,
+  action,
+  children,
+}: {
+  title: string
+  hint?: string
+  action?: ReactNode
+  children: ReactNode
+}) {
   return (
-    <Card withBorder>
-      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} component="dl" m={0}>
-        <Fact term={text.licenses.key}>
-          <Copyable value={one.key} />
-        </Fact>
-        <Fact term={text.licenses.status}>
-          <StatusBadge status={one.status} />
-        </Fact>
-        <Fact term={text.licenses.product}>{forProduct.data?.name ?? one.productId}</Fact>
-        <Fact term={text.licenses.customer}>
-          <Anchor component={Link} href={`/customers/${one.customerId}`} size="sm">
-            {owner.data?.email ?? one.customerId}
-          </Anchor>
-        </Fact>
-        <Fact term={text.licenses.machines}>
-          {one.machines.used} / {one.machines.max ?? text.unlimited}
-        </Fact>
-        <Fact term={text.licenses.expires}>
-          <When at={one.policy.expiresAt} never={termOf(one)} />
-        </Fact>
-        <Fact term={text.licenses.createdOn}>
-          <When at={one.createdAt} />
-        </Fact>
-        <Fact term="Id">
-          <Copyable value={one.id} />
-        </Fact>
-      </SimpleGrid>
-    </Card>
+    <Stack gap="sm" component="section" aria-label={title}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {title}
+        </Title>
+        {action}
+      </Group>
+      {hint !== undefined && (
+        <Text size="sm" c="dimmed">
+          {hint}
+        </Text>
+      )}
+      {children}
+    </Stack>
   )
 }
 
-export default function License({ id }: { id: string }) {
+export default function License({ id, me }: { id: string; me: Me }) {
   const read = useRead(`/licenses/${id}`, license)
   const activity = useList(`/licenses/${id}/activity`, activityEntry)
+  useRemembered(`/licenses/${id}`, t.title, read.data?.key)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
+  const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title={t.title} actions={<Actions license={read.data} />}>
+    <Screen title={t.title} actions={<Actions license={read.data} canWrite={canWrite} />}>
       <Summary license={read.data} />
-      <Stack gap="sm" component="section" aria-label={t.machines}>
-        <Title order={2} size="h4">
-          {t.machines}
-        </Title>
-        <Machines licenseId={id} />
-      </Stack>
-      <Stack gap="sm" component="section" aria-label={t.activity}>
-        <Title order={2} size="h4">
-          {t.activity}
-        </Title>
+      <Entitlements license={read.data} canWrite={canWrite} />
+      <Part title={t.machines}>
+        <Machines license={read.data} canWrite={canWrite} />
+      </Part>
+      <Part
+        title={t.rules}
+        hint={t.rulesHint}
+        action={
+          canWrite && (
+            <Button size="xs" variant="default" component={Link} href={`/rules/new?license=${id}`}>
+              {t.newRule}
+            </Button>
+          )
+        }
+      >
+        <RulesTable
+          filters={{ scope: 'LICENSE', scopeId: id }}
+          label={t.rules}
+          canWrite={canWrite}
+          empty={<Text c="dimmed">{t.noRules}</Text>}
+        />
+      </Part>
+      <Part title={t.activity}>
         <ActivityTable list={activity} empty={<Text c="dimmed">{t.noActivity}</Text>} />
-      </Stack>
+      </Part>
     </Screen>
   )
 }

@@ -1,0 +1,203 @@
+/** The fields of the terms of a license: expiry, machine slots, leases and releases. */
+
+import type { License, PolicyType } from '@keyward/contract'
+import {
+  Checkbox,
+  Group,
+  Input,
+  NumberInput,
+  Radio,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core'
+
+import type { FieldErrors } from '../../parts/form.tsx'
+import { text } from '../../text.ts'
+
+const t = text.licenses
+const TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const satisfies readonly PolicyType[]
+const SECONDS_PER_MINUTE = 60
+
+/** The terms as the fields show them. An empty number is no limit. */
+export interface Policy {
+  type: PolicyType
+  startsWithFirstUse: boolean
+  /** The day of the expiry, `YYYY-MM-DD`. */
+  expiresOn: string
+  days: number | string
+  maxMachines: number | string
+  isFloating: boolean
+  leaseMinutes: number | string
+  maxReleases: number | string
+}
+
+export const NEW_POLICY: Policy = {
+  type: 'PERPETUAL',
+  startsWithFirstUse: false,
+  expiresOn: '',
+  days: 30,
+  maxMachines: 1,
+  isFloating: false,
+  leaseMinutes: 10,
+  maxReleases: '',
+}
+
+export function policyOf({ policy }: License): Policy {
+  const { type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases } = policy
+  return {
+    type,
+    startsWithFirstUse: durationDays !== null && expiresAt === null,
+    expiresOn: expiresAt?.slice(0, 10) ?? '',
+    days: durationDays ?? NEW_POLICY.days,
+    maxMachines: maxMachines ?? '',
+    isFloating: leaseSeconds !== null,
+    leaseMinutes: leaseSeconds === null ? NEW_POLICY.leaseMinutes : leaseSeconds / SECONDS_PER_MINUTE,
+    maxReleases: maxReleases ?? '',
+  }
+}
+
+const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value))
+
+/** Returns the policy to send. `before` keeps the time of day of an expiry whose day does not change. */
+export function bodyOf(policy: Policy, before?: License): object {
+  const ends = policy.type !== 'PERPETUAL'
+  const usesDays = ends && policy.startsWithFirstUse
+  const earlier = before?.policy.expiresAt ?? null
+  const day = policy.expiresOn === '' ? null : `${policy.expiresOn}T00:00:00.000Z`
+  return {
+    type: policy.type,
+    expiresAt: ends && !usesDays ? (earlier?.slice(0, 10) === policy.expiresOn ? earlier : day) : null,
+    durationDays: usesDays ? numberOf(policy.days) : null,
+    maxMachines: numberOf(policy.maxMachines),
+    leaseSeconds:
+      policy.isFloating && policy.maxMachines !== ''
+        ? Math.round(Number(policy.leaseMinutes) * SECONDS_PER_MINUTE)
+        : null,
+    maxReleases: numberOf(policy.maxReleases),
+  }
+}
+
+interface Props {
+  value: Policy
+  onChange: (part: Partial<Policy>) => void
+  errors: FieldErrors
+}
+
+function Term({ value, onChange, errors }: Props) {
+  return (
+    <Stack gap="xs">
+      <Stack gap={4}>
+        <Input.Label component="div">{t.term}</Input.Label>
+        <SegmentedControl
+          aria-label={t.term}
+          data={[
+            { value: 'day', label: t.termEnds },
+            { value: 'use', label: t.termFirstUse },
+          ]}
+          value={value.startsWithFirstUse ? 'use' : 'day'}
+          onChange={(term) => onChange({ startsWithFirstUse: term === 'use' })}
+        />
+      </Stack>
+      {value.startsWithFirstUse ? (
+        <NumberInput
+          label={t.days}
+          description={t.daysHint}
+          value={value.days}
+          onChange={(days) => onChange({ days })}
+          min={1}
+          max={36_500}
+          allowDecimal={false}
+          error={errors['policy/durationDays'] ?? errors['policy/expiresAt']}
+          required
+        />
+      ) : (
+        <TextInput
+          label={t.expires}
+          description={t.expiresHint}
+          type="date"
+          value={value.expiresOn}
+          onChange={(event) => onChange({ expiresOn: event.currentTarget.value })}
+          error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
+          required
+        />
+      )}
+    </Stack>
+  )
+}
+
+function Slots({ value, onChange, errors }: Props) {
+  return (
+    <>
+      <Group align="start" grow>
+        <NumberInput
+          label={t.maxMachines}
+          description={t.maxMachinesHint}
+          value={value.maxMachines}
+          onChange={(maxMachines) => onChange({ maxMachines })}
+          min={1}
+          max={100_000}
+          allowDecimal={false}
+          error={errors['policy/maxMachines']}
+        />
+        <NumberInput
+          label={t.maxReleases}
+          description={t.maxReleasesHint}
+          value={value.maxReleases}
+          onChange={(maxReleases) => onChange({ maxReleases })}
+          min={0}
+          max={1_000}
+          allowDecimal={false}
+          error={errors['policy/maxReleases']}
+        />
+      </Group>
+      <Checkbox
+        label={t.floating}
+        description={t.floatingHint}
+        checked={value.isFloating}
+        disabled={value.maxMachines === ''}
+        onChange={(event) => onChange({ isFloating: event.currentTarget.checked })}
+      />
+      {value.isFloating && value.maxMachines !== '' && (
+        <NumberInput
+          label={t.lease}
+          value={value.leaseMinutes}
+          onChange={(leaseMinutes) => onChange({ leaseMinutes })}
+          min={1}
+          max={527_040}
+          error={errors['policy/leaseSeconds']}
+        />
+      )}
+    </>
+  )
+}
+
+export function PolicyFields(props: Props) {
+  const { value, onChange } = props
+  return (
+    <>
+      <Radio.Group
+        label={t.terms}
+        value={value.type}
+        onChange={(type) => onChange({ type: TYPES.find((one) => one === type) ?? 'PERPETUAL' })}
+      >
+        <SimpleGrid cols={{ base: 1, sm: 3 }} mt={6} spacing="xs">
+          {TYPES.map((type) => (
+            <Radio.Card key={type} value={type} p="sm" className="choice" aria-label={t.types[type]}>
+              <Text size="sm" fw={600}>
+                {t.types[type]}
+              </Text>
+              <Text size="xs" c="dimmed">
+                {t.typeHints[type]}
+              </Text>
+            </Radio.Card>
+          ))}
+        </SimpleGrid>
+      </Radio.Group>
+      {value.type !== 'PERPETUAL' && <Term {...props} />}
+      <Slots {...props} />
+    </>
+  )
+}

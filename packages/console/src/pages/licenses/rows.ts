@@ -1,0 +1,94 @@
+/** Reads licenses from CSV. Every row is checked with the schema of the API before anything is sent. */
+
+import { createLicense } from '@keyward/contract'
+import type { Product } from '@keyward/contract/management/products'
+import { z } from 'zod'
+
+import type { BadRow } from '../../api/work.ts'
+import { text } from '../../text.ts'
+
+const t = text.licenseImport
+const csvRecord = z.array(z.object({ record: z.record(z.string(), z.string()), info: z.object({ lines: z.int() }) }))
+
+export interface LicenseRow {
+  where: string
+  email: string
+  name: string
+  /** The license as it is sent, without the id of its customer. */
+  body: Record<string, unknown>
+}
+
+export interface ReadLicenses {
+  rows: LicenseRow[]
+  bad: BadRow[]
+}
+
+export const MAX_ROWS = 20_000
+const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases'] as const
+const KNOWN = new Set<string>(['product', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
+/** Any id. The id of the customer is known only when the row is sent. */
+const ANY_ID = '00000000-0000-7000-8000-000000000000'
+
+export const EXAMPLE = (product: string): string =>
+  `product,email,name,type,expiresAt,maxMachines\n"${product}",ada@example.com,Ada Lovelace,PERPETUAL,,2\n"${product}",grace@example.com,Grace Hopper,SUBSCRIPTION,2030-01-01,5\n`
+
+function policyOf(record: Readonly<Record<string, string>>): Record<string, unknown> {
+  const { type = '', expiresAt = '' } = record
+  const ends = (record['durationDays'] ?? '') !== '' || expiresAt !== ''
+  const policy: Record<string, unknown> = {
+    type: type === '' ? (ends ? 'SUBSCRIPTION' : 'PERPETUAL') : type.toUpperCase(),
+  }
+  if (expiresAt !== '')
+    policy['expiresAt'] = /^\d{4}-\d{2}-\d{2}$/.test(expiresAt) ? `${expiresAt}T00:00:00Z` : expiresAt
+  for (const name of NUMBERS) {
+    const cell = record[name] ?? ''
+    if (cell !== '') policy[name] = /^\d+$/.test(cell) ? Number(cell) : cell
+  }
+  return policy
+}
+
+function checkRow(
+  where: string,
+  record: Readonly<Record<string, string>>,
+  products: readonly Product[],
+): LicenseRow | BadRow {
+  const { product = '', email = '', name = '', key = '' } = record
+  if (product === '') return { where, detail: t.missing('product') }
+  if (email === '') return { where, detail: t.missing('email') }
+  const found = products.find((one) => one.id === product) ?? products.find((one) => one.name === product)
+  if (!found) return { where, detail: t.unknownProduct(product) }
+  const metadata = Object.fromEntries(
+    Object.entries(record).filter(([column, cell]) => !KNOWN.has(column) && cell !== ''),
+  )
+  const body = {
+    productId: found.id,
+    policy: policyOf(record),
+    ...(key !== '' && { key }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  }
+  const parsed = createLicense.safeParse({ ...body, customerId: ANY_ID })
+  if (parsed.success) return { where, email, name, body }
+  const [issue] = parsed.error.issues
+  return { where, detail: `${issue?.path.at(-1)?.toString() ?? ''}: ${issue?.message ?? ''}` }
+}
+
+/** Reads rows of CSV with a heading line. Products are named by their name or id. */
+export async function readLicenseRows(content: string, products: readonly Product[]): Promise<ReadLicenses> {
+  const read: ReadLicenses = { rows: [], bad: [] }
+  if (content.trim() === '') return read
+  const { CsvError, parse } = await import('csv-parse/browser/esm/sync')
+  try {
+    const options = { columns: true, info: true, skip_empty_lines: true, trim: true, bom: true } as const
+    const records = csvRecord.parse(parse(content, options))
+    if (records.length > MAX_ROWS) return { rows: [], bad: [{ where: 'CSV', detail: t.tooMany(MAX_ROWS) }] }
+    for (const { record, info } of records) {
+      const row = checkRow(text.ruleImport.line(info.lines), record, products)
+      if ('body' in row) read.rows.push(row)
+      else read.bad.push(row)
+    }
+    return read
+  } catch (error) {
+    if (error instanceof CsvError) return { rows: [], bad: [{ where: 'CSV', detail: error.message }] }
+    throw error
+  }
+}

@@ -1,0 +1,90 @@
+/** Actions on the selected licenses. Each states what it changes, and which of the licenses it leaves as they are. */
+
+import type { License } from '@keyward/contract'
+import { Button, Group, Paper, Stack, Text } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
+
+import { callWithoutResponse } from '../../api/client.ts'
+import { type BadRow, type Report, startWork } from '../../api/work.ts'
+import { ConfirmButton } from '../../parts/parts.tsx'
+import { text } from '../../text.ts'
+
+const t = text.bulk
+type Action = 'suspend' | 'reinstate' | 'delete'
+const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
+const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
+/** The number of requests at the same time. */
+const CONCURRENCY = 4
+
+function canBe(action: Action, { status }: License): boolean {
+  if (action === 'suspend') return status === 'active' || status === 'expired'
+  return action === 'delete' || status === 'suspended'
+}
+
+function requestOf(action: Action, { id }: License) {
+  return action === 'delete'
+    ? ({ method: 'DELETE', path: `/licenses/${id}` } as const)
+    : ({ method: 'POST', path: `/licenses/${id}/${action}` } as const)
+}
+
+async function runAll(action: Action, licenses: readonly License[], report: Report): Promise<void> {
+  const waiting = [...licenses]
+  const bad: BadRow[] = []
+  let done = 0
+  const worker = async () => {
+    for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
+      try {
+        await callWithoutResponse(requestOf(action, one))
+      } catch (error) {
+        bad.push({ where: one.key, detail: error instanceof Error ? error.message : String(error) })
+      }
+      done++
+      report({ done, bad: [...bad], summary: t.result[action](done - bad.length) })
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+}
+
+export function SelectedLicenses({ licenses, onDone }: { licenses: readonly License[]; onDone: () => void }) {
+  const queries = useQueryClient()
+  const start = async (action: Action, chosen: readonly License[]) => {
+    const work = { title: t.working[action], path: '/licenses', all: chosen.length }
+    void startWork(work, (report) => runAll(action, chosen, report)).then(() => queries.invalidateQueries())
+    onDone()
+  }
+  return (
+    <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(licenses.length)}>
+      <Group justify="space-between">
+        <Text size="sm" fw={600}>
+          {text.selected(licenses.length)}
+        </Text>
+        <Group gap="xs">
+          <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
+            {text.clearSelection}
+          </Button>
+          {ACTIONS.map((action) => {
+            const chosen = licenses.filter((one) => canBe(action, one))
+            const others = licenses.length - chosen.length
+            return (
+              <ConfirmButton
+                key={action}
+                size="xs"
+                label={t[action]}
+                title={t.title[action](chosen.length)}
+                color={COLORS[action]}
+                isDisabled={chosen.length === 0}
+                consequence={
+                  <Stack gap="xs" component="span">
+                    <span>{chosen.length === 0 ? t.none : t.hint[action]}</span>
+                    {others > 0 && chosen.length > 0 && <span>{t.skipped(others)}</span>}
+                  </Stack>
+                }
+                onConfirm={() => start(action, chosen)}
+              />
+            )
+          })}
+        </Group>
+      </Group>
+    </Paper>
+  )
+}

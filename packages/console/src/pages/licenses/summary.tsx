@@ -1,0 +1,141 @@
+/** The terms and the entitlements of a license, with the windows that change them. */
+
+import { customer, license, type License } from '@keyward/contract'
+import { product } from '@keyward/contract/management/products'
+import { Anchor, Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
+import { useState } from 'react'
+import { Link } from 'wouter'
+
+import { call } from '../../api/client.ts'
+import { useChange, useRead } from '../../api/hooks.ts'
+import {
+  EntitlementList,
+  type EntitlementRow,
+  EntitlementsField,
+  entitlementsOf,
+  rowsOf,
+} from '../../parts/entitlements-field.tsx'
+import { FormWindow } from '../../parts/form.tsx'
+import { Copyable, Fact, StatusBadge, When } from '../../parts/parts.tsx'
+import { text } from '../../text.ts'
+import { bodyOf, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
+
+const t = text.license
+
+/** Returns the text shown when a license has no expiry: a term that has not started, or "never". */
+export function termOf({ policy: { durationDays } }: License): string {
+  return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
+}
+
+function slotsOf({ policy: { leaseSeconds, maxMachines } }: License): string {
+  return leaseSeconds === null || maxMachines === null ? t.fixedSlots : t.floatingSlots(leaseSeconds / 60)
+}
+
+export function Summary({ license: one }: { license: License }) {
+  const owner = useRead(`/customers/${one.customerId}`, customer)
+  const forProduct = useRead(`/products/${one.productId}`, product)
+  return (
+    <Card withBorder>
+      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} component="dl" m={0}>
+        <Fact term={text.licenses.key}>
+          <Copyable value={one.key} />
+        </Fact>
+        <Fact term={text.licenses.status}>
+          <StatusBadge status={one.status} />
+        </Fact>
+        <Fact term={text.licenses.product}>{forProduct.data?.name ?? one.productId}</Fact>
+        <Fact term={text.licenses.customer}>
+          <Anchor component={Link} href={`/customers/${one.customerId}`} size="sm">
+            {owner.data?.email ?? one.customerId}
+          </Anchor>
+        </Fact>
+        <Fact term={text.licenses.terms}>{text.licenses.types[one.policy.type]}</Fact>
+        <Fact term={text.licenses.expires}>
+          <When at={one.policy.expiresAt} never={termOf(one)} />
+        </Fact>
+        <Fact term={text.licenses.machines}>
+          {one.machines.used} / {one.machines.max ?? text.unlimited}
+        </Fact>
+        <Fact term={t.slots}>{slotsOf(one)}</Fact>
+        <Fact term={text.licenses.maxReleases}>{one.policy.maxReleases ?? text.unlimited}</Fact>
+        <Fact term={text.licenses.createdOn}>
+          <When at={one.createdAt} />
+        </Fact>
+        <Fact term="Id">
+          <Copyable value={one.id} />
+        </Fact>
+      </SimpleGrid>
+    </Card>
+  )
+}
+
+/** The button and the window that change the terms. */
+export function EditTerms({ license: one }: { license: License }) {
+  const [policy, setPolicy] = useState<Policy | null>(null)
+  const saving = useChange(
+    (changed: Policy) => {
+      const body = { policy: bodyOf(changed, one) }
+      return call({ method: 'PATCH', path: `/licenses/${one.id}`, body, waits: true }, license)
+    },
+    { done: t.saved, quiet: true },
+  )
+  return (
+    <>
+      <Button variant="default" onClick={() => setPolicy(policyOf(one))}>
+        {t.editTerms}
+      </Button>
+      <FormWindow
+        title={t.editTerms}
+        action={text.save}
+        opened={policy !== null}
+        onClose={() => setPolicy(null)}
+        onSubmit={() => (policy ? saving.mutateAsync(policy) : Promise.resolve())}
+        size="lg"
+      >
+        {(errors) =>
+          policy && (
+            <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
+          )
+        }
+      </FormWindow>
+    </>
+  )
+}
+
+export function Entitlements({ license: one, canWrite }: { license: License; canWrite: boolean }) {
+  const { data } = useRead(`/products/${one.productId}`, product)
+  const [rows, setRows] = useState<EntitlementRow[] | null>(null)
+  const defaults = data?.entitlements ?? {}
+  const saving = useChange(
+    (changed: readonly EntitlementRow[]) => {
+      const body = { entitlements: entitlementsOf(changed) }
+      return call({ method: 'PATCH', path: `/licenses/${one.id}`, body, waits: true }, license)
+    },
+    { done: text.entitlements.saved, quiet: true },
+  )
+  return (
+    <Stack gap="sm" component="section" aria-label={text.entitlements.title}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {text.entitlements.title}
+        </Title>
+        {canWrite && (
+          <Button size="xs" variant="default" onClick={() => setRows(rowsOf(one.entitlements))}>
+            {text.entitlements.edit}
+          </Button>
+        )}
+      </Group>
+      <EntitlementList defaults={defaults} overrides={one.entitlements} />
+      <FormWindow
+        title={text.entitlements.title}
+        action={text.save}
+        opened={rows !== null}
+        onClose={() => setRows(null)}
+        onSubmit={() => saving.mutateAsync(rows ?? [])}
+        size="lg"
+      >
+        {(errors) => <EntitlementsField rows={rows ?? []} onChange={setRows} defaults={defaults} errors={errors} />}
+      </FormWindow>
+    </Stack>
+  )
+}

@@ -1,0 +1,229 @@
+/** An editor for entitlements: names with "on", a whole number or a text. On a license, rows override the defaults of the product. */
+
+import type { EntitlementOverrides } from '@keyward/contract'
+import { Badge, Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/core'
+import { IconPlus, IconTrash } from '@tabler/icons-react'
+
+import { text } from '../text.ts'
+import type { FieldErrors } from './form.tsx'
+import { IconButton } from './parts.tsx'
+
+const t = text.entitlements
+type Value = EntitlementOverrides[string]
+type Type = keyof typeof t.types
+
+export interface EntitlementRow {
+  name: string
+  type: Type
+  /** The typed number or text. */
+  value: string
+}
+
+function rowOf(name: string, value: Value): EntitlementRow {
+  if (value === null) return { name, type: 'null', value: '' }
+  if (value === true) return { name, type: 'true', value: '' }
+  return { name, type: typeof value === 'number' ? 'integer' : 'text', value: String(value) }
+}
+
+export function rowsOf(entitlements: EntitlementOverrides): EntitlementRow[] {
+  return Object.entries(entitlements).map(([name, value]) => rowOf(name, value))
+}
+
+function valueOf({ type, value }: EntitlementRow): unknown {
+  if (type === 'true') return true
+  if (type === 'null') return null
+  // A number that is not complete is sent as typed, and the API rejects it.
+  return type === 'integer' && /^-?\d+$/.test(value.trim()) ? Number(value) : value
+}
+
+/** Returns the entitlements to send. */
+export function entitlementsOf(rows: readonly EntitlementRow[]): Record<string, unknown> {
+  return Object.fromEntries(rows.map((row) => [row.name.trim(), valueOf(row)]))
+}
+
+/** Returns the problem of a row that the API cannot see: a repeated name, or text instead of a number. */
+function problemOf(row: EntitlementRow, rows: readonly EntitlementRow[]): string | undefined {
+  if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== '')) return t.repeated
+  return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? t.noInteger : undefined
+}
+
+export function hasProblem(rows: readonly EntitlementRow[]): boolean {
+  return rows.some((row) => problemOf(row, rows) !== undefined)
+}
+
+export function shownValue(value: Value): string {
+  if (value === true) return t.types.true
+  return value === null ? t.types.null : String(value)
+}
+
+function isType(value: string | null): value is Type {
+  return value !== null && value in t.types
+}
+
+function RowFields({
+  row,
+  onChange,
+  onRemove,
+  canBeNull,
+  error,
+}: {
+  row: EntitlementRow
+  onChange: (row: EntitlementRow) => void
+  onRemove: () => void
+  canBeNull: boolean
+  error: string | undefined
+}) {
+  const types = Object.entries(t.types).filter(([type]) => canBeNull || type !== 'null')
+  const hasValue = row.type === 'integer' || row.type === 'text'
+  return (
+    <Stack gap={2}>
+      <Group gap="xs" wrap="nowrap" align="center">
+        <TextInput
+          aria-label={t.name}
+          placeholder={t.name}
+          value={row.name}
+          onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
+          classNames={{ input: 'mono' }}
+          className="grow"
+          spellCheck={false}
+        />
+        <Select
+          aria-label={t.type}
+          data={types.map(([value, label]) => ({ value, label }))}
+          value={row.type}
+          onChange={(type) => isType(type) && onChange({ ...row, type })}
+          allowDeselect={false}
+          w={108}
+        />
+        {hasValue && (
+          <TextInput
+            aria-label={t.value}
+            placeholder={t.value}
+            value={row.value}
+            onChange={(event) => onChange({ ...row, value: event.currentTarget.value })}
+            inputMode={row.type === 'integer' ? 'numeric' : 'text'}
+            w={row.type === 'integer' ? 90 : 150}
+          />
+        )}
+        <IconButton label={t.remove} icon={<IconTrash size={16} />} onClick={onRemove} />
+      </Group>
+      {error !== undefined && <Input.Error>{error}</Input.Error>}
+    </Stack>
+  )
+}
+
+export function EntitlementsField({
+  rows,
+  onChange,
+  defaults = {},
+  errors,
+  description = t.hint,
+}: {
+  rows: readonly EntitlementRow[]
+  onChange: (rows: EntitlementRow[]) => void
+  /** The defaults of the product. Absent for the product itself. */
+  defaults?: EntitlementOverrides
+  errors: FieldErrors
+  description?: string
+}) {
+  const names = new Set(rows.map(({ name }) => name.trim()))
+  const inherited = Object.entries(defaults).filter(([name]) => !names.has(name))
+  const add = (row: EntitlementRow) => onChange([...rows, row])
+  return (
+    <Stack gap="xs" component="section" aria-label={t.title}>
+      <div>
+        <Input.Label component="div">{t.title}</Input.Label>
+        <Input.Description>{description}</Input.Description>
+      </div>
+      {inherited.map(([name, value]) => (
+        <Group key={name} gap="xs" justify="space-between">
+          <Text size="sm">
+            <span className="mono">{name}</span>: {shownValue(value)}{' '}
+            <Text span size="xs" c="dimmed">
+              {t.fromProduct}
+            </Text>
+          </Text>
+          <Group gap={4}>
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-label={`${t.override} ${name}`}
+              onClick={() => add(rowOf(name, value))}
+            >
+              {t.override}
+            </Button>
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-label={`${t.takeAway} ${name}`}
+              onClick={() => add({ name, type: 'null', value: '' })}
+            >
+              {t.takeAway}
+            </Button>
+          </Group>
+        </Group>
+      ))}
+      {rows.map((row, index) => (
+        <RowFields
+          // The rows have no identity but their place.
+          key={index}
+          row={row}
+          onChange={(next) => onChange(rows.map((one, at) => (at === index ? next : one)))}
+          onRemove={() => onChange(rows.filter((_, at) => at !== index))}
+          canBeNull={row.type === 'null' || row.name.trim() in defaults}
+          error={problemOf(row, rows) ?? errors[`entitlements/${row.name.trim()}`]}
+        />
+      ))}
+      {errors['entitlements'] !== undefined && <Input.Error>{errors['entitlements']}</Input.Error>}
+      <Group>
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          leftSection={<IconPlus size={14} />}
+          onClick={() => add({ name: '', type: 'true', value: '' })}
+        >
+          {t.add}
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+/** The effective entitlements of a license, with their origin. */
+export function EntitlementList({
+  defaults,
+  overrides,
+}: {
+  defaults: EntitlementOverrides
+  overrides: EntitlementOverrides
+}) {
+  const names = [...new Set([...Object.keys(defaults), ...Object.keys(overrides)])].toSorted()
+  if (names.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {t.none}
+      </Text>
+    )
+  return (
+    <Group gap="xs">
+      {names.map((name) => {
+        const isOwn = name in overrides
+        const value = overrides[name] ?? (isOwn ? null : (defaults[name] ?? null))
+        return (
+          <Badge
+            key={name}
+            variant={isOwn ? 'light' : 'default'}
+            color={value === null ? 'gray' : 'indigo'}
+            size="lg"
+            radius="sm"
+            title={isOwn ? t.own : t.fromProduct}
+            {...(value === null && { td: 'line-through' })}
+          >
+            {name}
+            {value === true || value === null ? '' : `: ${String(value)}`}
+          </Badge>
+        )
+      })}
+    </Group>
+  )
+}

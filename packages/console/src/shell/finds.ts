@@ -1,0 +1,164 @@
+/** What the search offers for a text: found items, commands, sections, and the items that were opened last. */
+
+import { parseNetwork } from '@keyward/address/network'
+import { canonicalRuleValue } from '@keyward/address/rule-values'
+import type { Permission } from '@keyward/contract'
+import type { SearchResults } from '@keyward/contract/management/search'
+import type { Me } from '@keyward/contract/management/sign-in'
+
+import { recentItems } from '../api/recent.ts'
+import { text } from '../text.ts'
+import type { Section } from './sections.ts'
+
+const t = text.palette
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+
+export interface Offer {
+  path: string
+  label: string
+  /** A second line. */
+  detail: string
+}
+
+export interface Group {
+  title: string
+  offers: readonly Offer[]
+}
+
+interface Command extends Offer {
+  needs: Permission
+  /** Other words by which a person may search for the command. */
+  words: string
+}
+
+const COMMANDS: readonly Command[] = [
+  { path: '/licenses/new', label: t.newLicense, detail: '', needs: 'licenses.write', words: 'create add' },
+  {
+    path: '/rules/new',
+    label: t.blockAddress,
+    detail: '',
+    needs: 'licenses.write',
+    words: 'blacklist ban new rule ip',
+  },
+  {
+    path: '/rules/new?kind=BLACKLIST&type=COUNTRY',
+    label: t.blockCountry,
+    detail: '',
+    needs: 'licenses.write',
+    words: 'blacklist ban new rule geo',
+  },
+  {
+    path: '/rules/new?kind=BLACKLIST&type=HWID',
+    label: t.blockMachine,
+    detail: '',
+    needs: 'licenses.write',
+    words: 'blacklist ban new rule fingerprint hwid',
+  },
+  {
+    path: '/rules/new?kind=EXCLUSION&type=HWID',
+    label: t.allowMachine,
+    detail: '',
+    needs: 'licenses.write',
+    words: 'exclusion whitelist let through new rule',
+  },
+  { path: '/rules/import', label: t.importRules, detail: '', needs: 'licenses.write', words: 'upload csv blacklist' },
+  { path: '/licenses/import', label: t.importLicenses, detail: '', needs: 'licenses.write', words: 'upload csv' },
+  { path: '/customers?new=1', label: text.customers.new, detail: '', needs: 'customers.write', words: 'create add' },
+  { path: '/products?new=1', label: text.products.new, detail: '', needs: 'products.write', words: 'create add' },
+  {
+    path: '/team?new=1',
+    label: text.team.invite,
+    detail: '',
+    needs: 'credentials.write',
+    words: 'member colleague user',
+  },
+]
+
+function has(words: string, typed: string): boolean {
+  return typed
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => words.toLowerCase().includes(word))
+}
+
+/** Commands about the text itself, such as a rule for a pasted address. */
+function commandsAbout(typed: string, me: Me): Offer[] {
+  if (!me.permissions.includes('licenses.read') || typed === '' || typed.length > 255) return []
+  const range = parseNetwork(typed) === null ? null : canonicalRuleValue('IP', typed)
+  const shown = range ?? typed
+  const rule = new URLSearchParams({ kind: 'BLACKLIST', type: range === null ? 'HWID' : 'IP', value: shown }).toString()
+  const block = {
+    path: `/rules/new?${rule}`,
+    label: range === null ? t.blockThisMachine(shown) : t.block(shown),
+    detail: '',
+  }
+  const matches = {
+    path: `/rules?${new URLSearchParams({ matches: typed }).toString()}`,
+    label: t.matching(shown),
+    detail: '',
+  }
+  if (range !== null) return me.permissions.includes('licenses.write') ? [matches, block] : [matches]
+  return /\s/.test(typed) || typed.length < 6 || !me.permissions.includes('licenses.write') ? [] : [block]
+}
+
+/** Returns the groups for a text without results of the server. */
+export function localGroups(typed: string, sections: readonly Section[], me: Me): { first: Group[]; last: Group[] } {
+  const allowed = COMMANDS.filter(({ needs }) => me.permissions.includes(needs))
+  const commands = allowed.filter(({ label, words }) => has(`${label} ${words}`, typed))
+  const places = sections
+    .filter(({ label }) => has(label, typed))
+    .map(({ path, label }) => ({ path, label, detail: '' }))
+  const recent = recentItems()
+    .filter(({ label }) => typed === '' || has(label, typed))
+    .map(({ path, label, kind }) => ({ path, label, detail: kind }))
+  return {
+    first: typed === '' ? [{ title: t.recent, offers: recent }] : [],
+    last: [
+      { title: t.commands, offers: typed === '' ? commands.slice(0, 4) : commands },
+      { title: t.goTo, offers: places },
+      { title: t.withText, offers: commandsAbout(typed, me) },
+    ],
+  }
+}
+
+/** Returns the groups of the items that the server found. */
+export function foundGroups({ licenses, customers, products, machines, accessRules }: SearchResults): Group[] {
+  return [
+    {
+      title: text.nav.licenses,
+      offers: licenses.map(({ id, key, status }) => ({
+        path: `/licenses/${id}`,
+        label: key,
+        detail: text.statuses[status],
+      })),
+    },
+    {
+      title: text.nav.customers,
+      offers: customers.map(({ id, name, email }) => ({
+        path: `/customers/${id}`,
+        label: name ?? email,
+        detail: name === null ? '' : email,
+      })),
+    },
+    {
+      title: t.machines,
+      offers: machines.map(({ id, licenseId, machineId, hostname, lastSeenAt }) => ({
+        path: `/licenses/${licenseId}#${id}`,
+        label: machineId,
+        detail: hostname ?? t.lastSeen(day.format(new Date(lastSeenAt))),
+      })),
+    },
+    {
+      title: text.nav.rules,
+      offers: accessRules.map(({ kind, type, value }) => ({
+        path: `/rules?${new URLSearchParams({ matches: value }).toString()}`,
+        label: value,
+        detail: `${text.kinds[kind]}, ${text.types[type]}`,
+      })),
+    },
+    {
+      title: text.nav.products,
+      offers: products.map(({ id, name }) => ({ path: `/licenses?productId=${id}`, label: name, detail: '' })),
+    },
+  ]
+}

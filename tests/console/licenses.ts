@@ -1,0 +1,174 @@
+/** Tests of the screens for products, licenses and customers. */
+
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { created, type Stage } from './stage.ts'
+
+const effective = z.object({
+  entitlements: z.record(z.string(), z.unknown()),
+  policy: z.record(z.string(), z.unknown()),
+})
+const keyed = z.object({ id: z.string(), key: z.string() })
+
+export function licenseTests(open: () => Stage): void {
+  describe('licenses', () => {
+    test('creates a product with entitlements and a floating trial for a new customer', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.open('/products')
+      await stage.button('New product').first().click()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).first().fill('Studio')
+      await stage.button('Add an entitlement').click()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).nth(1).fill('export')
+      await stage.button('Add an entitlement').click()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).nth(2).fill('seats')
+      await stage.dialog().getByRole('combobox', { name: 'Type' }).nth(1).click()
+      await page.getByRole('option', { name: 'number' }).click()
+      await stage.dialog().getByRole('textbox', { name: 'Value' }).fill('5')
+      await stage.dialog().getByRole('button', { name: 'New product' }).click()
+      await stage.done('Created the product.')
+      await stage.open('/licenses')
+      await stage.link('New license').first().click()
+      await stage.choose('Product', 'Studio')
+      await stage.page.getByRole('combobox', { name: /Customer/ }).fill('grace@example.com')
+      await page.getByText('A new customer will be created.').waitFor()
+      await page.getByRole('radio', { name: 'Trial' }).click()
+      await page.getByText('Starts with first use').click()
+      await stage.field(/^Days/).fill('14')
+      await page.getByText('Floating', { exact: true }).click()
+      await stage.button('Take away export').click()
+      await stage.button('Override seats').click()
+      await page.getByRole('textbox', { name: 'Value' }).fill('7')
+      await stage.button('Create license').click()
+      await stage.done('Created the license.')
+      await page.getByText('14 days from first use').waitFor()
+      await page.getByText('floating, free after 10 minutes without a check').waitFor()
+      await page.getByText('seats: 7').waitFor()
+      const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+      const license = await stage.read(`/licenses/${id}`, effective)
+      expect(license.entitlements).toEqual({ export: null, seats: 7 })
+      expect(license.policy).toMatchObject({ type: 'TRIAL', durationDays: 14, leaseSeconds: 600, maxMachines: 1 })
+    })
+
+    test('shows an error of the API at its field and keeps the form', async () => {
+      const stage = open()
+      await stage.open('/licenses/new')
+      await stage.choose('Product', 'Studio')
+      await stage.page.getByRole('combobox', { name: /Customer/ }).fill('nobody')
+      await stage.button('Create license').click()
+      await stage.page.getByText('must be an e-mail address').waitFor()
+      expect(await stage.page.getByRole('combobox', { name: /Customer/ }).inputValue()).toBe('nobody')
+    })
+
+    test('creates several licenses at once and shows their keys', async () => {
+      const stage = open()
+      await stage.open('/licenses/new')
+      await stage.choose('Product', 'Studio')
+      await stage.page.getByRole('combobox', { name: /Customer/ }).fill('many@example.com')
+      await stage.field('How many licenses').fill('3')
+      await stage.button('Create 3 licenses').click()
+      await stage.page.getByRole('heading', { name: '3 licenses created' }).waitFor()
+      expect(await stage.page.locator('.keys .mono').count()).toBe(3)
+    })
+
+    test('changes the terms and the entitlements of a license', async () => {
+      const stage = open()
+      const { page } = stage
+      const id = await stage.addLicense('EDIT-0000-0000-0001')
+      await stage.open(`/licenses/${id}`)
+      await stage.button('Change the terms').click()
+      await stage.dialog().getByRole('textbox', { name: 'Machines at the same time' }).fill('8')
+      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await stage.done('Saved the license.')
+      await page.getByText('0 / 8').waitFor()
+      await page.getByRole('region', { name: 'Entitlements' }).getByRole('button', { name: 'Change' }).click()
+      await stage.button('Add an entitlement').click()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('Bad Name')
+      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await stage
+        .dialog()
+        .getByText(/must match/)
+        .waitFor()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('beta')
+      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await stage.done('Saved the entitlements.')
+      expect((await stage.read(`/licenses/${id}`, effective)).entitlements).toEqual({ beta: true })
+    })
+
+    test('suspends the selected licenses, and leaves revoked ones as they are', async () => {
+      const stage = open()
+      const { page } = stage
+      const ids = []
+      for (const n of [1, 2, 3]) ids.push(await stage.addLicense(`BULK-0000-0000-000${n}`, 'bulk@example.com'))
+      await stage.api(`/licenses/${ids[2]}/revoke`, {}, created)
+      await stage.open('/licenses?email=bulk%40example.com')
+      await page.getByRole('checkbox', { name: 'Select all' }).click()
+      await stage.button('Suspend').click()
+      await stage.dialog().getByText('Suspend 2 licenses?').waitFor()
+      await stage
+        .dialog()
+        .getByText(/1 license of the selection cannot be changed/)
+        .waitFor()
+      await stage.dialog().getByRole('button', { name: 'Suspend' }).click()
+      await page.getByText('Suspended 2 licenses.').waitFor()
+      expect(await stage.check('BULK-0000-0000-0001', 'm')).toBe('SUSPENDED')
+      await page.getByRole('cell', { name: 'Suspended', exact: true }).nth(1).waitFor()
+      expect(await page.getByRole('cell', { name: 'Revoked', exact: true }).count()).toBe(1)
+    })
+
+    test('imports licenses from CSV, lists the invalid rows, and offers the keys', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.addLicense('CSV0-0000-0000-0001')
+      await stage.open('/licenses/import')
+      const rows = [
+        'product,email,name,key,type,expiresAt,maxMachines,order',
+        'Studio,one@example.com,One,CSV0-0000-0000-0002,SUBSCRIPTION,2031-01-01,3,A-1',
+        'Nothing,two@example.com,,,,,,',
+        'Studio,three@example.com,,CSV0-0000-0000-0001,,,,',
+        'Studio,not an address,,,,,,',
+        'Studio,one@example.com,,,,,,A-2',
+        'Studio,five@example.com,,,TRIAL,,,',
+      ]
+      await stage.field('CSV').fill(rows.join('\n'))
+      await page.getByText('4 licenses to import').waitFor()
+      await page.getByText(/no product has the name or id "Nothing"/).waitFor()
+      await page.getByText(/must be a time for TRIAL/).waitFor()
+      await stage.button('Import 4 licenses').click()
+      await page.getByText('Created 2 licenses.').waitFor()
+      await page.getByText(/is the key of an existing license/).waitFor()
+      await page.getByText(/must be an e-mail address/).waitFor()
+      const [download] = await Promise.all([page.waitForEvent('download'), stage.button('Download the keys').click()])
+      expect(download.suggestedFilename()).toBe('license-keys.csv')
+      await stage.open('/licenses?email=one%40example.com')
+      await page.getByRole('row').nth(2).waitFor()
+      expect(await page.getByRole('row').count()).toBe(3)
+    })
+
+    test('shows what a merge of two customers moves before it merges them', async () => {
+      const stage = open()
+      const { page } = stage
+      const license = await stage.addLicense('MERG-0000-0000-0001', 'gone@example.com')
+      await stage.addLicense('MERG-0000-0000-0002', 'kept@example.com')
+      const { customerId } = await stage.read(`/licenses/${license}`, z.object({ customerId: z.string() }))
+      const rule = { kind: 'BLACKLIST', mode: 'MONITOR', type: 'CUSTOMER', value: customerId, scope: 'ORGANIZATION' }
+      await stage.api('/access-rules', rule, created)
+      await stage.api(`/customers/${customerId}`, { externalId: 'crm-1' }, created, 'PATCH')
+      await stage.open(`/customers/${customerId}`)
+      await stage.link('Merge into another').click()
+      await page.getByRole('combobox', { name: 'The customer that remains' }).fill('kept@')
+      await page.getByRole('option', { name: /kept@example/ }).click()
+      const preview = page.getByRole('status').filter({ hasText: 'What will happen' })
+      await preview.getByText(/To the remaining customer: 1 license\./).waitFor()
+      await preview.getByText('To the remaining customer: 1 access rule for this customer.').waitFor()
+      await preview.getByText('The remaining customer gets the external id crm-1.').waitFor()
+      await stage.button('Merge into kept@example.com').click()
+      await stage.done('Merged the customers.')
+      await stage.cell('MERG-0000-0000-0001').waitFor()
+      expect(await page.getByText('crm-1').count()).toBe(1)
+      const found = await stage.read('/licenses?key=MERG-0000-0000-0001', z.object({ data: z.array(keyed) }))
+      expect(found.data.map(({ id }) => id)).toEqual([license])
+    })
+  })
+}

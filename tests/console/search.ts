@@ -1,0 +1,82 @@
+/** Tests of the search (Ctrl-K) with the keyboard alone. */
+
+import { describe, expect, test } from 'vitest'
+
+import { created, type Stage } from './stage.ts'
+
+export function searchTests(open: () => Stage): void {
+  describe('search', () => {
+    /** Opens the search and pastes a text. */
+    async function search(stage: Stage, typed: string): Promise<void> {
+      await stage.page.keyboard.press('Control+k')
+      await stage.page.getByRole('combobox', { name: /^Paste/ }).waitFor()
+      await stage.page.keyboard.insertText(typed)
+    }
+
+    test('opens a license by its pasted key in lower case, also when Enter precedes the results', async () => {
+      const stage = open()
+      const id = await stage.addLicense('FIND-ME00-0000-0001')
+      await stage.open('/licenses')
+      await search(stage, 'find-me00-0000-0001')
+      await stage.page.keyboard.press('Enter')
+      await stage.page.waitForURL(`**/licenses/${id}`)
+      expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('License')
+    })
+
+    test('finds a customer by e-mail, a machine by its id, and remembers what was opened', async () => {
+      const stage = open()
+      const { page } = stage
+      const id = await stage.addLicense('FIND-ME00-0000-0002', 'found@example.com')
+      expect(await stage.check('FIND-ME00-0000-0002', 'render-node-17')).toBe('VALID')
+      await stage.open('')
+      await search(stage, 'found@exam')
+      await page
+        .getByRole('group', { name: 'Customers' })
+        .getByRole('option', { name: /found@example/ })
+        .waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'found@example.com' }).waitFor()
+      await search(stage, 'render-node')
+      await page
+        .getByRole('group', { name: 'Machines' })
+        .getByRole('option', { name: /render-node-17/ })
+        .waitFor()
+      await page.keyboard.press('Enter')
+      await page.waitForURL(`**/licenses/${id}*`)
+      await page.getByRole('heading', { name: 'License', exact: true }).waitFor()
+      await search(stage, '')
+      const recent = page.getByRole('group', { name: 'Recent' }).getByRole('option')
+      await recent.first().waitFor()
+      expect((await recent.allInnerTexts()).map((offer) => offer.split('\n')[0])).toContain('found@example.com')
+      await page.keyboard.press('Escape')
+    })
+
+    test('runs commands: a new license, and a rule for a pasted range', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.open('')
+      await search(stage, 'create license')
+      await page.getByRole('option', { name: 'New license' }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.waitForURL('**/licenses/new')
+      await search(stage, '192.0.2.77/24')
+      await page.getByRole('option', { name: 'Block 192.0.2.0/24' }).waitFor()
+      await page.keyboard.press('ArrowUp')
+      await page.keyboard.press('Enter')
+      await page.getByText('Rejects checks from 192.0.2.0/24, for all products.').waitFor()
+      expect(await stage.field('Value').inputValue()).toBe('192.0.2.0/24')
+    })
+
+    test('finds the access rule of a pasted address', async () => {
+      const stage = open()
+      const rule = { kind: 'BLACKLIST', type: 'IP', value: '198.18.0.0/15', scope: 'ORGANIZATION' }
+      await stage.api('/access-rules', rule, created)
+      await stage.open('')
+      await search(stage, '198.19.4.4')
+      await stage.page.getByRole('option', { name: /198\.18\.0\.0\/15/ }).waitFor()
+      await stage.page.keyboard.press('Enter')
+      await stage.cell('198.18.0.0/15').waitFor()
+      expect(await stage.page.getByRole('row').count()).toBe(2)
+    })
+  })
+}
