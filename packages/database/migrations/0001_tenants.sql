@@ -1,5 +1,5 @@
 -- Organizations (vendors), their members and credentials, and the keys that sign their offline license files.
--- Ids are UUIDv7 that the inserting program creates. Their order is the order of creation.
+-- Ids are UUIDv7, created by the program that inserts the row. They sort by their time of creation.
 
 create table organizations (
   id uuid primary key,
@@ -37,7 +37,7 @@ create table credentials (
 create index credentials_organization on credentials (organization_id, kind, id);
 create index credentials_member on credentials (member_id) where member_id is not null;
 
--- Separate from `credentials`, so that recording a use wakes no validator.
+-- The last use of each credential. Separate from `credentials`, so that recording a use wakes no validator.
 create table credential_uses (
   credential_id uuid primary key references credentials on delete cascade,
   last_used_at timestamptz not null

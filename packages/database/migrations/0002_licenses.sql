@@ -1,5 +1,5 @@
 -- Products, customers, licenses and the machines that hold their slots.
--- Foreign keys contain the organization, so that a row can never refer to another tenant.
+-- Foreign keys between resources contain the organization, so that a row cannot refer to a row of another organization.
 
 create table products (
   id uuid primary key,
@@ -25,7 +25,7 @@ create table customers (
 );
 create index customers_email on customers (organization_id, lower(email));
 
--- Customers that were merged into others.
+-- Customers that were merged into other customers.
 create table merged_customers (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
@@ -57,9 +57,9 @@ create table licenses (
 create index licenses_product on licenses (organization_id, product_id, id);
 create index licenses_customer on licenses (organization_id, customer_id, id);
 
--- The number of taken slots of a license, which is the number of its machines. Claims, releases and changes of the limit
--- lock this row and never `licenses`. So a claim neither wakes the validators nor waits for a transaction that has locked
--- the license.
+-- The number of taken slots of a license, which is the number of its machines. Claims, releases and changes of the
+-- limit lock this row and never the row in `licenses`. So a claim neither wakes the validators nor waits for a
+-- transaction that has locked the license.
 create table license_slots (
   license_id uuid primary key references licenses on delete cascade,
   used integer not null default 0 check (used >= 0),
@@ -76,7 +76,8 @@ end $$;
 create trigger licenses_slots after insert on licenses
   referencing new table as new_rows for each statement execute function add_license_slots();
 
--- The limit changes only while no claim is in progress, so every claim uses the limit before or after the change.
+-- Locks the slots of a license whose limit changes, so the limit changes only while no claim of the license is in
+-- progress.
 create function lock_license_slots() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -86,7 +87,8 @@ end $$;
 create trigger licenses_limit before update of max_machines on licenses
   for each row when (old.max_machines is distinct from new.max_machines) execute function lock_license_slots();
 
--- A machine id is stored as the bytes that the app sent, so that no collation or encoding makes two ids equal.
+-- A machine id is stored as the bytes that the app sent, so that no collation or encoding makes two different ids
+-- equal.
 create table machines (
   id uuid not null,
   license_id uuid not null references license_slots on delete cascade,

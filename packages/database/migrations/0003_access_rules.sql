@@ -1,4 +1,5 @@
--- Access rules: blacklists and exclusions. Deleting the scope of a rule, or the customer that it names, deletes the rule.
+-- Access rules: blacklists and exclusions. Deleting the product or license of a rule's scope, or the customer that the
+-- rule names, deletes the rule.
 
 create table access_rules (
   id uuid primary key,
@@ -33,9 +34,9 @@ create index access_rules_product on access_rules (organization_id, product_id) 
 create index access_rules_license on access_rules (organization_id, license_id) where license_id is not null;
 create index access_rules_customer on access_rules (organization_id, customer_id) where customer_id is not null;
 
--- The counters are separate from `access_rules`, so that counting wakes no validator. A trigger creates them with each
--- rule, so that counting is only an update. An update neither waits for a transaction that has locked the rule nor fails
--- while the rule is being deleted.
+-- The counters are separate from `access_rules`, so that counting a match wakes no validator. A trigger creates the
+-- counter with its rule, so that counting only updates a row. The update neither waits for a transaction that has
+-- locked the rule nor fails while the rule is being deleted.
 create table access_rule_counters (
   rule_id uuid primary key references access_rules on delete cascade,
   match_count bigint not null default 0,

@@ -1,6 +1,7 @@
--- Records of checks (never an address or a country), the audit log, and stored responses for idempotency.
+-- Records of checks, the audit log, and stored responses for idempotency. Records contain no address or country of a
+-- check.
 
--- Counts of checks per organization, product, code and hour. `product_id` is null for a key that does not exist.
+-- Counts of checks per organization, product, code and hour. `product_id` is null for checks of unknown keys.
 create table check_counts (
   hour timestamptz not null,
   organization_id uuid not null,
@@ -44,7 +45,8 @@ create table alerts (
 create unique index alerts_open on alerts (license_id, kind) where acknowledged_at is null;
 create index alerts_listing on alerts (organization_id, id);
 
--- The number of each validator's last flush, written in the statement that applies it, so that a retry applies nothing twice.
+-- The number of each validator's last flush, written in the statement that applies the flush, so that a retry changes
+-- nothing.
 create table flushes (
   validator_id uuid primary key,
   number bigint not null,
@@ -82,7 +84,7 @@ create table rate_limits (
   expire bigint
 );
 
--- Every running validator and the last snapshot of the change log that it has applied.
+-- Every running validator, with the last snapshot of the change log that it has applied.
 create table validators (
   id uuid primary key,
   name text not null,

@@ -2,20 +2,20 @@
 -- reads exactly the changes that became visible after its last read. An entry identifies the changed row, and the reader
 -- fetches the current row. NOTIFY only wakes readers; the log is authoritative.
 --
--- A reader stores a snapshot (pg_snapshot) instead of a sequence number, because transactions commit in another order than
--- sequence numbers are assigned.
+-- A reader stores a snapshot (pg_snapshot) instead of a sequence number, because the order in which transactions commit
+-- differs from the order in which they were assigned their sequence numbers.
 
 create table change_log (
   xid xid8 not null default pg_current_xact_id(),
   -- O organization, C credential (API keys), K signing key, P product, U customer, L license, M machine, R rule
   entity "char" not null,
-  id uuid not null, -- of a machine: its license
-  machine_id bytea -- of machines only
+  id uuid not null, -- for a machine: the id of its license
+  machine_id bytea -- null except for machines
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index change_log_xid on change_log (xid);
 
--- The table has one row. Entries that are visible in `pruned` have been deleted, or will be. `server` identifies the server
--- that wrote the log. A restored log is void, because its transaction ids have no meaning on another server.
+-- The table has one row. Entries that are visible in `pruned` have been deleted or will be deleted. `server` identifies
+-- the server that wrote the log. A restored log is void, because its transaction ids have no meaning on another server.
 create table feed_state (
   single boolean primary key default true check (single),
   pruned pg_snapshot not null,
@@ -41,8 +41,9 @@ create function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean langua
   select pg_snapshot_xmax(a) >= pg_snapshot_xmax(b)
      and not exists (select from pg_snapshot_xip(a) x where pg_visible_in_snapshot(x, b)) $$;
 
--- Returns the changes after a snapshot that are visible now. The function is stable, so that it uses the snapshot of the
--- calling statement. Sequential scans are off, because the planner cannot estimate how few entries match.
+-- Returns the entries that have become visible after the snapshot `since`. The function is stable, so that it uses the
+-- snapshot of the calling statement. Sequential scans are off, because the planner cannot estimate how few entries
+-- match.
 create function changed_since(since pg_snapshot) returns table (entity "char", id uuid, machine_id bytea) language plpgsql
   stable rows 100 set search_path = public, pg_temp set enable_seqscan = off as $$
 begin
@@ -51,8 +52,8 @@ begin
   where l.xid >= pg_snapshot_xmax(since) or l.xid = any (array(select pg_snapshot_xip(since)));
 end $$;
 
--- Arguments: the letter of the entity, the columns that a verdict depends on, and optionally a condition for the rows that
--- count. An update that changes none of these columns is not logged and wakes no validator.
+-- Arguments: the letter of the entity, the columns that a verdict depends on, and optionally a condition that selects
+-- the rows to log. An update that changes none of these columns is not logged and wakes no validator.
 create function log_changes() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   wanted text := format('select %s from %%s where %s', tg_argv[1], coalesce(tg_argv[2], 'true'));
@@ -73,9 +74,9 @@ begin
   return null;
 end $$;
 
--- Logs changes of machines and keeps license_slots.used equal to the number of rows, whoever writes them. It locks the rows
--- of license_slots in the same order as claims do. A claim wakes no validator, because another validator needs it only for
--- a check of the same machine.
+-- Logs changes of machines, and keeps license_slots.used equal to the number of machines even after manual changes.
+-- Locks the rows of license_slots in the same order as claims do. A claim wakes no validator, because another validator
+-- needs its result only for a check of the same machine.
 create function log_machines() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   perform from license_slots where license_id in (select license_id from changed) order by license_id for no key update;
@@ -101,7 +102,7 @@ create function void_change_log() returns void language sql security definer set
     select pg_current_xact_id()::text::numeric as xid
   ), taken as (
     select pg_current_snapshot() as snapshot
-  ), still_open as ( -- else a transaction that was open before would keep its readers loading until it ends
+  ), still_open as ( -- otherwise a transaction that was already open would make readers reload until it ends
     select x::text::numeric as xid from taken, pg_snapshot_xip(snapshot) x
     union
     select g from taken, own, generate_series(pg_snapshot_xmax(snapshot)::text::numeric, own.xid - 1) g
@@ -152,9 +153,10 @@ begin
   end loop;
 end $$;
 
--- One row per run of the server. The table is empty after every crash, because it is not in the write-ahead log. A crash may
--- lose transactions that readers have seen (rollbacks, commits that did not wait for the disk) and assign their ids again, so
--- a log is valid only as long as this row exists.
+-- One row per run of the server. The table is empty after every crash, because it is not in the write-ahead log. A
+-- crash may lose transactions that were complete in the snapshots of readers: rollbacks, and commits that did not wait
+-- for the disk. The server then assigns the ids of these transactions again, so a log is valid only as long as this row
+-- exists.
 -- The table has more than one row only after a backup was restored while readers were already connected.
 create unlogged table server_run (id uuid primary key);
 
@@ -171,9 +173,9 @@ begin
     'change_log'::regclass::oid, (select string_agg(id::text, ' ' order by id) from server_run));
 end $$;
 
--- Returns the identity of the server, its run since the last crash, its timeline and this log. Every reader calls it on every
--- connect. A log that was written on another server (a restored backup) or before a crash is voided first. Fails on a
--- standby, whose snapshots lack open transactions, so that a reader there would lose changes.
+-- Returns the identity of the server, its run since the last crash, its timeline and this log. Every reader calls it
+-- when it connects. First voids a log that was written on another server (a restored backup) or before a crash. Fails
+-- on a standby, whose snapshots lack open transactions, so that a reader there would lose changes.
 create function open_change_log() returns text language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   if pg_is_in_recovery() then
@@ -190,9 +192,9 @@ begin
   return format('%s/%s', log_place(), left(pg_walfile_name(pg_current_wal_lsn()), 8));
 end $$;
 
--- Deletes entries older than `keep`, at most `most` of them, so that a call is short. Every validator calls it about once a
--- minute, and again immediately while it returns `most`. Returns how many entries it deleted, or null when another call is
--- in progress.
+-- Deletes up to `most` entries that are older than `keep`. The maximum keeps the call short. Every validator calls it
+-- about once a minute, and again immediately while it returns `most`. Returns the number of deleted entries, or null if
+-- another call is in progress.
 create function prune_change_log(keep interval, most integer) returns bigint language plpgsql
   security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
@@ -207,7 +209,7 @@ begin
   if mark is null then
     return 0;
   end if;
-  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
+  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- otherwise the log was voided just now
   delete from change_log where ctid = any (array(select ctid from change_log
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
   get diagnostics gone = row_count;

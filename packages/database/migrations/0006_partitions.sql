@@ -1,10 +1,11 @@
 -- Partitions by time: activity by week, counts of checks by month, both in UTC. A writer requests the partition that it
--- needs, and the request creates a missing partition. So no job is needed.
+-- needs, which creates a missing partition. So no scheduled job is needed.
 
 create function partition_unit(parent text) returns text language sql immutable as $$
   select case parent when 'activity' then 'week' when 'check_counts' then 'month' end $$;
 
--- Returns the time, or the current time when it is implausible, so that a wrong clock creates no distant partitions.
+-- Returns `at`, or the current time if `at` is more than 400 days away, so that a wrong clock creates no distant
+-- partitions.
 create function sane_time(at timestamptz) returns timestamptz language sql stable as $$
   select case when at between now() - interval '400 days' and now() + interval '400 days' then at else now() end $$;
 
@@ -19,13 +20,15 @@ declare
   name text := format('%s_%s', parent, to_char(begins, 'YYYY_MM_DD'));
 begin
   if to_regclass(name) is not null then
-    -- Another session may have created it and not yet committed; its lock is released with the commit.
+    -- Another session may have created the partition in an open transaction. Waits until that transaction releases its
+    -- lock.
     perform pg_advisory_lock_shared(hashtext('ensure_partition'), hashtext(parent));
     perform pg_advisory_unlock_shared(hashtext('ensure_partition'), hashtext(parent));
     return;
   end if;
   perform pg_advisory_xact_lock(hashtext('ensure_partition'), hashtext(parent));
-  -- This does not use to_regclass again, because waiting for the lock does not refresh its cache.
+  -- Reads pg_class instead of calling to_regclass again, because waiting for the lock does not refresh the cache of
+  -- to_regclass.
   if not exists (select from pg_class where relname = name and relnamespace = 'public'::regnamespace) then
     execute format('create table %I (like %I including all)', name, parent);
     execute format('alter table %I attach partition %I for values from (%L) to (%L)',
@@ -33,8 +36,8 @@ begin
   end if;
 end $$;
 
--- Drops the partitions that are entirely older than the given ages and returns their names. A partition in use stays until
--- the next call.
+-- Drops the partitions whose rows are all older than the given ages, and returns their names. Skips a partition that is
+-- locked.
 create function drop_old_partitions(activity_days integer, analytics_days integer) returns setof text language plpgsql
   security definer set search_path = public, pg_temp set lock_timeout = '250ms' as $$
 declare

@@ -1,11 +1,11 @@
--- Machine slots. A license's row in license_slots is the lock for its slots. Rows are locked in the order of their ids. A
--- batch never waits for a locked row, so the row delays no other license.
+-- Machine slots. A license's row in license_slots is the lock for its slots. Rows are locked in the order of their ids.
+-- A batch skips locked rows instead of waiting for them, so that one locked license does not delay the others.
 --
--- The functions are planned once, for index lookups. Replanning costs more than a claim. A plan that was made for small
--- tables would scan them after they have grown.
+-- Plans are made once and use indexes. Planning each call would cost more than the claim, and a plan that was made for
+-- small tables would still scan them after they have grown.
 
--- Claims many slots at once and returns the outcomes in the order of the claims. With `patient`, it waits for locked rows
--- up to half a second, then fails. Use it for a license that another call has reported busy.
+-- Claims many slots at once and returns the outcomes in the order of the claims. With `patient`, waits up to half a
+-- second for locked rows and then fails. Use `patient` for a license that an earlier call has reported as busy.
 --   granted     the machine has a new slot
 --   known       the machine already had a slot
 --   limit       no slot is free
@@ -13,9 +13,9 @@
 --   capped      the license has no limit, but the maximum number of machines is recorded; this one was only counted
 --   suspended, revoked   the status of the license; nothing was granted
 --   no_license  the license does not exist
---   busy        the row of the license is locked; claim for it alone, with `patient`
--- `used` is the count after the call. `xid` is the id of the transaction. A feed whose snapshot includes it also includes
--- these claims.
+--   busy        the row of the license is locked; repeat the claim for this license alone, with `patient`
+-- `used` is the count after the call. `xid` is the id of the transaction. A snapshot of the feed that includes the
+-- transaction also includes these claims.
 create function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -32,7 +32,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- A new statement has a new snapshot, which includes what former holders of the locks have committed.
+  -- A new statement has a new snapshot, which includes the commits of the former holders of the locks.
   return query
   with asked as (
     select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
@@ -86,7 +86,7 @@ begin
   order by j.i;
 end $$;
 
--- Releases a machine's slot. A repeat changes nothing. Waits for a locked row up to half a second, then fails.
+-- Releases a machine's slot. A repeated call changes nothing. Waits up to half a second for a locked row, then fails.
 create function release_slot(license uuid, machine bytea, acting jsonb)
   returns table (released boolean, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp

@@ -1,15 +1,16 @@
 -- The usage that validators aggregate in memory and write about once a second. These writes wake no validator, because no
 -- table below is logged.
 
--- Applies one batch exactly once: the number of the batch is compared and stored in the same transaction, so a batch whose
--- response was lost can be sent again. The numbers of a validator increase. Returns false when the batch was applied before.
--- Times are milliseconds.
+-- Applies one batch exactly once: the number of the batch is compared and stored in the same transaction, so a batch
+-- whose response was lost can be sent again. A validator numbers its batches in increasing order. Returns false if the
+-- batch was applied before. Times are in milliseconds since 1970.
 --   rules     [{id, count, at}]                              matches of access rules
 --   checks    [{hour, organization, product, code, count}]   analytics; product may be null
---   the rest  one element for each entry of activity         its machine may be null; with `seen` the machine was last seen
---                                                            at the last time; TOO_MANY_MACHINES also raises the alert
--- Rows whose rule, license, machine or organization was deleted are skipped. All validators write in one order, table by table
--- and row by row, so that there is no deadlock. A locked row makes the batch fail after half a second; send it again then.
+--   the rest  one element for each entry of activity         its machine may be null; `seen`: whether the last time becomes
+--                                                            `last_seen_at`; TOO_MANY_MACHINES also raises the alert
+-- Rows whose rule, license, machine or organization was deleted are skipped. All validators write tables and rows in
+-- the same order, so that no deadlock occurs. The call fails after waiting half a second for a locked row. Send the
+-- batch again then.
 create function write_behind(validator uuid, flush bigint, rules jsonb, checks jsonb, minutes float8[], license_ids uuid[],
     codes text[], machine_ids bytea[], counts integer[], firsts float8[], lasts float8[], seen boolean[])
   returns boolean language plpgsql security definer set search_path = public, pg_temp
@@ -99,7 +100,8 @@ create function write_overuse(license_ids uuid[], codes text[], counts integer[]
     first_at = least(alerts.first_at, excluded.first_at), last_at = greatest(alerts.last_at, excluded.last_at);
 $$;
 
--- The heartbeat of a validator. The next one follows a second later, so it need not wait for the disk.
+-- Stores the heartbeat of a validator. The commit does not wait for the disk, because the next heartbeat follows in a
+-- second.
 create function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb)
   returns void language plpgsql security definer set search_path = public, pg_temp as $$
 begin

@@ -1,6 +1,6 @@
 -- The permissions of a validator in the database. It may only read the rows that a verdict needs and call the functions
--- below. `keyward_validator` is a role without login. The user as which validators connect becomes a member of it. Roles
--- belong to the whole server, so several databases may create it at the same time.
+-- below. `keyward_validator` is a role without login. Validators connect as a user that is a member of this role. Roles
+-- belong to the whole server, so migrations of several databases may create the role at the same time.
 
 create function grant_validator() returns void language plpgsql as $$
 begin
@@ -8,7 +8,7 @@ begin
     begin
       create role keyward_validator nologin;
     exception
-      when duplicate_object or unique_violation then null; -- another database was faster
+      when duplicate_object or unique_violation then null; -- created meanwhile by the migration of another database
       when insufficient_privilege then
         raise warning 'The role keyward_validator does not exist and this user may not create it. Until an administrator runs '
           '"create role keyward_validator nologin" and the database is migrated again, validators need a user that owns the tables.';

@@ -1,5 +1,5 @@
--- Rules that were folded into duplicates when their customers were merged. Validators may still write matches of such a
--- rule. These matches count for the rule that was kept.
+-- Rules that were folded into their duplicates when two customers were merged. Validators may still write matches of a
+-- folded rule. These matches are added to the counters of the rule that was kept.
 
 create table folded_rules (
   gone uuid primary key,
@@ -8,8 +8,9 @@ create table folded_rules (
 );
 create index folded_rules_kept on folded_rules (kept);
 
--- The ids are resolved again until they equal the locked ones, because locking may have waited for a transaction that
--- folded rules. Once they are equal, no further fold can occur, because it needs the same locks.
+-- Resolves the ids again until they equal the ids of the locked rows, because locking may have waited for a transaction
+-- that folded rules. Once they are equal, no other transaction can fold these rules, because folding needs the same
+-- locks.
 create or replace function write_rule_counts(rows jsonb) returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   named uuid[];

@@ -3,7 +3,7 @@
 -- attach such a function to it and run statements as the owner.
 --
 --   * The text of every statement in a trigger function is fixed when the trigger is created, and no argument is read.
---   * Trigger functions only work on tables of this schema.
+--   * Trigger functions fail for tables of other schemas.
 --   * No function is executable by PUBLIC, including functions that later migrations create.
 --   * No service may create temporary tables.
 
@@ -65,7 +65,7 @@ select
 
 drop function log_changes();
 
--- The other trigger functions read no arguments. They fail for a table of another schema, such as a temporary table.
+-- Fails for a table of another schema, such as a temporary table. The trigger functions that read no arguments call it.
 create function require_own_table(schema_name name) returns void language plpgsql
   set search_path = public, pg_temp as $$
 begin
@@ -138,12 +138,12 @@ begin
     details = excluded.details, seen_at = now();
 end $$;
 
--- The rate limits of the management service have no value after a crash. The table is unlogged, so that they do not make
--- requests wait for the disk or for a replica.
+-- The rate limits of the management service have no value after a crash. The table is unlogged, so that updates of a
+-- limit wait neither for the disk nor for a replica.
 alter table rate_limits set unlogged;
 
 -- As before, with one restriction: only the owner can remove entries younger than a minute. So a compromised validator
--- cannot force the others to load everything.
+-- cannot force the others to reload.
 create or replace function prune_change_log(keep interval, most integer) returns bigint language plpgsql
   security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
@@ -161,7 +161,7 @@ begin
   if mark is null then
     return 0;
   end if;
-  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
+  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- otherwise the log was voided just now
   delete from change_log where ctid = any (array(select ctid from change_log
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
   get diagnostics gone = row_count;
@@ -180,7 +180,7 @@ begin
     begin
       execute format('create role %I nologin', role_name);
     exception
-      when duplicate_object or unique_violation then null; -- created by another database meanwhile
+      when duplicate_object or unique_violation then null; -- created meanwhile by the migration of another database
       when insufficient_privilege then
         raise warning 'The role % does not exist and this user may not create it. Until an administrator runs '
           '"create role % nologin" and the database is migrated again, the service needs a user that owns the tables.',
@@ -192,9 +192,9 @@ begin
   return true;
 end $$;
 
--- Grants a validator its permissions: to read the columns that the index depends on and to call the functions below.
--- Validators of earlier versions read whole rows, which stays possible while one of them has been seen within the last
--- minute.
+-- Grants the validator role its permissions: to read the columns that the index depends on, and to call the functions
+-- below. Validators of earlier versions read whole rows. They may do so while the last heartbeat of any of them is less
+-- than a minute old.
 create or replace function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_validator') then
@@ -227,8 +227,8 @@ begin
     note_validator(uuid, text, text, boolean, jsonb), forget_validator(uuid) to keyward_validator;
 end $$;
 
--- Grants the management service its permissions. It owns nothing and cannot change the schema. It can write the change log
--- only through the triggers.
+-- Grants the role of the management service its permissions. The service owns no object and cannot change the schema.
+-- It can write the change log only through the triggers.
 create function grant_management() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_management') then
@@ -245,9 +245,9 @@ begin
     record_activity(uuid[], text, bytea, jsonb), new_id(), release_slot(uuid, bytea, jsonb) to keyward_management;
 end $$;
 
--- Revokes the privileges that Postgres grants to everybody by default, also for functions that were created since.
--- Functions of extensions keep their privileges. Every migration runs it, because a copy of a database has the default
--- privileges again.
+-- Revokes the privileges that Postgres grants to PUBLIC by default, also on functions that were created since the last
+-- call. Functions of extensions keep their privileges. Every run of the migrations calls it, because a copy of a
+-- database has the default privileges again.
 create function revoke_from_public() returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   own record;

@@ -1,16 +1,16 @@
--- Releases of many machines in one statement, and a maximum of machines for every license.
+-- Releases many machines in one statement, and limits the number of machines of every license.
 --
 --   * Nothing is locked and no transaction id is assigned for a machine that does not exist. So the release of an unknown
 --     machine costs a lookup in an index and no write.
 --   * A statement commits and notifies once, however many machines it releases.
---   * A license has at most 100,000 machines, whatever its limit, because anyone with its key can create machines.
+--   * A license has at most 100,000 machines, even without a limit, because anyone with its key can create machines.
 
 -- Releases slots and returns the outcomes in the order of the arguments.
 --   released   the machine held a slot
 --   unknown    the machine held no slot
 --   busy       the row of the license is locked; repeat the call later
--- `used` is the count after the call, or null when unknown or busy. `xid` is the id of the transaction, or null when
--- nothing was written.
+-- `used` is the count after the call, or null for the outcomes unknown and busy. `xid` is the id of the transaction, or
+-- null if nothing was written.
 create function release_slots(license_ids uuid[], machine_ids bytea[])
   returns table (outcome text, used integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -29,7 +29,7 @@ begin
   perform ensure_partition('activity', now());
   select array_agg(id) into held from (select license_id as id from license_slots
     where license_id = any (concerned) order by license_id for no key update skip locked) locked;
-  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  -- A new statement has a new snapshot, which includes the commits of the former holders of the locks.
   return query
   with asked as (
     select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
@@ -60,7 +60,7 @@ begin
   order by j.i;
 end $$;
 
--- As before, but nothing is locked when the machine does not exist. Validators of earlier versions call it.
+-- As before, but locks nothing if the machine does not exist. Only validators of earlier versions call it.
 create or replace function release_slot(license uuid, machine bytea, acting jsonb)
   returns table (released boolean, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -83,8 +83,8 @@ begin
   left join license_slots s on s.license_id = asked.id left join licenses l on l.id = asked.id;
 end $$;
 
--- As before, with the maximum for every license. A higher limit counts as the maximum. Machines beyond the maximum that
--- already have slots keep them.
+-- As before, with a maximum of 100,000 machines for every license, even if its limit is higher. Machines beyond the
+-- maximum that already hold slots keep them.
 create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean)
   returns table (outcome text, used integer, max integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -102,7 +102,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- A new statement, hence a new snapshot: it sees what the holders before us have committed.
+  -- A new statement has a new snapshot, which includes the commits of the former holders of the locks.
   return query
   with asked as (
     select u.*, row_number() over (partition by u.license_id, u.machine_id order by u.i) = 1 as is_first
@@ -157,9 +157,9 @@ begin
   order by j.i;
 end $$;
 
--- Grants a validator its permissions: to read the columns that the index depends on and to call the functions below.
--- Validators of earlier versions read whole rows, which stays possible while one of them has been seen within the last
--- minute.
+-- Grants the validator role its permissions: to read the columns that the index depends on, and to call the functions
+-- below. Validators of earlier versions read whole rows. They may do so while the last heartbeat of any of them is less
+-- than a minute old.
 create or replace function grant_validator() returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not create_group_role('keyward_validator') then

@@ -1,11 +1,11 @@
--- Extends the usage that validators write behind. Alerts of overuse are counted separately from the activity, so that they
--- are complete when activity is aggregated or dropped. The last use of API keys and the missing hostnames of machines are
--- written, too.
+-- Extends the usage that validators write behind. Alerts of overuse are counted separately from the activity, so that
+-- their counts are complete even if activity is aggregated or dropped. Batches also contain the last use of API keys
+-- and the missing hostnames of machines.
 
--- Writes usage like `write_behind`, which validators of earlier versions call, with three more lists.
+-- Replaces `write_behind`, which only validators of earlier versions call. Accepts three additional lists:
 --   overuse    [{license, count, first, last}]   checks that ended in TOO_MANY_MACHINES
---   key_uses   [{id, at}]                        API keys
---   hostnames  [{license, machine, hostname}]    names of machines; the machine id is in hexadecimal
+--   key_uses   [{id, at}]                        the last use of API keys
+--   hostnames  [{license, machine, hostname}]    hostnames of machines; `machine` is in hexadecimal
 create function write_usage(validator uuid, flush bigint, rules jsonb, checks jsonb, overuse jsonb, key_uses jsonb, hostnames jsonb,
     minutes float8[], license_ids uuid[], codes text[], machine_ids bytea[], counts integer[], firsts float8[], lasts float8[],
     seen boolean[])
@@ -46,7 +46,8 @@ create function write_overuse_counts(rows jsonb) returns void language sql set s
     first_at = least(alerts.first_at, excluded.first_at), last_at = greatest(alerts.last_at, excluded.last_at);
 $$;
 
--- A time of a clock that is far off counts as the current time. The last use never becomes earlier.
+-- Stores the last use of API keys. Replaces a time that is far from the current time by the current time. The stored
+-- time never becomes earlier.
 create function write_key_uses(rows jsonb) returns void language sql set search_path = public, pg_temp as $$
   insert into credential_uses (credential_id, last_used_at)
   select c.id, least(now(), sane_time(to_timestamp(max(r.at) / 1000)))

@@ -1,6 +1,6 @@
--- Indexes for the filters of lists and for the lookups of deletions and merges. So no request of an organization reads the
--- rows of others, or all of its own. Their creation delays writes to these tables, but no check, because validators keep
--- their counts and alerts in memory meanwhile.
+-- Indexes for the filters of lists and for the lookups of deletions and merges. With them, a request reads neither the
+-- rows of other organizations nor all rows of its own. Creating the indexes delays writes to these tables, but no
+-- check, because validators keep their counts and alerts in memory meanwhile.
 
 create index licenses_status on licenses (organization_id, status, id);
 create index licenses_expiry on licenses (organization_id, expires_at, id) where status = 'active' and expires_at is not null;

@@ -1,16 +1,16 @@
 -- Protects organizations from each other and from their own mistakes: counters for quotas, suspension, the creators of
 -- credentials, prepared signing keys, and the indexes that retention needs.
 --
--- The creation of the indexes and triggers below blocks changes through the management API, for some seconds with ten
--- million rows. Checks and claims of slots are not blocked.
+-- Creating the indexes and triggers below blocks changes through the management API, for some seconds with ten million
+-- rows. Checks and claims of slots are not blocked.
 
 alter table organizations
-  add column quotas jsonb not null default '{}', -- the limits that the operator has changed, by the name of the quota
+  add column quotas jsonb not null default '{}', -- the limits that the operator has changed, by name of the quota
   add column suspended_at timestamptz;
 
--- An organization's use of each quota is the sum of `used`. Triggers add a row for each statement that adds or deletes
--- rows, so that concurrent transactions never wait for each other here. `fold_usage` replaces the rows of a quota by their
--- sum.
+-- An organization's use of each quota is the sum of `used`. A trigger adds a row here for each statement that inserts
+-- or deletes counted rows, so that concurrent transactions never wait for each other. `fold_usage` replaces the rows of
+-- a quota by their sum.
 create table organization_usage (
   organization_id uuid not null,
   quota text not null,
@@ -67,7 +67,7 @@ create function fold_usage(organization uuid, folded text) returns void language
   select organization, folded, sum(used) from gone having sum(used) <> 0;
 $$;
 
--- Counts all rows again, at the migration and after a table was truncated.
+-- Counts all rows again. Runs in this migration and after a table was truncated.
 create function recount_usage() returns void language sql set search_path = public, pg_temp as $$
   delete from organization_usage;
   insert into organization_usage (organization_id, quota, used)
@@ -109,14 +109,14 @@ create trigger credentials_count_updated after update on credentials
 
 select recount_usage();
 
--- The creator of a credential. `made_by_member` is the member from whose access token the credential descends, directly or
+-- The creator of a credential. `made_by_member` is the member whose access token created the credential, directly or
 -- through other credentials. The column keeps its value when the member is deleted.
 alter table credentials
   add column created_by jsonb,
   add column made_by_member uuid;
 create index credentials_made_by_member on credentials (organization_id, made_by_member) where made_by_member is not null;
 
--- Signing keys have a separate permission. Credentials and members that could manage them before get it.
+-- Signing keys get a separate permission. Credentials and members that could already manage signing keys receive it.
 update credentials set permissions = permissions || '{signing-keys.write}'
 where 'credentials.write' = any (permissions) and not 'signing-keys.write' = any (permissions);
 update members set permissions = permissions || '{signing-keys.write}'
@@ -126,11 +126,11 @@ where 'credentials.write' = any (permissions) and not 'signing-keys.write' = any
 select log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, expires_at, revoked_at',
   $$kind = 'API_KEY' and revoked_at is null$$);
 
--- A prepared key has never signed. Until it is used, it has `retired_at` and `prepared_at`, so that validators list it and
--- do not use it as the current key.
+-- A prepared key has never signed. Until the key becomes current, it has `retired_at` and `prepared_at`, so that
+-- validators list it and do not use it as the current key.
 alter table signing_keys add column prepared_at timestamptz;
 
--- Deleted organizations whose records retention must still delete.
+-- Deleted organizations whose remaining records must still be deleted when their retention ends.
 create table deleted_organizations (
   id uuid primary key,
   deleted_at timestamptz not null default now()
@@ -153,11 +153,11 @@ create index credentials_revoked_by_organization on credentials (organization_id
 create index alerts_acknowledged on alerts (acknowledged_at) where acknowledged_at is not null;
 create index merged_customers_age on merged_customers (merged_at);
 create index folded_rules_age on folded_rules (folded_at);
--- The actions of the operator, also on organizations that are deleted.
+-- For listing the actions of the operator, including actions on deleted organizations.
 create index audit_log_operator on audit_log (id) where actor ->> 'type' = 'OPERATOR';
 
--- Records that a license file was issued, in one entry for a license, a machine and a day. The id is computed from these
--- three, so a repeated file updates the entry of the day. `at` is the beginning of the day.
+-- Records that a license file was issued, in one entry per license, machine and day. The id is computed from these
+-- three, so another file on the same day updates the entry. `at` is the beginning of the day in UTC.
 create function record_file_issued(organization uuid, license uuid, machine bytea, acting jsonb) returns void language plpgsql
   security definer set search_path = public, pg_temp as $$
 declare

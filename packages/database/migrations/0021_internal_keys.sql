@@ -8,10 +8,10 @@ create table internal_keys (
   changed_at timestamptz not null default now()
 );
 
--- With `decide`, management authenticates at a validator to request the verdict of a check.
+-- Management authenticates with the key `decide` when it requests the verdict of a check from a validator.
 insert into internal_keys (purpose) values ('decide');
 
--- Grants both services access to their keys. Like the other grants, it runs with every migration.
+-- Grants both services read access to their keys. Like the other grants, it runs with every migration.
 create function grant_internal_keys() returns void language plpgsql set search_path = public, pg_temp as $$
 declare
   service name;

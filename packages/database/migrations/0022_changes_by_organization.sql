@@ -1,6 +1,6 @@
--- The change log contains the organization of each entry. So a validator can read a very large change of one organization
--- separately, and follow the others meanwhile. The column is null in entries from before this migration, and for a machine
--- that was deleted with its license.
+-- The change log contains the organization of each entry. So a validator can read a very large change of one
+-- organization separately, and follow the changes of the others meanwhile. The column is null in entries from before
+-- this migration, and in entries for machines that were deleted with their license.
 
 alter table change_log add column organization_id uuid;
 

@@ -1,6 +1,6 @@
--- A heartbeat counts only for the history of the server that its validator has read. After a crash or a failover, the ids
--- of lost transactions are assigned again. A validator that has not detected this yet still publishes its snapshot, which
--- contains such ids although it has not read the new transactions.
+-- A heartbeat counts only for the history of the server that its validator has read. After a crash or a failover, the
+-- server assigns the ids of lost transactions again. A validator that has not yet detected the crash continues to
+-- publish its snapshot. The snapshot contains these ids, although the validator has not read the new transactions.
 
 -- Returns the result of `open_change_log` without opening the log.
 create function change_log_identity() returns text language plpgsql
@@ -9,9 +9,9 @@ begin
   return format('%s/%s', log_place(), left(pg_walfile_name(pg_current_wal_lsn()), 8));
 end $$;
 
--- `more` may contain `server`, the identity of the change log that the snapshot belongs to. If the identity differs from
--- the current one, an empty snapshot replaces the snapshot. Then nothing counts as applied, and waiting requests continue
--- to wait.
+-- `more` may contain `server`, the identity of the change log that the snapshot belongs to. If that identity differs
+-- from the current one, the function stores an empty snapshot. Then no change counts as applied by the validator, and
+-- requests that wait for the validator continue to wait.
 create or replace function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb)
   returns void language plpgsql security definer set search_path = public, pg_temp as $$
 begin

@@ -3,8 +3,8 @@
 -- Validators of earlier versions ignore these columns and continue to follow the change log. They treat a bound key as
 -- unbound, so upgrade all validators before keys are bound (docs/operations/upgrade.md).
 
--- Returns whether a value has the form of entitlements, so that services need not validate stored values. The limit is 8
--- KiB, because the text of jsonb has spaces that the limit of the API, 4 KiB, does not count.
+-- Returns whether a value has the form of entitlements, so that services need not validate stored values. The limit is
+-- 8 KiB instead of the API's 4 KiB, because the text of a jsonb value contains additional spaces.
 create function are_entitlements(members jsonb, with_null boolean) returns boolean language sql immutable as $$
   select jsonb_typeof(members) = 'object' and octet_length(members::text) <= 8192 and not exists (
     select from jsonb_each(case jsonb_typeof(members) when 'object' then members else '{}' end) as m (name, value)
@@ -23,13 +23,13 @@ alter table products add column entitlements jsonb,
 alter table licenses add column entitlements jsonb,
   add constraint licenses_entitlements check (are_entitlements(entitlements, true)) not valid;
 
--- Without a foreign key, because a revoked key keeps the product that it was bound to after the product was deleted.
+-- There is no foreign key, because a revoked key keeps the id of its product after the product is deleted.
 alter table credentials add column product_id uuid
   constraint credentials_product check (kind = 'API_KEY' or product_id is null);
 create index credentials_product on credentials (product_id) where product_id is not null;
 
--- Also revokes the keys when a product is deleted with a hand-written statement. A key whose product does not exist would be
--- rejected by validators, but a product with the same id could be restored.
+-- Revokes the keys of deleted products, even if a manual statement deletes the product. Validators reject a key whose
+-- product does not exist, but would accept the key again if a product with the same id were restored.
 create function revoke_keys_of_products() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin

@@ -1,5 +1,5 @@
--- Adds monitored rules, restrictions and sets to access rules. src/online-steps.ts creates the indexes, validates the
--- constraints and fills in the counters afterwards.
+-- Adds monitored rules, restrictions and sets to access rules. After the migrations, src/online-steps.ts creates the
+-- indexes, validates the constraints and fills in the organization of counters.
 
 alter table access_rules
   add column mode text not null default 'ENFORCE',
@@ -12,8 +12,8 @@ alter table access_rules
     when 'RESTRICTION' then type in ('IP', 'HWID', 'COUNTRY')
     else true end) not valid;
 
--- Sets of access rules, which are replaced as a whole. Every change of a set's rules, also a manual one, changes its
--- version.
+-- Sets of access rules, which are replaced as a whole. Every change of a set's rules, including a manual change,
+-- changes the version of the set.
 create table access_rule_sets (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
@@ -73,7 +73,7 @@ create trigger access_rule_sets_count_deleted after delete on access_rule_sets
   referencing old table as changed for each statement execute function count_usage();
 create trigger access_rule_sets_count_truncated after truncate on access_rule_sets execute function recount_after_truncate();
 
--- For lists of rules by their matches. It is null in rows of earlier versions until it is filled in.
+-- For listing rules by their matches. The column is null in older rows until src/online-steps.ts fills it in.
 alter table access_rule_counters add column organization_id uuid;
 create or replace function add_rule_counters() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
@@ -86,8 +86,8 @@ end $$;
 select log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, '
   'customer_id, expires_at, allow_suspended_or_expired');
 
--- Searches for customers by a part of the email, name or external id. Both extensions are part of Postgres and trusted, so
--- the owner of the database may create them.
+-- For searching customers by a part of their email, name or external id. Both extensions are part of Postgres and
+-- trusted, so the owner of the database may create them.
 create extension if not exists pg_trgm;
 create extension if not exists btree_gin;
 create function customer_text(email text, name text, external_id text) returns text language sql immutable parallel safe as $$

@@ -11,12 +11,12 @@ alter table licenses
   drop constraint licenses_check,
   add constraint licenses_term check ((policy_type = 'PERPETUAL') = (expires_at is null and duration_days is null)) not valid;
 
--- The end of a machine's lease, or null when it holds its slot until the release. A machine whose lease has ended holds no
--- slot, and the next claim of its license deletes the row.
+-- The end of a machine's lease, or null if the machine holds its slot until the release. A machine whose lease has
+-- ended holds no slot, and the next claim of its license deletes the row.
 alter table machines add column lease_ends_at timestamptz;
 
--- When a license gets leases, the machines that hold its slots get a first lease. When it loses them, machines whose lease
--- is alive keep their slots permanently.
+-- When a license with a machine limit gets `lease_seconds`, the machines that hold its slots get a lease. When leases
+-- are removed, machines whose lease has not ended keep their slots without a lease.
 create function change_leases() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -38,8 +38,8 @@ create trigger licenses_leases after update of lease_seconds, max_machines on li
 select log_changes_of('licenses', 'L',
   'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds');
 
--- Fails when a license needs a feature that is not in `features`, the features of the calling validator. A validator of an
--- earlier version would never let a license expire whose term has not started, and would never end a lease.
+-- Fails if a license needs a feature that is not in `features`, the features of the calling validator. A validator of
+-- an earlier version would never expire a license whose term has not started, and would never end a lease.
 create function require_features(features text[]) returns void language plpgsql set search_path = public, pg_temp as $$
 begin
   if not 'terms' = any (features) and exists (select from licenses where duration_days is not null and expires_at is null) then
@@ -50,7 +50,7 @@ begin
   end if;
 end $$;
 
--- Opens the change log as `open_change_log` did, for a validator that implements the features.
+-- Opens the change log like `open_change_log`, for a validator that implements the features.
 create function open_change_log_with(features text[]) returns text language plpgsql security definer set search_path = public, pg_temp as $$
 begin
   if pg_is_in_recovery() then
@@ -100,7 +100,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- New statements have new snapshots, which include what former holders of the locks have committed.
+  -- New statements have new snapshots, which include the commits of the former holders of the locks.
   select array_agg(l.id) into leased from licenses l
   where l.id = any (held) and l.lease_seconds is not null and l.max_machines is not null;
   if leased is not null and 'leases' = any (features) then
@@ -172,9 +172,10 @@ begin
   end if;
 end $$;
 
--- Deletes the machines whose lease has ended, and renews the leases of the claiming machines. The caller has locked the
--- licenses' slots, and the time is read after that. So a lease never ends earlier than the validator has computed. At most
--- 2,000 machines are deleted, so that a claim is short. The others count until the next claim.
+-- Deletes the machines whose lease has ended, and renews the leases of the claiming machines. The caller has already
+-- locked the licenses' slots, so the time is read after the validator computed the end of the lease. So a lease never
+-- ends earlier than the validator has computed. At most 2,000 machines are deleted, so that a claim is short. The
+-- others count until the next claim.
 create function renew_leases(leased uuid[], license_ids uuid[], machine_ids bytea[]) returns void language plpgsql
   set search_path = public, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -207,12 +208,13 @@ create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], 
   security definer set search_path = public, pg_temp as $$
   select outcome, used, max, xid from claim_slots(license_ids, machine_ids, hostnames, patient, '{}'::text[]) $$;
 
--- Returns the end of a term that starts with this transaction: days of 24 hours, in whole milliseconds as the API shows it.
+-- Returns the end of a term that starts with this transaction. A day has 24 hours. The end is in whole milliseconds, as
+-- in the API.
 create function term_end(days integer) returns timestamptz language sql stable set search_path = public, pg_temp as $$
   select date_trunc('milliseconds', now()) + make_interval(hours => 24 * days) $$;
 
--- Starts the terms of the locked licenses for which a claim is VALID: licenses without a limit, and licenses of which a
--- claiming machine holds a slot now.
+-- Starts the terms of the locked licenses for which a claim is VALID. These are licenses without a limit, and licenses
+-- of which a claiming machine now holds a slot.
 create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea[]) returns void language sql
   set search_path = public, pg_temp as $$
   with started as (
@@ -228,16 +230,16 @@ create function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea
   select now(), new_id(), organization_id, id, 'TERM_STARTED', now(), now() from started;
 $$;
 
--- The times at which apps released slots of licenses with `max_releases` in the last 30 days. The number of a license's
--- rows never exceeds its largest limit.
+-- The times at which apps released slots of licenses with `max_releases` in the last 30 days. A license never has more
+-- rows than the largest `max_releases` that it has had.
 create table slot_releases (
   license_id uuid not null references license_slots on delete cascade,
   at timestamptz not null default now()
 );
 create index slot_releases_license on slot_releases (license_id, at);
 
--- Records that an app may release no further slot, in one entry for a license, a machine and a day. The id is computed from
--- these three, so repeated requests are counted in one entry.
+-- Records that an app may release no further slot, in one entry per license, machine and day. The id is computed from
+-- these three, so repeated requests on the same day are counted in one entry.
 create function record_release_limits(license_ids uuid[], machine_ids bytea[]) returns void language sql
   set search_path = public, pg_temp as $$
   insert into activity (at, id, organization_id, license_id, type, machine_id, count, first_at, last_at)
@@ -250,8 +252,9 @@ create function record_release_limits(license_ids uuid[], machine_ids bytea[]) r
   on conflict (at, id) do update set count = activity.count + 1, last_at = excluded.last_at;
 $$;
 
--- As before, with `max_releases`. When apps have released that many slots of a license in the last 30 days, no further slot
--- is released. The machine keeps its slot, the outcome is `unknown`, and the activity contains the reason.
+-- As before, with `max_releases`. Once apps have released that many slots of a license in the last 30 days, no further
+-- slot is released. The machine keeps its slot, the outcome is `unknown`, and an entry of the activity records the
+-- rejected release.
 create or replace function release_slots(license_ids uuid[], machine_ids bytea[])
   returns table (outcome text, used integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
@@ -273,7 +276,7 @@ begin
   perform ensure_partition('activity', now());
   select array_agg(id) into held from (select license_id as id from license_slots
     where license_id = any (concerned) order by license_id for no key update skip locked) locked;
-  -- A new statement has a new snapshot, which includes what former holders of the locks have committed.
+  -- A new statement has a new snapshot, which includes the commits of the former holders of the locks.
   if exists (select from licenses l where l.id = any (held) and l.max_releases is not null) then
     delete from slot_releases where license_id = any (held) and at <= now() - interval '30 days';
     with holding as (

@@ -1,10 +1,10 @@
 -- Records which license files were issued, lists prepared signing keys at validators, and bounds the responses that are stored
 -- for repeated requests.
 
--- Records that a license file was issued, in one entry for a license, a machine and a day. The id is computed from these
--- three, so a repeated file updates the entry of the day. `at` is the beginning of the day. The entry contains the machine
--- only if it is recorded for the license, because apps may send any machine id for a license without a machine limit. The
--- commit does not wait for the disk.
+-- Records that a license file was issued, in one entry per license, machine and day. The id is computed from these
+-- three, so another file on the same day updates the entry. `at` is the beginning of the day in UTC. The entry contains
+-- the machine id only if the machine is recorded for the license, because apps may send any machine id for a license
+-- without a machine limit. The commit does not wait for the disk.
 create or replace function record_file_issued(organization uuid, license uuid, machine bytea, acting jsonb) returns void
   language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -23,12 +23,12 @@ begin
     actor = excluded.actor;
 end $$;
 
--- Validators list a prepared key while it is prepared, and do not treat it as retired.
+-- The feed contains `prepared_at`, so that validators list a prepared key and do not treat it as retired.
 select log_changes_of('signing_keys', 'K',
   'id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at');
 create unique index signing_keys_prepared on signing_keys (organization_id) where prepared_at is not null and withdrawn_at is null;
 
--- The size that an organization has stored in a day is the sum of `bytes`, which an index-only scan reads.
+-- The number of bytes that an organization has stored in a day is the sum of `bytes`, which an index-only scan reads.
 alter table idempotency_keys
   add column organization_id uuid,
   add column bytes integer not null default 0;

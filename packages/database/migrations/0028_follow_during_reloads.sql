@@ -5,11 +5,11 @@
 --   * A request to reload everything (void_change_log) keeps the entries.
 --   * A crash or a failover keeps the entries, which are part of the same history. A validator can determine the point from
 --     which its own history differs, because its heartbeats (`validators.landmark`) are part of the history, too.
---     Transactions become visible in the order of the write-ahead log. So a server that has a heartbeat has everything that
---     was visible before it.
+--     Transactions become visible in the order of the write-ahead log. So a server whose history contains a
+--     heartbeat also contains every transaction that was visible to the validator at that heartbeat.
 
--- Entries that are visible in `gone` have been deleted, or will be. `reloads` is the number of requested reloads. `pruned`
--- is for validators of earlier versions, which reload when their position is before it.
+-- Entries that are visible in `gone` have been deleted or will be deleted. `reloads` is the number of requested
+-- reloads. Validators of earlier versions reload when their position is before `pruned`.
 alter table feed_state add column gone pg_snapshot, add column reloads bigint not null default 0;
 update feed_state set gone = pruned;
 alter table feed_state alter column gone set not null;
@@ -17,13 +17,13 @@ alter table feed_state alter column gone set not null;
 -- The latest snapshot that the validator has applied in the history of this server.
 alter table validators add column landmark text;
 
--- Makes every validator reload. Entries are kept, so that a validator can follow the log meanwhile.
+-- Makes every validator reload. Keeps the entries, so that a validator can follow the log meanwhile.
 create or replace function void_change_log() returns void language sql security definer set search_path = public, pg_temp as $$
   with own as (
     select pg_current_xact_id()::text::numeric as xid
   ), taken as (
     select pg_current_snapshot() as snapshot
-  ), still_open as ( -- else a transaction that was open before would keep its readers loading until it ends
+  ), still_open as ( -- otherwise a transaction that was already open would make readers reload until it ends
     select x::text::numeric as xid from taken, pg_snapshot_xip(snapshot) x
     union
     select g from taken, own, generate_series(pg_snapshot_xmax(snapshot)::text::numeric, own.xid - 1) g
@@ -70,7 +70,7 @@ begin
   return change_log_identity();
 end $$;
 
--- As before, with `gone`.
+-- As before, and also sets `gone`.
 create or replace function prune_change_log(keep interval, most integer) returns bigint language plpgsql
   security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
@@ -88,7 +88,7 @@ begin
   if mark is null then
     return 0;
   end if;
-  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- else voided just now
+  update feed_state set pruned = mark.snapshot where snap_covers(mark.snapshot, pruned); -- otherwise the log was voided just now
   update feed_state set gone = mark.snapshot where snap_covers(mark.snapshot, gone);
   delete from change_log where ctid = any (array(select ctid from change_log
     where xid < pg_snapshot_xmax(mark.snapshot) and pg_visible_in_snapshot(xid, mark.snapshot) limit most));
@@ -145,7 +145,7 @@ begin
   end loop;
 end $$;
 
--- As before, with the landmark.
+-- As before, and also stores the landmark.
 create or replace function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb)
   returns void language plpgsql security definer set search_path = public, pg_temp as $$
 declare

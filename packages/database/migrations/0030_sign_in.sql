@@ -24,7 +24,7 @@ create index sessions_organization on sessions (organization_id) where organizat
 create index sessions_credential on sessions (credential_id) where credential_id is not null;
 create index sessions_expiry on sessions (expires_at);
 
--- A member has at most one invitation. Its use deletes it.
+-- A member has at most one invitation. Using an invitation deletes it.
 create table invitations (
   member_id uuid primary key references members on delete cascade,
   organization_id uuid not null references organizations on delete cascade,
@@ -51,8 +51,8 @@ create table passkeys (
 create index passkeys_member on passkeys (member_id);
 create index passkeys_organization on passkeys (organization_id);
 
--- Challenges that a passkey must sign. Each is accepted once. `member_id` is the member that registers a passkey, or null
--- for signing in.
+-- Challenges that a passkey must sign. Each challenge is accepted once. `member_id` is the member that registers a
+-- passkey, or null for a sign-in.
 create table passkey_challenges (
   challenge bytea primary key,
   member_id uuid references members on delete cascade,

@@ -1,5 +1,5 @@
--- Records an activity of licenses of one organization. Licenses of other organizations are skipped. The earlier function
--- without the organization stays for management processes of the previous version.
+-- Records an activity for each of the licenses that belong to the organization, and skips the others. The earlier
+-- function without the organization remains for management processes of the previous version.
 create function record_activity(organization uuid, licenses_changed uuid[], kind text, machine bytea, acting jsonb) returns void
   language plpgsql security definer set search_path = public, pg_temp as $$
 begin
@@ -19,6 +19,6 @@ begin
   grant execute on function record_activity(uuid, uuid[], text, bytea, jsonb) to keyward_management;
 end $$;
 
--- A revoked API key leaves the index, so `revoked_at` is only a condition and no column of the feed.
+-- Revoked API keys are not in the index, so `revoked_at` is only in the condition and is not a column of the feed.
 select log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, product_id, expires_at',
   $$kind = 'API_KEY' and revoked_at is null$$);

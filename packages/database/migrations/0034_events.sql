@@ -1,4 +1,5 @@
--- Events of an organization's resources (docs/api.md#w1). An event is written in the transaction of its change.
+-- Events of an organization's resources (docs/api.md#w1). The event of a change is written in the transaction of the
+-- change.
 
 -- `id` is a UUIDv7, and its milliseconds are the time of the event. `data` is stored as text, so it is returned unchanged.
 create table events (
@@ -12,8 +13,9 @@ create index events_listing on events (organization_id, id);
 create index events_type on events (organization_id, type, id);
 create index events_resource on events (organization_id, resource_id, id) where resource_id is not null;
 
--- Changes that validators make, until the management service turns them into events. Triggers write them in the transaction
--- of the change, so validators of every version record them. `id` becomes the id of the event.
+-- Changes by validators that the management service has not yet turned into events. Triggers write them in the
+-- transaction of the change, so the changes of validators of every version are recorded. `id` becomes the id of the
+-- event.
 create table occurrences (
   id uuid primary key default new_id(),
   xid xid8 not null default pg_current_xact_id(),
@@ -30,8 +32,8 @@ create function machine_details(machine machines) returns jsonb language sql sta
   select jsonb_build_object('id', machine.id, 'hostname', machine.hostname, 'firstSeenAt', machine.first_seen_at,
     'lastSeenAt', machine.last_seen_at, 'leaseEndsAt', machine.lease_ends_at) $$;
 
--- Notes only entries without an actor. Entries with an actor are changes through the management API, which writes their
--- events itself.
+-- Stores an occurrence for activity without an actor. Activity with an actor is a change through the management API,
+-- which writes its events itself.
 create function note_activity() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -46,8 +48,8 @@ create trigger activity_noted after insert on activity for each row
   when (new.actor is null and new.type in ('MACHINE_ACTIVATED', 'MACHINE_RELEASED', 'LEASE_ENDED', 'TERM_STARTED'))
   execute function note_activity();
 
--- Notes a deleted machine, whose row belongs to the release in the same transaction. Skips the machines of a deleted
--- license.
+-- Stores an occurrence for a deleted machine, from which the release in the same transaction takes the details. Skips
+-- the machines of a deleted license.
 create function note_deleted_machine() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -59,7 +61,7 @@ begin
 end $$;
 create trigger machines_noted after delete on machines for each row execute function note_deleted_machine();
 
--- An alert is noted when it opens, and then at most once an hour while checks exceed the limit.
+-- An occurrence is stored when an alert opens, and then at most once an hour while checks exceed the limit.
 alter table alerts add column noted_at timestamptz not null default now();
 
 create function note_alert() returns trigger language plpgsql
@@ -77,16 +79,17 @@ create trigger alerts_noted_again before update of count on alerts for each row
   when (new.count > old.count and old.noted_at < now() - interval '1 hour')
   execute function note_alert();
 
--- Licenses that have been used, so that the first use of each is one event. src/online-steps.ts adds those of earlier
--- versions.
+-- Licenses that have been used, so that the first use of each is one event. After the migrations, src/online-steps.ts
+-- adds licenses that were already in use.
 create table used_licenses (license_id uuid primary key references licenses on delete cascade);
 
--- The progress of the scheduler. Every event that was due before `until` is written.
+-- The progress of the scheduler. Every event that was due before `until` has been written.
 create table event_schedules (
   name text primary key,
   until timestamptz not null
 );
--- Events that the scheduler has written, so that it writes each once. `mark` identifies the event and its due time.
+-- Events that the scheduler has written, so that it writes each event once. `mark` identifies the event and its due
+-- time.
 create table event_marks (
   resource_id uuid not null,
   mark text not null,
@@ -94,7 +97,7 @@ create table event_marks (
   primary key (resource_id, mark)
 );
 create index event_marks_due on event_marks (due);
--- The last event `quota.reached` of each quota, in percent.
+-- The percentage in the last `quota.reached` event of each quota.
 create table quota_levels (
   organization_id uuid not null references organizations on delete cascade,
   quota text not null,
@@ -102,7 +105,7 @@ create table quota_levels (
   primary key (organization_id, quota)
 );
 
--- Credentials and members with all earlier permissions get the new one.
+-- Credentials and members with all earlier permissions get the new permission.
 do $$
 declare
   all_before constant text[] := '{licenses.read,licenses.write,products.read,products.write,customers.read,customers.write,analytics.read,audit.read,credentials.write,signing-keys.write}';

@@ -9,7 +9,8 @@ create table webhook_endpoints (
   enabled boolean not null default true,
   disabled_reason text check (disabled_reason in ('GONE', 'FAILING')), -- null: enabled, or disabled by the vendor
   failing_since timestamptz, -- null: the last attempt succeeded, or there was none
-  -- Both secrets are sealed under the master key. The previous one signs, too, until `previous_until`.
+  -- Both secrets are sealed under the master key. Deliveries are also signed with the previous secret until
+  -- `previous_until`.
   secret_encrypted bytea not null,
   previous_encrypted bytea,
   previous_until timestamptz,
@@ -20,8 +21,9 @@ create table webhook_endpoints (
 );
 create index webhook_endpoints_listing on webhook_endpoints (organization_id, id);
 
--- One event for one endpoint. The statement that writes an event adds its deliveries, so both are committed or neither. There are no
--- foreign keys to the endpoint and the event: their locks would let changes of one vendor wait for each other.
+-- A delivery is one event for one endpoint. The statement that writes an event adds its deliveries, so both are
+-- committed or neither. There are no foreign keys to the endpoint and the event, because their locks would make changes
+-- of one vendor wait for each other.
 create table webhook_deliveries (
   id uuid primary key,
   organization_id uuid not null,
@@ -31,8 +33,8 @@ create table webhook_deliveries (
   cause text not null check (cause in ('EVENT', 'RESEND', 'REPLAY', 'TEST')),
   status text not null default 'PENDING' check (status in ('PENDING', 'SUCCEEDED', 'FAILED')),
   attempts integer not null default 0,
-  next_attempt_at timestamptz default now(), -- null unless it is pending
-  worker uuid -- the worker that attempts it now
+  next_attempt_at timestamptz default now(), -- null unless the delivery is pending
+  worker uuid -- the worker that is attempting the delivery
 );
 create index webhook_deliveries_due on webhook_deliveries (endpoint_id, next_attempt_at) where status = 'PENDING' and worker is null;
 create index webhook_deliveries_claimed on webhook_deliveries (worker) where worker is not null;
@@ -44,13 +46,14 @@ create table webhook_attempts (
   number integer not null,
   at timestamptz not null,
   duration_ms integer not null,
-  status integer, -- of the response; null: there was none
+  status integer, -- the HTTP status of the response, or null without a response
   error text,
-  response text, -- the first 2 kB
+  response text, -- the first 2 kB of the response
   primary key (delivery_id, number)
 );
 
--- The processes that deliver. One that is not seen for a few seconds has ended, and others continue its deliveries.
+-- The processes that deliver events. A worker that was last seen some seconds ago counts as ended, and other workers
+-- continue its deliveries.
 create table webhook_workers (
   id uuid primary key,
   seen_at timestamptz not null default now()
@@ -79,7 +82,7 @@ create trigger webhook_endpoints_count_deleted after delete on webhook_endpoints
 create trigger webhook_endpoints_count_truncated after truncate on webhook_endpoints
   execute function recount_after_truncate();
 
--- Whoever had every permission has the new one, too.
+-- Credentials and members with all earlier permissions get the new permission.
 do $$
 declare
   all_before constant text[] := '{licenses.read,licenses.write,products.read,products.write,customers.read,customers.write,analytics.read,audit.read,credentials.write,signing-keys.write,webhooks.read}';

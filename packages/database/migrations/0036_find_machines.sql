@@ -1,5 +1,6 @@
--- Finds machines by machine id and host name across the licenses of an organization. `npm run migrate` fills in the organization of
--- older machines afterwards, in batches, and creates the indexes while claims continue (src/online-steps.ts).
+-- Finds machines by machine id and hostname across the licenses of an organization. After the migrations,
+-- src/online-steps.ts fills in the organization of older machines in batches, and creates the indexes while claims
+-- continue.
 
 alter table machines add column organization_id uuid;
 
@@ -14,9 +15,9 @@ create trigger machines_organization before insert on machines
   for each row when (new.organization_id is null) execute function set_organization_of_machine();
 
 -- Claims many slots at once, starts the terms of licenses, and returns the outcomes in the order of the claims. The arrays have one
--- element per claim. A claim without a machine id only starts the term of a license without a machine limit. A locked license is `busy`.
--- With `patient`, the function waits for locked rows up to half a second, then fails; use it for a license that another call has reported
--- busy. `features` lists the features that the validator implements (`terms`, `leases`). A license that needs another one is `busy`.
+-- element per claim. A claim without a machine id only starts the term of a license without a machine limit. With `patient`, the call
+-- waits up to half a second for locked rows and then fails. Use `patient` for a license that an earlier call has reported as busy.
+-- `features` lists the features that the validator implements (`terms`, `leases`).
 --   granted     the machine has a new slot
 --   known       the machine already held a slot
 --   limit       no slot is free; a limit over 100,000 counts as 100,000, and machines that hold slots beyond that keep them
@@ -26,14 +27,14 @@ create trigger machines_organization before insert on machines
 --   expired     the term of the license has ended
 --   suspended, revoked   the status of the license; nothing was granted
 --   no_license  the license does not exist
---   busy        see above; nothing was granted
--- `used` is the number of used slots after the call, and `max` the machine limit. `xid` is the id of the transaction. A feed whose
--- snapshot includes it also includes these claims. `ends_at` is the time at which the license expires, in milliseconds since 1970, or null
--- if it never expires. `lease` is the duration in seconds for which a machine of a license with leases holds its slot from now on. A
--- machine whose lease has ended holds no slot, and its row is deleted before the claims are judged.
+--   busy        a row of the license is locked, or the license needs a feature that is not in `features`; nothing was granted
+-- `used` is the number of used slots after the call, and `max` the machine limit. `xid` is the id of the transaction. A snapshot of the
+-- feed that includes the transaction also includes these claims. `ends_at` is the time at which the license expires, in milliseconds
+-- since 1970, or null if it never expires. `lease` is the number of seconds for which a machine of a license with leases holds its slot
+-- from now on. A machine whose lease has ended holds no slot, and its row is deleted before the claims are evaluated.
 --
--- Rows of licenses whose terms start are locked before those of their slots, in the order in which changes of licenses lock them. The
--- function inserts each machine with its organization, so the trigger above need not look it up.
+-- The rows of licenses whose terms start are locked before the rows of their slots. Changes of licenses use the same order. The function
+-- inserts each machine with its organization, which the trigger above would otherwise look up.
 create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
   returns table (outcome text, used integer, max integer, xid text, ends_at float8, lease integer) language plpgsql
   security definer set search_path = public, pg_temp
@@ -59,7 +60,7 @@ begin
     select array_agg(id) into held from (select license_id as id from license_slots
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
-  -- New statements, hence new snapshots: they see what the holders before us have committed.
+  -- New statements have new snapshots, which include the commits of the former holders of the locks.
   select array_agg(l.id) into leased from licenses l
   where l.id = any (held) and l.lease_seconds is not null and l.max_machines is not null;
   if leased is not null and 'leases' = any (features) then

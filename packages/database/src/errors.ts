@@ -15,7 +15,7 @@ const UNAVAILABLE = /^(?:08|53|57|58|25006|55P03)/
 /** The classes of cardinality, data, integrity, and syntax or access errors, and the state of a protocol violation. */
 const REJECTED = /^(?:08P01|21|22|23|42)/
 
-/** The states of an undefined function, table, column or schema, and of a table that is not granted. */
+/** The states of an undefined function, table, column or schema, and of a missing privilege. */
 const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
 
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -80,7 +80,7 @@ export function isDataRejected(error: unknown): boolean {
   return error instanceof RangeError || REJECTED.test(sqlState(error) ?? '')
 }
 
-/** Returns whether an object or a privilege is missing that a migration creates or grants. */
+/** Returns whether a statement failed because an object or a privilege that migrations create is missing. */
 export function isSchemaMissing(error: unknown): boolean {
   return MISSING.has(sqlState(error) ?? '')
 }

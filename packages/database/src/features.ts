@@ -1,7 +1,6 @@
 /**
- * The features that this version of the validator implements beyond the first version. Validators pass them to
- * functions of the database, so that a validator of an earlier version does not decide checks of licenses that need
- * more. Heartbeats contain them.
+ * The features that this version of the validator implements beyond the first version. Validators pass them to functions of the database,
+ * so that a validator without a feature does not decide checks of licenses that need the feature. Heartbeats also contain the features.
  */
 
 export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases']

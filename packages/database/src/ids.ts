@@ -1,6 +1,6 @@
 /**
- * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. Their order is
- * the order of creation, strictly within a process, so a list sorted by id needs no other column (docs/api.md#m1).
+ * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. They sort by creation, strictly
+ * within a process, so a list sorted by id needs no other column (docs/api.md#m1).
  */
 
 import { randomFillSync } from 'node:crypto'
@@ -13,7 +13,7 @@ let poolAt = pool.length
 let lastMs = 0
 let counter = 0
 
-/** Returns eight random bytes. Draws many at a time, because each call of the system's random source is expensive. */
+/** Returns eight random bytes. Reads many bytes at a time, because each call of the system's random source is expensive. */
 function randomBytes(): Uint8Array {
   if (poolAt === pool.length) {
     randomFillSync(pool)
@@ -27,7 +27,7 @@ function randomBytes(): Uint8Array {
 export function uuidv7Bytes(nowMs: number = Date.now()): Uint8Array {
   if (nowMs > lastMs) {
     lastMs = nowMs
-    counter = (randomBytes()[0] ?? 0) << 3 // in the lower half, so that it can be incremented
+    counter = (randomBytes()[0] ?? 0) << 3 // starts in the lower half, so that it can be incremented
   } else if (++counter === COUNTER_LIMIT) {
     lastMs++
     counter = 0
@@ -54,7 +54,7 @@ export function uuidv7(nowMs?: number): string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Returns the 16 bytes of an id's text. Throws a TypeError for any other form than the usual one with dashes. */
+/** Returns the 16 bytes of an id's text. Throws a TypeError for text that is not hexadecimal digits in groups of 8-4-4-4-12. */
 export function uuidToBytes(text: string): Uint8Array {
   if (!UUID.test(text)) throw new TypeError('An id must be 32 hexadecimal digits in groups of 8-4-4-4-12')
   return Uint8Array.from(Buffer.from(text.replaceAll('-', ''), 'hex'))

@@ -1,5 +1,5 @@
 /**
- * The exports that use kysely. Validators do not import this file. Without kysely they start faster, and their garbage
+ * Exports the functions that use kysely. Validators do not import this file, because without kysely they start faster and their garbage
  * collector traverses 3 MB less.
  */
 
@@ -10,7 +10,7 @@ import type { Database } from './schema.ts'
 
 export { type ActivityEntry, type IssuedFile, recordActivity, recordFileIssued } from './usage/activity.ts'
 
-/** Returns kysely over the pool. Names are in camel case, but keys inside JSON values stay unchanged. */
+/** Returns a kysely instance over the pool. It converts names to camel case, except keys inside JSON values. */
 export function createDatabase(pool: pg.Pool): Kysely<Database> {
   return new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),

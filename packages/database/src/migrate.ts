@@ -14,19 +14,18 @@ import { runOnlineSteps } from './online-steps.ts'
 
 const LOCK = 7_201_945_338
 const LOCK_RETRY_MS = 50
-/** The time for which requests may have to wait, because the migration waits for a transaction that uses a table. */
+/** The time for which requests may have to wait, because they queue behind a migration that waits for its locks. */
 const LOCK_WAIT_MS = 200
-/** The pause after a failure, in which the requests that have waited continue. */
+/** The pause after a failed attempt. It allows requests that have waited behind the attempt to continue. */
 const PAUSE_MS = 1_000
-/** After many failures, some waits are longer, because Postgres ends a vacuum only for a wait of more than a second. */
+/** After this number of failed attempts some waits are longer, because Postgres ends a vacuum only for a wait of more than a second. */
 const MANY_FAILURES = 30
 const LONG_LOCK_WAIT_MS = 1_200
-/** The time after which the migration gives up, because other transactions stay open. */
+/** The time after which the migration gives up because other transactions stay open. */
 const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
 /**
- * Allows the services to check whether the database is migrated. A role does not exist where this user may not create
- * roles.
+ * Grants the services read access to the list of migrations. A role may be missing if this user may not create roles.
  */
 const READ_MIGRATIONS = `do $$ declare service name; begin
   for service in select rolname from pg_roles where rolname in ('keyward_validator', 'keyward_management') loop
@@ -71,7 +70,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
   }
 }
 
-/** Waits between short statements, because the creation of an index waits for every statement that runs. */
+/** Takes the lock with repeated short statements, because creating an index waits for every running statement. */
 async function takeLock(client: pg.ClientBase): Promise<void> {
   const isTaken = async (): Promise<boolean> =>
     (await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [LOCK])).rows[0]?.taken === true
@@ -121,13 +120,13 @@ async function applyMigration(client: pg.ClientBase, name: string, text: string,
   }
 }
 
-/** The names after these words are of tables that a migration locks, among others. */
+/** Matches the words before a name that may be a table. A migration locks the tables among these names. */
 const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
 
 /**
- * Locks the existing tables that the migration names, before it changes the first. Locks that are taken one by one could meet a
- * transaction that takes them in another order, which Postgres resolves by cancelling one of the two. The wait is limited, because
- * requests that need the tables wait behind it. Throws SQLSTATE 55P03.
+ * Locks all existing tables that the migration names before the migration changes any of them. Locking them one by one during the migration
+ * could deadlock with a transaction that uses another order. The wait is limited, because requests that need the tables queue behind it.
+ * Throws an error with SQLSTATE 55P03.
  */
 async function lockTables(client: pg.ClientBase, migration: string, waitMs: number): Promise<void> {
   const named = [...migration.matchAll(LOCKED)].map(([, name = '']) => name)

@@ -1,4 +1,4 @@
-/** Lists the migrations of this version, and checks whether a database has them. */
+/** Lists the migrations of this version, and checks whether a database contains them. */
 
 import { readdir } from 'node:fs/promises'
 
@@ -26,9 +26,8 @@ export class NotMigrated extends Error {
 }
 
 /**
- * Throws NotMigrated when a migration of this version has not been applied. Migrations of newer versions are allowed,
- * because an older version of the services can use a newer schema. Does nothing for a user who may not read the list of
- * migrations.
+ * Throws NotMigrated if a migration of this version has not been applied. Migrations of newer versions are allowed, because an older
+ * version of the services can use a newer schema. Does nothing for a user without the privilege to read the list of migrations.
  */
 export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   const known = (await listMigrations()).map(({ name }) => name)

@@ -1,7 +1,6 @@
 /**
- * Work on large tables that follows the migrations: filling in columns, validating constraints and creating indexes. None of it blocks
- * the readers and writers of a table for longer than a short batch. Each step is recorded when it is done, and an interrupted one is
- * repeated.
+ * Changes large tables after the migrations: fills in columns, validates constraints and creates indexes. No step blocks the readers and
+ * writers of a table for longer than a short batch. A step is recorded when it is done, so an interrupted step is repeated.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -37,7 +36,7 @@ const INDEXES: Readonly<Record<string, string>> = {
   licenses_listed_by_expiry: `licenses (organization_id, (coalesce(expires_at, 'infinity'::timestamptz)), id)`,
 }
 
-/** By name, in the order in which they run. */
+/** The steps by name, in the order in which they run. */
 const STEPS: ReadonlyMap<string, Step> = new Map([
   ['fill access_rule_counters', (client: pg.ClientBase) => fillOrganizations(client, COUNTERS)],
   ['fill machines', (client: pg.ClientBase) => fillOrganizations(client, MACHINES)],
@@ -48,12 +47,12 @@ const STEPS: ReadonlyMap<string, Step> = new Map([
   ]),
 ])
 
-/** The caller holds the lock of migrations, on a connection outside of a transaction. */
+/** Runs the steps that have not been recorded. The caller holds the lock of migrations, on a connection without an open transaction. */
 export async function runOnlineSteps(client: pg.ClientBase): Promise<void> {
   await client.query(
     'create table if not exists online_steps (name text primary key, done_at timestamptz not null default now())',
   )
-  // A lost commit repeats a step.
+  // If the server crashes before a commit is on disk, the next run repeats the step.
   await client.query('set synchronous_commit = off')
   await validateConstraints(client)
   const { rows } = await client.query<{ name: string }>('select name from online_steps')
@@ -74,13 +73,13 @@ async function createIndex(client: pg.ClientBase, name: string, definition: stri
   if (rows[0]?.valid === true) return
   // An interrupted run leaves an invalid index.
   if (rows.length > 0) await client.query(`drop index concurrently ${name}`)
-  // In a new database, the table is empty, and a plain index is faster.
+  // A new database has no rows in the table, so a plain index is faster.
   const [table = ''] = definition.split(' ')
   const isEmpty = (await client.query(`select from ${table} limit 1`)).rowCount === 0
   await client.query(`create index ${isEmpty ? '' : 'concurrently'} ${name} on ${definition}`)
 }
 
-/** Validates the constraints that migrations have added without reading the rows. Writers continue meanwhile. */
+/** Validates the constraints that migrations added as `not valid`. Writers continue meanwhile. */
 async function validateConstraints(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ statement: string }>(
     `select format('alter table %s validate constraint %I', conrelid::regclass, conname) as statement
@@ -93,7 +92,7 @@ async function validateConstraints(client: pg.ClientBase): Promise<void> {
 const BATCH = 2_000
 const RETRY_MS = 20
 
-/** A table whose column `organization_id` is that of the parent, and is null in rows from before the column existed. */
+/** A table with a column `organization_id` that is copied from the parent, and is null in rows from before the column existed. */
 interface Fill {
   table: string
   key: readonly string[]
@@ -109,7 +108,7 @@ const COUNTERS: Fill = {
   reference: 'rule_id',
 }
 
-/** Fills in the organizations in batches. A batch is a short transaction and waits for no lock. Locked rows are tried again. */
+/** Fills in the organizations in batches. Each batch is a short transaction that skips locked rows. Skipped rows are tried again. */
 async function fillOrganizations(client: pg.ClientBase, fill: Fill): Promise<void> {
   let after: string[] | undefined = fill.key.map(() => '00000000-0000-0000-0000-000000000000')
   while (after !== undefined) {
@@ -119,7 +118,7 @@ async function fillOrganizations(client: pg.ClientBase, fill: Fill): Promise<voi
   }
 }
 
-/** Returns the key of the last row of the batch after a place, or undefined when no more than a batch is left. */
+/** Returns the key of the last row of the batch after the key `after`, or undefined if at most one batch is left. */
 async function lastOfBatch(
   client: pg.ClientBase,
   { table, key }: Fill,
@@ -135,7 +134,7 @@ async function lastOfBatch(
   return row && key.map((column) => row[column] ?? '')
 }
 
-/** Fills in the rows after a place, up to and including another, if any. Returns the number of rows that are locked. */
+/** Fills in the rows after a key, up to and including another key if it is given. Returns the number of rows that were locked. */
 async function fillBatch(
   client: pg.ClientBase,
   { table, key, parent, reference }: Fill,
@@ -161,7 +160,7 @@ async function fillBatch(
   return rows[0]?.locked ?? 0
 }
 
-/** Notes the licenses that were in use before their first use was an event. */
+/** Records the licenses whose first use was before the event of a first use existed. */
 async function fillUsedLicenses(client: pg.ClientBase): Promise<void> {
   let after: string | undefined = '00000000-0000-0000-0000-000000000000'
   while (after !== undefined) {

@@ -36,7 +36,7 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
-  /** The use of quotas. Triggers add rows, and the use of a quota is the sum of its rows. */
+  /** The use of quotas. Triggers add rows, and an organization's use of a quota is the sum of `used` over its rows. */
   organizationUsage: { organizationId: string; quota: string; used: number }
   deletedOrganizations: { id: string; deletedAt: DefaultMoment }
   members: {
@@ -52,7 +52,7 @@ export interface Database {
     organizationId: string
     kind: CredentialKind
     memberId: string | null
-    /** The product that an API key is bound to. It never changes, and the product may be deleted. */
+    /** The product that an API key is bound to. The column never changes, even if the product is deleted. */
     productId: string | null
     name: string
     prefix: string
@@ -62,7 +62,7 @@ export interface Database {
     revokedAt: Moment | null
     /** The actor that created the credential, or null when the credential is older than this column. */
     createdBy: JsonColumnOrNull
-    /** The member from whose access token the credential descends. The member may be deleted. */
+    /** The member whose access token created the credential, directly or through other credentials. The member may be deleted. */
     madeByMember: string | null
     createdAt: DefaultMoment
   }
@@ -76,7 +76,7 @@ export interface Database {
     credentialId: string | null
     operatorSeal: Bytes | null
     method: SignInMethod
-    /** The actor that sent the invitation, or null when the session's own member did. */
+    /** The actor that sent the invitation, or null if the session was not opened with an invitation from another actor. */
     invitedBy: ColumnType<JsonObject | null, string | null | undefined, never>
     createdAt: DefaultMoment
     lastUsedAt: DefaultMoment
@@ -102,7 +102,7 @@ export interface Database {
     createdAt: DefaultMoment
     lastUsedAt: Moment | null
   }
-  /** Challenges for passkeys. `memberId` is null for signing in. */
+  /** Challenges for passkeys. `memberId` is null for a sign-in. */
   passkeyChallenges: { challenge: Bytes; memberId: string | null; expiresAt: Moment }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
   signingKeys: {
@@ -115,7 +115,7 @@ export interface Database {
     createdAt: DefaultMoment
     retiredAt: Moment | null
     withdrawnAt: Moment | null
-    /** Set while the key is prepared and has never signed. `retiredAt` is then set, too. */
+    /** Set while the key is prepared and has never signed. `retiredAt` is then also set. */
     preparedAt: Moment | null
   }
   products: {
@@ -154,8 +154,7 @@ export interface Database {
     /** The number of slots that apps may release in 30 days, or null for no limit. */
     maxReleases: number | null
     /**
-     * The number of seconds for which a machine holds its slot after a renewal, or null when it holds it until the
-     * release.
+     * The number of seconds for which a machine holds its slot after a renewal, or null if it holds the slot until the release.
      */
     leaseSeconds: number | null
     metadata: DefaultJsonColumn
@@ -171,7 +170,7 @@ export interface Database {
   machines: {
     id: string
     licenseId: string
-    /** A trigger sets it. Null in rows of earlier versions until `npm run migrate` has filled it in. */
+    /** Set by the database. Null in rows of earlier versions until `npm run migrate` has filled in the column. */
     organizationId: ColumnType<string | null, never, never>
     machineId: Bytes
     hostname: string | null
@@ -209,14 +208,14 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
-  /** A trigger creates a row with each rule. */
+  /** The counters of a rule. A trigger creates the row with the rule. */
   accessRuleCounters: {
     ruleId: string
     organizationId: string
     matchCount: Generated<number>
     lastMatchedAt: Moment | null
   }
-  /** Matches of the rule `gone` count for the rule `kept`. */
+  /** Rules that were folded into others. Matches of the rule `gone` are added to the counters of the rule `kept`. */
   foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
   activity: {
@@ -241,7 +240,7 @@ export interface Database {
     firstAt: Moment
     lastAt: Moment
     acknowledgedAt: Moment | null
-    /** When the last event about it was noted. */
+    /** The time at which the last occurrence of the alert was recorded. */
     notedAt: DefaultMoment
   }
   flushes: { validatorId: string; number: number; at: DefaultMoment }
@@ -283,7 +282,7 @@ export interface Database {
     enabled: Generated<boolean>
     disabledReason: 'GONE' | 'FAILING' | null
     failingSince: Moment | null
-    /** Sealed under the master key, as the previous secret, which signs until `previousUntil`. */
+    /** Sealed under the master key, like the previous secret. Deliveries are also signed with the previous secret until `previousUntil`. */
     secretEncrypted: Bytes
     previousEncrypted: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
     previousUntil: Moment | null
@@ -301,7 +300,7 @@ export interface Database {
     status: Generated<'PENDING' | 'SUCCEEDED' | 'FAILED'>
     attempts: Generated<number>
     nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
-    /** The worker that attempts it now. */
+    /** The worker that is attempting the delivery. */
     worker: string | null
   }
   usedLicenses: { licenseId: string }
@@ -319,7 +318,7 @@ export interface Database {
     createdAt: DefaultMoment
     /** The organization of the caller, or null for the operator. */
     organizationId: string | null
-    /** The size that the row counts towards the organization's limit. */
+    /** The number of bytes that the row counts towards the organization's limit. */
     bytes: Generated<number>
   }
   /** Keys with which the services authenticate each other. */

@@ -34,7 +34,7 @@ export interface Secret {
   readonly secret: string
   /** The first characters of the secret, by which people recognize it. */
   readonly prefix: string
-  /** The 32 bytes that are stored. */
+  /** The SHA-256 of the secret, 32 bytes. Only this hash is stored. */
   readonly hash: Uint8Array
 }
 

@@ -1,6 +1,6 @@
 /**
- * The heartbeat of a validator. It reports the changes that the validator has applied, so that a request can wait until
- * all validators have its change.
+ * The heartbeat of a validator. It contains the snapshot that the validator has applied, so that a request can wait until all validators
+ * have applied its change.
  */
 
 import type pg from 'pg'

@@ -19,7 +19,7 @@ test('migrates once when several processes migrate at the same time, and a repea
   expect((await migrate(url)).applied).toEqual([])
 })
 
-test('fills in machines of earlier versions, also those that claims have locked, and repairs an interrupted index', async () => {
+test('fills in the organization of old machines, even locked ones, and repairs an interrupted index', async () => {
   await onServer(url, async (client) => {
     const organizationId = await insertOrganization(client)
     const license = await insertLicense(client, { organizationId, maxMachines: null })
@@ -29,7 +29,7 @@ test('fills in machines of earlier versions, also those that claims have locked,
       [license.id],
     )
     await client.query('update machines set organization_id = null')
-    // What an interrupted run leaves.
+    // Restores the state that an interrupted run leaves.
     await client.query(`delete from online_steps where name in ('fill machines', 'index machines_by_machine_id')`)
     await client.query(`update pg_index set indisvalid = false where indexrelid = 'machines_by_machine_id'::regclass`)
     await client.query('begin')

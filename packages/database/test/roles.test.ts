@@ -17,7 +17,7 @@ let logins: Readonly<Record<keyof typeof ROLES, pg.Pool>>
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  // A copy of a database has the default privileges again. Each migration revokes them.
+  // A copy of a database has the default privileges again. Each run of the migrations revokes them.
   await migrate(database.url)
   await insertSigningKey(database.pool, { organizationId: await insertOrganization(database.pool) })
   logins = {

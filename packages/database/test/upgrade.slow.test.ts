@@ -73,8 +73,7 @@ test('waits for a transaction that uses a table, while other statements continue
 })
 
 /**
- * Applies the migrations up to and including `last`, and records them as kysely does. Inserts a row of several
- * entities.
+ * Applies the migrations up to and including `last`, and records them as kysely does. Inserts one row of several entities.
  */
 async function fillOldSchema(client: pg.Client, last: string): Promise<string[]> {
   await client.query(`

@@ -119,7 +119,7 @@ test('warns which roles are missing when the migrating user cannot create roles'
   })
 })
 
-test('validators may read whole rows while one of an earlier version runs', async () => {
+test('validators may read whole rows while a validator of an earlier version runs', async () => {
   const upgraded = await createTestDatabase()
   const readRow = async (): Promise<unknown> => {
     const client = new pg.Client({ connectionString: upgraded.validatorUrl })

@@ -36,7 +36,7 @@ export interface ColumnOptions {
 
 export interface Column {
   readonly sql: string
-  /** The columns whose update is a change of the entity. The triggers that write the change log compare them. */
+  /** An update of one of these columns is a change of the entity. The triggers that write the change log compare them. */
   readonly dependsOn: readonly string[]
 }
 

@@ -4,8 +4,8 @@
  * large table costs few allocations.
  *
  *   COPY:         | 'PGCOPY\n\xff\r\n\0' | flags | length of the extension | rows… | -1 (16 bits) |
- *   a row:        | number of fields (16 bits) | of each field: length, bytes |
- *   record_send:  | number of fields (32 bits) | of each field: OID of its type, length, bytes |
+ *   a row:        | number of fields (16 bits) | for each field: length, bytes |
+ *   record_send:  | number of fields (32 bits) | for each field: OID of its type, length, bytes |
  */
 
 import type { ColumnReader } from './columns.ts'

@@ -19,7 +19,7 @@ import { type Column, type ColumnReader, columnsOf } from './columns.ts'
 
 export type { Id, MachineChange } from '@keyward/engine'
 
-/** An entity with its current row, or null when the row was deleted. */
+/** A change of an entity: its current row, or null if the row was deleted. */
 export interface RowChange<Name extends string, Row> {
   readonly entity: Name
   readonly id: Id
@@ -122,7 +122,7 @@ export const LICENSE = entity(
       dependsOn: ['expires_at', 'duration_days'],
     }),
     maxMachines: column.integerOrNull('max_machines'),
-    /** Each added or removed machine is a separate change, so `used` is no change of the license. */
+    /** Adding or removing a machine is a change of the machine, so a new `used` is not a change of the license. */
     used: column.integer('used', { dependsOn: [] }),
     entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
     leaseSeconds: column.integerOrNull('lease_seconds'),
@@ -155,7 +155,8 @@ export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredR
 }))
 
 /**
- * Every entity whose changes contain its row. The changes of machines contain only whether the machine holds a slot.
+ * All entities except machines. Their changes contain the whole row. The change of a machine contains only whether the machine holds a
+ * slot.
  */
 export const ENTITIES = [ORGANIZATION, PRODUCT, CUSTOMER, CREDENTIAL, SIGNING_KEY, LICENSE, ACCESS_RULE] as const
 

@@ -1,5 +1,5 @@
 /**
- * Identifies the server that a connection has reached, and how much of a validator's history that server has
+ * Identifies the server that a connection has reached, and determines which part of a validator's history that server contains
  * (docs/api.md#p1).
  */
 
@@ -20,8 +20,8 @@ export async function landmarkOf(client: Pick<pg.ClientBase, 'query'>, validator
 }
 
 /**
- * Returns whether two servers may have a common history: whether the second may be the first after a crash, a failover,
- * or the return of an older copy. `before` and `after` are results of `openChangeLog`.
+ * Returns whether the server `after` may continue the history of the server `before`, as after a crash, a failover, or the return of an
+ * older copy. Both are results of `openChangeLog`.
  */
 export function mayContinue(before: string, after: string): boolean {
   const [system, database, log, runs = ''] = after.split('/')

@@ -65,7 +65,7 @@ function step({ columns, from, where, read }: Loadable): Step {
   return { select: `select ${list} from ${from} where ${where}`, fields: columns.length, read }
 }
 
-/** Machines are by far the largest table. Joining `license_slots` would take most of the load's time. */
+/** `license_slots` is not joined, because machines are by far the largest table and the join would take most of the load's time. */
 const MACHINES: Step = {
   select: 'select license_id, machine_id from machines',
   fields: columnsOf(readLoadedMachine).length,

@@ -2,7 +2,7 @@
 
 import type pg from 'pg'
 
-/** The age in milliseconds up to which entries are kept. A reader that is less behind needs no reload. */
+/** The age in milliseconds up to which entries are kept. A reader whose last read is more recent needs no reload. */
 export const KEEP_LOG_MS = 3_600_000
 
 /** The maximum number of entries that one transaction deletes. It bounds the duration of the transaction. */

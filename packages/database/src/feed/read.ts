@@ -98,8 +98,8 @@ function letterOf(entity: FeedChange['entity']): string {
 }
 
 /**
- * Returns the organizations with the most changes, so many that the changes of the others fit into one read. Returns
- * none when that is impossible.
+ * Returns the organizations with the most changes, as many as necessary for the changes of the others to fit into one read. Returns an
+ * empty list if that is impossible.
  */
 async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string, maxChanges: number): Promise<Id[]> {
   const { rows } = await client.query<{ id: Buffer | null; changes: number; unknown: boolean }>(
@@ -155,7 +155,7 @@ function listOf(columns: readonly Column[]): string {
   return columns.map(({ sql }) => sql).join(', ')
 }
 
-/** The null columns that stand for the head's columns in the other rows. */
+/** The values of the head's columns in the other rows, all null. */
 const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
 
 /**

@@ -30,36 +30,36 @@ const OUTCOMES = [
   'revoked',
   'expired', // the term of the license has started and ended
   'no_license',
-  'busy', // the license's row is locked; claim for this license alone, with `patient`
+  'busy', // the license's row is locked; repeat the claim for this license alone, with `patient`
 ] as const
 export type ClaimOutcome = (typeof OUTCOMES)[number]
 
 export interface ClaimAnswer {
   readonly outcome: ClaimOutcome
-  /** The number of slots taken after the call, or null when busy or without a license. */
+  /** The number of slots taken after the call, or null for the outcomes `busy` and `no_license`. */
   readonly used: number | null
-  /** The machine limit, or null when there is none, when busy, or without a license. */
+  /** The machine limit, or null if there is none, and for the outcomes `busy` and `no_license`. */
   readonly max: number | null
-  /** The id of the claim's transaction. A feed whose snapshot includes it also includes this claim. */
+  /** The id of the claim's transaction. A snapshot of the feed that includes the transaction also includes this claim. */
   readonly xid: string
   /**
-   * The time at which the license expires, in milliseconds since 1970. Infinity when it never does, when busy, or
-   * without a license.
+   * The time at which the license expires, in milliseconds since 1970. Infinity if it never expires, and for the outcomes `busy` and
+   * `no_license`.
    */
   readonly expiresAtMs: number
   /**
-   * The number of seconds for which the machine holds its slot, from the execution of this statement on. Null when it
-   * holds the slot until the release, or holds none.
+   * The number of seconds for which the machine holds its slot, from the execution of this statement on. Null if the machine holds the slot
+   * until the release or holds no slot.
    */
   readonly leaseSeconds: number | null
 }
 
 /**
- * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses
- * without a limit are recorded, at most 10,000 per license (docs/api.md#s4). A claim
- * that ends VALID starts the term of its license (docs/api.md#l1). A claim of a locked license does not wait, and its
- * outcome is `busy`. With `patient`, the claim waits up to half a second, then rejects with SQLSTATE 55P03. A repeated
- * claim whose first response was lost yields `known`. Set a statement timeout on the pool.
+ * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses without a limit
+ * are recorded, at most 10,000 per license (docs/api.md#s4). A claim that makes its check VALID starts the term of the license
+ * (docs/api.md#l1). A claim for a locked license does not wait, and its outcome is `busy`. With `patient`, the claim waits up to half a
+ * second, then rejects with SQLSTATE 55P03. Repeating a claim whose first response was lost returns `known`. Set a statement timeout on the
+ * pool.
  */
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
@@ -109,7 +109,7 @@ export interface Release {
 
 const RELEASE_OUTCOMES = [
   'released', // the machine held a slot, which is free now
-  'unknown', // the machine held none, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
+  'unknown', // the machine held no slot, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
   'busy', // the license's row is locked; call again later
 ] as const
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]
@@ -123,8 +123,8 @@ export interface ReleaseAnswer {
 }
 
 /**
- * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Writes
- * nothing for machines that hold no slot. A release of a locked license does not wait, and its outcome is `busy`.
+ * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Writes nothing for machines
+ * that hold no slot. A release for a locked license does not wait, and its outcome is `busy`.
  */
 export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,

@@ -1,6 +1,6 @@
 /**
- * Records the changes of licenses in their activity (docs/api.md#d3). The functions of the database behind
- * slots/slots.ts record claims and releases, and write-behind.ts writes checks.
+ * Records changes of licenses in their activity (docs/api.md#d3). Claims and releases are recorded by the functions of the database that
+ * slots/slots.ts calls, and checks by write-behind.ts.
  */
 
 import { type Kysely, sql } from 'kysely'
@@ -26,13 +26,13 @@ export type ActivityType =
 export interface ActivityEntry {
   readonly type: Exclude<ActivityType, 'CHECK' | 'FILE_ISSUED'>
   readonly organizationId: string
-  /** The licenses that get an entry each. Licenses that are unknown or of another organization are skipped. */
+  /** The licenses, each of which gets one entry. Licenses that are unknown or belong to another organization are skipped. */
   readonly licenseIds: readonly string[]
   readonly machineId?: Uint8Array
   readonly actor: object | null
 }
 
-/** Records a change of licenses in the transaction that makes it. */
+/** Records a change of licenses in the transaction that makes the change. */
 export async function recordActivity(transaction: Kysely<Database>, entry: ActivityEntry): Promise<void> {
   const { type, organizationId, licenseIds, machineId = null } = entry
   const actor = entry.actor === null ? null : JSON.stringify(entry.actor)
@@ -43,12 +43,12 @@ export async function recordActivity(transaction: Kysely<Database>, entry: Activ
 export interface IssuedFile {
   readonly organizationId: string
   readonly licenseId: string
-  /** The entry contains it only if it is a machine of the license. */
+  /** The machine id of the request. The entry contains it only if the machine is recorded for the license. */
   readonly machineId: Uint8Array | null
   readonly actor: object
 }
 
-/** Counts a license file in the entry of its license, machine and day. */
+/** Counts an issued license file in the entry for its license, machine and day. */
 export async function recordFileIssued(db: Kysely<Database>, file: IssuedFile): Promise<void> {
   const { organizationId, licenseId, machineId, actor } = file
   await sql`select record_file_issued(${organizationId}::uuid, ${licenseId}::uuid, ${machineId}::bytea,

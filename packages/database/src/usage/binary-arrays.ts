@@ -3,7 +3,7 @@
  * parameter in this format when it is a Buffer. No number is formatted or parsed, and a flush of thousands of values
  * allocates a few buffers instead of several objects and strings per value.
  *
- *   | dimensions | may contain nulls | OID of the elements' type | length | lower bound | of each element: length, bytes |
+ *   | dimensions | may contain nulls | OID of the elements' type | length | lower bound | for each element: length, bytes |
  */
 
 const HEADER_BYTES = 20

@@ -3,8 +3,8 @@
 import type pg from 'pg'
 
 /**
- * Drops the weeks of activity and the months of analytics that are entirely older than the given ages. Returns the names of the
- * dropped tables. A partition that is in use stays until the next call. Hourly calls suffice.
+ * Drops the partitions of activity (weeks) and analytics (months) whose rows are all older than the given ages. Returns the names of the
+ * dropped tables. Skips a partition that is in use. Call it about once an hour.
  */
 export async function dropOldPartitions(
   client: Pick<pg.ClientBase, 'query'>,

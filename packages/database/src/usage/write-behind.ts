@@ -32,7 +32,7 @@ export interface RecordBatch {
   }[]
   /** The last use of API keys. */
   readonly keyUses: readonly { readonly id: Id; readonly atMs: number }[]
-  /** Hostnames of machines, which are stored for machines that have none. */
+  /** Hostnames to store for machines that have no hostname yet. */
   readonly hostnames: readonly { readonly licenseId: Id; readonly machineId: Uint8Array; readonly hostname: string }[]
 }
 
@@ -49,8 +49,7 @@ export interface ActivityColumns {
   /** The names of the codes, in ASCII. */
   readonly codeNames: readonly string[]
   /**
-   * The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`. It is empty when the check
-   * had none.
+   * The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`. It is empty if the checks had no machine id.
    */
   readonly machineAt: Int32Array
   readonly machineBytes: Uint8Array
@@ -139,12 +138,12 @@ export function countRows({ activity, rules, checks, overuse, keyUses, hostnames
   return rows
 }
 
-/** Returns the number of rows that an entry writes: its own, and its machine's if it was seen. */
+/** Returns the number of rows that an entry writes: its own row, and the row of its machine if `seen` is 1. */
 function rowsOf({ seen }: ActivityColumns, entry: number): number {
   return 1 + (seen[entry] ?? 0)
 }
 
-/** Returns the end of the entries from `start` on that write at most `capacity` rows. */
+/** Returns the end of the entries that start at `start` and write at most `capacity` rows. */
 function endOfRows(activity: ActivityColumns, start: number, capacity: number): number {
   let end = start
   for (let rows = 0; end < activity.counts.length; end++) {

@@ -23,7 +23,7 @@ const TIMES = [
   '4713-01-01 00:00:00Z',
 ]
 
-/** Reads one column of every type, then one of every type that may be null. */
+/** Reads a column of every type, then a nullable column of every type. */
 const read = (column: ColumnReader) => ({
   uuid: Buffer.from(column.uuid('a', { sql: `'${ID}'::uuid` })).toString('hex'),
   uuidOrNull: column.uuidOrNull('b', { sql: 'null::uuid' }),
@@ -93,7 +93,7 @@ test('rounds times of all centuries down to milliseconds, except infinite ones',
   expect(decoded).toEqual([...rows.map(({ ms }) => Number(ms)), Infinity, -Infinity])
 })
 
-test('rejects a row with another number of fields', async () => {
+test('rejects a row with the wrong number of fields', async () => {
   const stream = await copied('select 1, 2')
   expect(() => new CopyDecoder(read, columns.length).push(stream)).toThrow('COPY sent 2 fields instead of 11')
 })

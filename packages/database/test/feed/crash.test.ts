@@ -63,8 +63,7 @@ test('reports another log after a crash, and continues from the last heartbeat',
   const note = (client: pg.Client, applied: string, server: string) =>
     noteValidator(client, { ...heartbeat, applied, details: { server } })
   await onServer((client) => note(client, before.snapshot, before.server))
-  // A reader reads these transactions before they are on disk, because rollbacks and asynchronous commits do not wait
-  // for it.
+  // A reader reads these transactions before they are on disk, because rollbacks and asynchronous commits do not wait for the disk.
   const seen = await onServer(async (client) => {
     await client.query('set synchronous_commit = off')
     for (let i = 0; i < 5; i++) await client.query('begin; select pg_current_xact_id(); rollback')
@@ -82,7 +81,7 @@ test('reports another log after a crash, and continues from the last heartbeat',
   expect(after.server).not.toBe(before.server)
   expect((await joined()).server).toBe(after.server)
 
-  // If the heartbeat has survived, the validator's history is part of this one up to the heartbeat. The log is kept.
+  // If the heartbeat has survived the crash, the server's history contains the validator's history up to the heartbeat. The log is kept.
   expect(mayContinue(before.server, after.server)).toBe(true)
   await onServer(async (client) => {
     expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))

@@ -120,7 +120,7 @@ test('racing claims of 200 machines never hold more than 5 slots, while leases e
   expect(grants).toBe(5 + 4 * 3)
 })
 
-test('a claim takes free slots beside more ended leases than it deletes', async () => {
+test('a claim takes a free slot although more leases have ended than it deletes', async () => {
   const id = await leased(3_000)
   await database.pool.query(
     `insert into machines (id, license_id, machine_id, lease_ends_at)
@@ -134,7 +134,7 @@ test('a claim takes free slots beside more ended leases than it deletes', async 
   expect(await usedOf(id)).toBe(3)
 })
 
-test('a policy change gives leases to machines or removes them', async () => {
+test('a policy change gives machines leases or removes their leases', async () => {
   const id = await leased(5, null)
   await insertMachine(database.pool, { licenseId: id, machineId: 'a' })
   await insertMachine(database.pool, { licenseId: id, machineId: 'b' })

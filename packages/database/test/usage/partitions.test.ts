@@ -110,7 +110,7 @@ test('skips a partition that is being read, without waiting, and drops it in the
   expect((await dropOldPartitions(database.pool, 30, 180)).length).toBeGreaterThan(2)
 })
 
-test('stores the counts of a clock that is wrong by centuries in the current partition', async () => {
+test('stores counts with a time that is wrong by centuries in the current partition', async () => {
   const before = await partitions('activity')
   const checks = await sum('activity')
   const validator = uuidv7()

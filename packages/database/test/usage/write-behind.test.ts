@@ -173,7 +173,7 @@ describe('writeBehind', () => {
     await database.pool.query('update alerts set acknowledged_at = now()')
     await write(overuse(1))
     expect(await alerts()).toHaveLength(2)
-    // Activity alone raises no alert, so the bounds of activity do not change the count.
+    // Only overuse raises an alert. Activity does not change its count, even when activity is aggregated or dropped.
     await write(activity(activityRow('TOO_MANY_MACHINES', 7, 'm')))
     expect(await alerts()).toMatchObject([{ count: 5 }, { count: 1 }])
   })
