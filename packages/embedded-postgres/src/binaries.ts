@@ -1,6 +1,6 @@
 /**
- * Finds the Postgres binaries of the platform package. Postgres does not run as root, so root runs it as an unprivileged
- * account. Binaries that this account cannot read, such as those in /root, are copied once to a folder that all users can read.
+ * Finds the Postgres binaries of the platform package. Postgres refuses to run as root, so for root it runs as an unprivileged account.
+ * Binaries that this account cannot read, such as those in /root, are copied once to a folder that all users can read.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -17,7 +17,7 @@ export interface Account {
 /** The ids of the account `nobody`. An entry in /etc/passwd is not required. */
 const UNPRIVILEGED: Account = { uid: 65534, gid: 65534 }
 
-/** The folder of the copies for the unprivileged account. */
+/** The folder for the copies of the binaries that the unprivileged account runs. */
 const SHARED_FOLDER = '/var/lib/keyward'
 
 /** Returns the account to switch to, or null when Postgres can run as the current user. */

@@ -13,7 +13,7 @@ import { type Account, exists } from './binaries.ts'
 
 const run = promisify(execFile)
 
-/** The environment of Postgres. The caller's is excluded, because its PGPORT, PGOPTIONS or locale would change the behavior. */
+/** The environment of Postgres. The caller's environment is excluded, because its PGPORT, PGOPTIONS or locale would change the behavior. */
 export const ENVIRONMENT = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 /**

@@ -79,7 +79,7 @@ describe('startPostgres', () => {
     expect(await isListening(orphaned.port)).toBe(false)
     await next.stop()
 
-    // Runs Postgres without a guard, like after an out-of-memory kill of program and guard.
+    // Runs Postgres without a guard, as after the out-of-memory killer has ended both the program and its guard.
     const account = accountToUse()
     const postgres = join(await findBinaries(account), 'bin', 'postgres')
     const settings = ['-c', `port=${next.port}`, '-c', 'unix_socket_directories=']

@@ -1,7 +1,7 @@
 /**
- * The input and the result of a decision. Callers create one of each and reuse them for every check, so that a decision
- * allocates nothing. A row is identified by its number and its generation. After a deletion the number is reused with
- * another generation. A pair that no longer matches therefore refers to a removed row.
+ * The input and the result of a decision. Callers create one of each and reuse them for every check, so that a decision allocates nothing.
+ * A row is identified by its number and its generation. The number of a deleted row is reused with another generation. So a pair whose
+ * generation no longer matches refers to a former row.
  */
 
 import { MAX_VALUE_BYTES } from './memory/value-set.ts'
@@ -48,24 +48,23 @@ export const RECORD_MACHINE = 2
  */
 export const START_TERM = 3
 /**
- * The `Verdict.slot` of a machine that holds a slot by a lease of `leaseSeconds`. The check is VALID only while the
- * lease is alive. Unless the caller can verify that, it must claim.
+ * The `Verdict.slot` of a machine that holds a slot by a lease of `leaseSeconds`. The check is VALID only if the lease has not ended.
+ * Unless the caller can verify that, it must claim a slot.
  */
 export const HOLDS_LEASE = 4
 
 export interface Verdict {
   /**
-   * Whether the writer was writing during each of 1,000 attempts. If so, the other fields are undefined, and the caller
-   * responds with 503.
+   * Whether the writer was writing during each of 1,000 attempts to decide. If so, the other fields are undefined, and the caller responds
+   * with 503.
    */
   busy: boolean
   /**
-   * The outcome, a number of CODE. With CLAIM_SLOT it is VALID if the index counts a free slot, otherwise
-   * TOO_MANY_MACHINES.
+   * The outcome, as a number of CODE. With CLAIM_SLOT, it is VALID if the index counts a free slot, otherwise TOO_MANY_MACHINES.
    */
   code: number
   slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM | typeof HOLDS_LEASE
-  /** Whether an exclusion decided. An excluded check takes no slot and is not recorded (docs/api.md#v7). */
+  /** Whether an exclusion decided the check. An excluded check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
   /** Row of the license, or -1 when the key is unknown. */
   license: number
@@ -73,7 +72,7 @@ export interface Verdict {
   /** Row of the license's product, or -1 when the key is unknown. */
   product: number
   productGeneration: number
-  /** The time at which the license expires: Infinity when it never does, NOT_STARTED before its term starts. */
+  /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
   expiresAtMs: number
   /** The number of machine slots taken, or of machines recorded where there is no limit. */
   used: number
@@ -93,7 +92,7 @@ export interface Verdict {
   /** Row of the deciding rule, or -1 when no rule decided or only restrictions did. */
   decidedBy: number
   /**
-   * The types whose restrictions reject the check because it matches none of them. The value is a sum of 1 for
+   * The types of which the check matches no restriction, although the deciding scope requires a match. The value is a sum of 1 for
    * addresses, 2 for machine ids and 4 for countries. It is 0 when no restriction rejects the check.
    */
   restrictedTypes: number
@@ -162,7 +161,7 @@ export function createVerdict(): Verdict {
 
 /** The fields of the caller's credential that a check needs. */
 export interface CredentialView {
-  /** The generation of the row. If the caller remembers another one, the row holds another credential now. */
+  /** The generation of the row. If it differs from the one that the caller stored, the row holds another credential or another secret. */
   generation: number
   /** Row of the organization. */
   organization: number
@@ -178,14 +177,14 @@ export function createCredentialView(): CredentialView {
 }
 
 /**
- * The entitlements of a license in the two parts that are stored: the defaults of its product, and its own. Each value
- * has a row and a generation, which identify its bytes for the life of the index.
+ * The entitlements of a license in the two parts that are stored: the defaults of its product, and its own. Each value has a row and a
+ * generation, which identify its bytes for the lifetime of the index.
  */
 export interface EntitlementsView {
   /** Row of the product's value, or 0 when it has none. */
   product: number
   productGeneration: number
-  /** Row of the license's own value, or 0 when it has none. */
+  /** Row of the license's own value, or 0 if the license has none. */
   license: number
   licenseGeneration: number
   /** Holds the product's value in its first `productLength` bytes. */

@@ -1,6 +1,6 @@
 /**
- * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict of a check.
- * It imports nothing, does no I/O and reads no clock.
+ * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict of a check. The package imports
+ * nothing, does no I/O and reads no clock.
  */
 
 export * from './check.ts'

@@ -21,7 +21,7 @@ export interface CredentialRecord {
    * a bound credential.
    */
   productId: Id | null
-  /** The time at which the credential expires, or Infinity when it never does. */
+  /** The time at which the credential expires, or Infinity if it never expires. */
   expiresAtMs: number
 }
 
@@ -53,14 +53,14 @@ export interface LicenseRecord {
   /** The license key, compared byte for byte. */
   key: Uint8Array
   status: LicenseStatus
-  /** The time at which the license expires: Infinity when it never does, NOT_STARTED before its term starts. */
+  /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
   expiresAtMs: number
   /** The machine limit, or null when there is none. */
   maxMachines: number | null
   /** The number of machine slots taken, or of machines recorded where there is no limit. */
   used: number
   /**
-   * The license's own entitlements, which override those of its product, in the same form, or null when there are none.
+   * The license's own entitlements in the same form, which override those of its product, or null when there are none.
    */
   entitlements: Uint8Array | null
   /**
@@ -100,7 +100,7 @@ export type AccessRuleRecord = {
   scope: RuleScope
   /** The id of the license or product, or null with the scope ORGANIZATION. */
   scopeId: Id | null
-  /** The millisecond from which on the rule does not match, or Infinity when the rule never expires. */
+  /** The time from which on the rule does not match, or Infinity if the rule never expires. */
   expiresAtMs: number
   allowSuspendedOrExpired: boolean
 } & RuleMatch
@@ -113,8 +113,8 @@ export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | nu
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
 /**
- * A machine that has taken (`held`) or released a slot. `used` is the license's count afterwards, or null when the
- * license's row already contains the count, as in a full load.
+ * A change of a machine, which has taken (`held`) or released a slot. `used` is the license's count afterwards, or null when the license's
+ * row already contains the count, as in a full load.
  */
 export type MachineChange = {
   entity: 'machine'

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-/** The names of the variables with the superuser's connection string and the name of the template database. */
+/** The names of the environment variables with the superuser's connection string and the name of the template database. */
 export const SERVER_VARIABLE = 'KEYWARD_TEST_SERVER'
 export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
 

@@ -17,7 +17,7 @@ export interface Proxy {
   readonly cut: () => void
   /** Sets the delay of data in both directions, in milliseconds. */
   readonly delay: (ms: number) => void
-  /** Ends `swallow` and `refuse`. Connections that were swallowed are broken. */
+  /** Ends `swallow` and `refuse`. Breaks the connections whose data was discarded. */
   readonly heal: () => void
   readonly close: () => Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Runs a validator as a process for tests of other programs, because services never import each other. The validator
- * connects with the restricted role, like in production.
+ * Runs a validator as a process for tests of other programs, because services never import each other. The validator connects with the
+ * restricted role, as in production.
  */
 
 import { fork } from 'node:child_process'

@@ -19,7 +19,7 @@ export function writeBytes(words: Int32Array, from: number, count: number, out: 
   }
 }
 
-/** Maps words to words one to one, so that every input bit changes every output bit (the finalizer of MurmurHash3). */
+/** Maps words to words one to one. Every input bit affects every output bit (the finalizer of MurmurHash3). */
 export function scramble(word: number): number {
   let h = word
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)

@@ -13,7 +13,8 @@
  */
 
 /**
- * Sizes of a record's fields in words, in order. A divided word declares the sizes of its fields in bits, lowest first.
+ * The sizes of a record's fields in words, in order. A word that is divided has an object with the sizes of its fields in bits, lowest
+ * first.
  */
 type RecordLayout = Readonly<Record<string, number | Readonly<Record<string, number>>>>
 
@@ -138,7 +139,7 @@ export const ROW_DOUBLES = 8
 export const MARK = 1
 
 export const ORGANIZATION_FLAGS = 5
-/** Row of the scope record, 0 when no rule has the organization as its scope. The same holds for products and licenses. */
+/** Row of the scope record, 0 when no rule has the organization as its scope. Records of products and licenses have a similar field. */
 export const ORGANIZATION_SCOPE = 6
 /** The number of rows that refer to this row. */
 export const ORGANIZATION_CHILDREN = 7
@@ -211,7 +212,7 @@ export const VALUE_BLOCK_DATA = 1
 export const RULE_VALUE = 5
 export const RULE_SCOPE = 10
 export const RULE_ORGANIZATION = 11
-/** The next rule with the same network in the same scope, 0 at the end. */
+/** Row of the next rule with the same network in the same scope, 0 at the end. */
 export const RULE_NEXT = 12
 export const RULE_TRAITS = 13
 export const RULE_EXCLUSION = 1 << 1
@@ -224,9 +225,9 @@ export const RULE_PREFIX_MASK = 255
 export const RULE_RESTRICTION = 1 << 14
 /** Set for a monitored rule, which matches and never decides (docs/api.md#v14). */
 export const RULE_MONITOR = 1 << 15
-/** Set while a change in phases is written. The restriction then satisfies no check. */
+/** Set on a restriction that satisfies no check while a change in phases is written. */
 export const RULE_HOLLOW = 1 << 16
-/** Set while a change in phases is written. The restriction is then not counted in its scope's `restrictedUntil`. */
+/** Set on a restriction that is not counted in `restrictedUntil` of its scope while a change in phases is written. */
 export const RULE_DORMANT = 1 << 17
 
 /** Types of rules. IP has two, one for each address family. */
@@ -236,10 +237,10 @@ export const TYPE_HWID = 2
 export const TYPE_COUNTRY = 3
 export const TYPE_CUSTOMER = 4
 
-/** The owner of the rules: a KIND and a row. The row is 0 after the owner was removed. */
+/** The organization, product or license that the scope belongs to: a KIND and a row. The row is 0 after its removal. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
-/** The number of rules of the scope. The words from SCOPE_COUNTS on contain the number of each type. */
+/** The number of rules of the scope. The words from SCOPE_COUNTS on contain the number of rules of each type. */
 export const SCOPE_RULES = 2
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4

@@ -2,10 +2,10 @@
  * A hash table that grows without a pause: linear hashing (Litwin, 1980). Buckets have 64 bytes, one cache line, and a
  * link to an overflow bucket. Whenever the mean number of entries exceeds `fill`, one bucket is split in two, so no
  * insertion moves more than one bucket's chain. A chain is always packed: every bucket but its last is full, and
- * a removed entry is replaced by the chain's last. So there are no tombstones, and the first free entry ends a search.
+ * a removed entry is replaced by the chain's last entry. So there are no tombstones, and the first free entry ends a search.
  *
- * An entry has two or three words: the hash that addresses it, a word that is never 0, and optionally another. The
- * caller defines the meaning of the words, and whether two entries with the same hash are equal.
+ * An entry has two or three words: the hash that addresses it, a word that is never 0, and optionally a third word. The caller defines the
+ * meaning of the words, and whether two entries with the same hash are equal.
  *
  *   bucket of 2-word entries  | hash row | hash row | ... 7 times | free | link |
  *   bucket of 3-word entries  | hash a b | ... 5 times                   | link |
@@ -16,7 +16,7 @@ import type { Region } from './shared-memory.ts'
 const BUCKET_WORDS = 16
 const BUCKET_BYTES = 64
 const LINK = 15
-/** The maximum number of buckets in a chain. It also ends a search during a concurrent write. */
+/** The maximum number of buckets in a chain. It also bounds a search during a concurrent write. */
 const MAX_CHAIN = 64
 const FIRST_BUCKETS = 8
 

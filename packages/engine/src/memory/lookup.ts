@@ -2,7 +2,7 @@
  * Lookups of rows: any row by its id, a license by its key, a credential by its secret, and a rule by its scope, type
  * and value. An entry of a table has 8 bytes: a 32-bit hash and the row. A lookup then compares the row's record in
  * full. Rows are below 2^28, and where a table contains several kinds, the four bits above the row identify the kind.
- * Rules have a separate table, because most checks look for several rules and find none. That table is small enough for
+ * Rules have a separate table, because most checks search for several rules and find none. That table is small enough for
  * the processor's caches, unlike a table with a million license keys.
  */
 
@@ -206,8 +206,8 @@ export class Lookup {
   }
 
   /**
-   * Finds the rules of one scope and type with exactly this value. Writes their rows to `out` and returns their number:
-   * at most one of each kind, and possibly expired duplicates.
+   * Finds the rules of one scope and type with exactly this value. Writes their rows to `out` and returns the number of rows: at most one
+   * rule of each kind, and possibly expired duplicates.
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
     const byRule = this.#byRule
@@ -252,8 +252,8 @@ export class Lookup {
   }
 
   /**
-   * Returns the hash of a rule's entry. The first word of the value suffices: for a machine id it is a keyed hash, and
-   * one scope has few countries and customers.
+   * Returns the hash of a rule's entry. The first word of the value suffices: for a machine id it is a keyed hash, and one scope has few
+   * rules about countries and customers.
    */
   #valueHash(scope: number, type: number, v0: number): number {
     return hashPair(v0, (scope << 3) | type, this.#seed)

@@ -48,20 +48,19 @@ const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
 /**
- * The factor by which a small index is smaller than a large one. It has 9 MiB, for some thousands of rows. Allocators
- * may fill all of it with zeros.
+ * The factor by which a small index is smaller than a large one. A small index has 9 MiB, enough for some thousands of rows, because
+ * allocators may fill all of it with zeros.
  */
 const SMALL_PART = 1024
 /** The largest factor by which the address space of a large index may be reduced. */
 const LEAST_PART = 64
 /**
- * The offset of a region in its block, in bytes. Allocators on Linux place a large block 16 bytes behind the start of a
- * page, so with this offset a record of 64 bytes is in one cache line. On other systems a record may span two lines,
- * which costs only time.
+ * The offset of a region in its block, in bytes. Allocators on Linux place a large block 16 bytes behind the start of a page. At this
+ * offset, a record of 64 bytes is therefore in one cache line. On other systems a record may span two lines, which costs only time.
  */
 const SKIPPED_BYTES = 48
 
-/** Address space of a large index: 16 M licenses and customers, 8 M extensions, values, scopes and rules, 50 M machines. */
+/** The address space of a large index: 16 M licenses and customers, 8 M extensions, values, scopes and rules, 50 M machines. */
 const LARGE_BYTES: Record<RegionName, number> = {
   organizations: 128 * MIB,
   credentials: 128 * MIB,

@@ -2,8 +2,8 @@
  * Values of variable length: byte strings that rows refer to, such as the entitlements of products and licenses. Each
  * distinct value is stored once, however many rows refer to it, and freed with its last reference.
  *
- * A value begins in a record with its length and its first bytes, and continues in a chain of blocks. The writer finds a
- * value by a keyed hash of its bytes and compares all of them, so two values are the same only if they are equal.
+ * A value begins in a record with its length and its first bytes, and continues in a chain of blocks. The writer finds a value by a keyed
+ * hash of its bytes and then compares all bytes, so only equal byte strings share a value.
  */
 
 import type { KeyedHash } from './keyed-hash.ts'
@@ -21,7 +21,7 @@ import {
 import { type LinearHashTable, NONE } from './linear-hash-table.ts'
 import type { Slab } from './slab.ts'
 
-/** The maximum length of a value. It also ends a read during a concurrent write. */
+/** The maximum length of a value in bytes. It also bounds a read during a concurrent write. */
 export const MAX_VALUE_BYTES = 8192
 
 const FIRST_BYTES = 4 * (ROW_WORDS - VALUE_DATA)
@@ -46,8 +46,8 @@ export class ValueSet {
   }
 
   /**
-   * Adds a reference to the value with these bytes, and stores the value if it is new. Returns its row, or 0 when it
-   * does not fit.
+   * Adds a reference to the value with these bytes, and stores the value if it is new. Returns its row, or 0 if the index has no capacity
+   * for it.
    */
   acquire(bytes: Uint8Array): number {
     const hash = this.#hashOf(bytes)

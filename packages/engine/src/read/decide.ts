@@ -87,7 +87,7 @@ function productOf(store: IndexStore, license: number): number {
   return store.licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]! | 0
 }
 
-/** Sets the verdict for a key that no license of the caller has. No rule is evaluated (docs/api.md#v1). */
+/** Sets the verdict for a license key that is unknown to the caller. No rule is evaluated (docs/api.md#v1). */
 function setNotFound(verdict: Verdict): void {
   verdict.code = CODE.NOT_FOUND
   verdict.license = -1

@@ -63,16 +63,15 @@ export class IndexReader {
   }
 
   /**
-   * Decides a check at `nowMs` and writes the verdict. The index does not change. `verdict.slot` states whether the
-   * caller must claim a machine slot. Sets `verdict.busy` when the writer was writing during each of MAX_ATTEMPTS
-   * attempts.
+   * Decides a check at `nowMs` and writes the verdict. Does not change the index. `verdict.slot` states whether the caller must claim a
+   * machine slot. Sets `verdict.busy` when the writer was writing during each of MAX_ATTEMPTS attempts.
    */
   decide(check: Check, nowMs: number, verdict: Verdict): void {
     const store = this.#store
     const key = this.#key
     const machineHash = this.#machineHash
     this.#hashKey(check.organization, check.licenseKey, check.licenseKeyLength, key)
-    // Memory loads the key's bucket while the processor hashes the machine id.
+    // The key's bucket is loaded from memory while the processor hashes the machine id.
     store.lookup.prefetchKey(key)
     const hasMachine = check.machineIdLength > 0
     if (hasMachine) store.hash.hash(check.machineId, check.machineIdLength, machineHash)
@@ -145,10 +144,9 @@ export class IndexReader {
   }
 
   /**
-   * Finds the license with this key in the organization with the row `organization`. Unless `product` is 0, the license
-   * must be of the product with that row. The key is the first `length` bytes of `licenseKey`. Writes the license's id
-   * (16 bytes) to `id` and returns its row, or returns UNKNOWN or BUSY. Access rules and the license's state have no
-   * effect.
+   * Finds the license with this key in the organization with the row `organization`. Unless `product` is 0, the license must belong to the
+   * product with that row. The key is the first `length` bytes of `licenseKey`. Writes the license's id (16 bytes) to `id` and returns its
+   * row, or returns UNKNOWN or BUSY. Access rules and the license's state have no effect.
    */
   findLicense(organization: number, product: number, licenseKey: Uint8Array, length: number, id: Uint8Array): number {
     const { licenses, lookup, organizations } = this.#store
@@ -196,9 +194,8 @@ export class IndexReader {
   }
 
   /**
-   * Reads the fields of the credential in a row that a check needs. Returns false when the row is free or the index is
-   * busy. If the row holds another credential now, `out.generation` differs from the generation that the caller
-   * remembers.
+   * Reads the fields that a check needs of the credential in a row. Returns false when the row is free or the index is busy. If
+   * `out.generation` differs from the generation that the caller stored, the row holds another credential or another secret.
    */
   credential(row: number, out: CredentialView): boolean {
     const store = this.#store
@@ -220,9 +217,9 @@ export class IndexReader {
   }
 
   /**
-   * Reads the entitlements of the license in a row. Skips their bytes if `isKnown` returns true for their rows and
-   * generations. Returns false when the row has another generation or the index is busy. Only checks that request
-   * entitlements call it.
+   * Reads the entitlements of the license in a row. Skips the bytes of both values if `isKnown` returns true for their rows and
+   * generations. Returns false when the row has another generation or the index is busy. It is only called for checks that request
+   * entitlements.
    */
   entitlements(
     row: number,

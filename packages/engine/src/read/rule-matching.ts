@@ -1,7 +1,6 @@
 /**
- * Finds the unexpired access rules of one scope that match a check, by address, machine id, country and customer
- * (docs/api.md#v2). A scope without rules of a type costs one comparison for that type. A scope without restrictions
- * costs one more.
+ * Finds the unexpired access rules of one scope that match a check, by address, machine id, country and customer (docs/api.md#v2). A type
+ * without rules in the scope costs one comparison. A scope without restrictions costs one comparison in addition.
  */
 
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
@@ -36,8 +35,8 @@ import {
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
 /**
- * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. The index has
- * far fewer.
+ * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. Otherwise the number of rules with
+ * one value is far lower.
  */
 const MAX_DUPLICATES = 64
 

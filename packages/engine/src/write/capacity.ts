@@ -35,7 +35,7 @@ export class Capacity {
     return this.#selectEach(changes, takesRow, onFull)
   }
 
-  /** Counts the rows that each change needs. This is slow, and only done when the index is nearly full. */
+  /** Counts the rows that each change needs. This is slow, so it is only done when the index is nearly full. */
   #selectEach(
     changes: readonly Change[],
     takesRow: (change: Change) => boolean,
@@ -57,8 +57,8 @@ export class Capacity {
   }
 
   /**
-   * Returns whether the index has capacity for `fresh` new rows and `written` written rows. A written row may need a
-   * new entry in a table or trie, because a row written before it may have taken its former entry.
+   * Returns whether the index has capacity for `fresh` new rows and for writing `written` rows. Writing an existing row may need a new
+   * entry in a table or trie, because a row written before it may have taken its former entry.
    */
   #fits(fresh: Counts, written: Counts): boolean {
     const store = this.#store

@@ -14,7 +14,7 @@ import {
 } from '../memory/layout.ts'
 import type { LicenseRecord } from '../model.ts'
 
-/** A field of the extension that is a number in its record. */
+/** A field of the extension whose value is a number. */
 export interface ExtensionField {
   /** The field's offset, from `layout.ts`. */
   word: number
@@ -39,9 +39,8 @@ export class ExtensionWriter {
   }
 
   /**
-   * Writes the fields of a license's record, and allocates or frees its extension. Returns false when the index has no
-   * capacity for a part of them. That part is then omitted, because the rest of the row may be a revocation and must
-   * always fit.
+   * Writes the extension fields of a license, and allocates or frees its extension. Returns false if the index has no capacity for some of
+   * the fields. These fields are then omitted, because the rest of the row may revoke the license and must always be written.
    */
   write(license: number, record: LicenseRecord): boolean {
     const { extensions, licenses, values } = this.#store
@@ -95,7 +94,7 @@ export class ExtensionWriter {
     extensions.free(extension)
   }
 
-  /** Writes the record's fields to `#wanted`. Returns whether any field differs from its default. */
+  /** Writes the extension fields of the record to `#wanted`. Returns whether any field differs from its default. */
   #resolve(record: LicenseRecord): boolean {
     let isNeeded = false
     for (const { word, valueOf } of this.#fields) {

@@ -28,7 +28,7 @@ export function partsOf(store: IndexStore): ImagePart[] {
   return [{ buffer: control, length: control.byteLength }, ...used]
 }
 
-/** Lets `fill` write the memory of an empty index. Clears the memory again when `fill` returns false or throws. */
+/** Calls `fill` to write the memory of an empty index. Clears the memory again when `fill` returns false or throws. */
 export function restoreParts(
   store: IndexStore,
   sizes: readonly number[],

@@ -175,8 +175,7 @@ export class IndexWriter {
   }
 
   /**
-   * The number of rows and machines that `apply` has written since the reload began. Their ids stay in memory until it
-   * ends.
+   * The number of rows and machines that `apply` has written since the reload began. Their ids stay in memory until the reload ends.
    */
   get writtenSinceReload(): number {
     return this.#reload instanceof Differences ? this.#reload.written : 0
@@ -279,7 +278,7 @@ export class IndexWriter {
 
   /** Writes one section. `first` runs before the changes, in the same write section. */
   #writeSection({ changes, step }: Section, rejected: Rejected[], first?: () => void): void {
-    // A later section writes a change of a restricting section again, and reports its rejection.
+    // A restricting section does not report rejections, because a later section writes the same change again and reports its rejection.
     const report = (change: Change, reason: string): void => {
       if (step !== 'restrict') rejected.push({ change, reason })
     }
@@ -344,8 +343,7 @@ export class IndexWriter {
       const row = this.#store.lookup.findId(kind, change.id)
       const reason = row === 0 ? null : this.#removeRow(kind, row)
       if (reason === null || this.#reload === null) return reason
-      // The rows that refer to this one may be missing from the reload. In that case the end of the reload removes all
-      // of them.
+      // The reload may lack rows that refer to this one. In that case the end of the reload removes all of them.
       this.#rows.setMark(kind, row, this.#rows.mark ^ 1)
       return null
     }

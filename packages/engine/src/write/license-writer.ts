@@ -61,7 +61,7 @@ export class LicenseWriter {
   readonly #extensions: ExtensionWriter
   /** A buffer for the hash of the license key or machine id that is being written. */
   readonly #scratch = new Int32Array(4)
-  /** Row of the license whose machine was applied last. In a load, most machines of a license follow each other. */
+  /** Row of the license whose machine was applied last. In a load, the machines of a license mostly follow each other. */
   #latest = 0
 
   constructor(rows: RowWriter, scopes: ScopeWriter, extensions: ExtensionWriter) {
@@ -71,8 +71,8 @@ export class LicenseWriter {
   }
 
   /**
-   * Adds or replaces a license. Returns null, or the reason for its rejection. A license whose extension does not fit
-   * is written without the extension, and is still rejected.
+   * Adds or replaces a license. Returns null, or the reason for its rejection. A license whose extension does not fit is written without
+   * the extension, and is still reported as rejected.
    */
   upsert(record: LicenseRecord): string | null {
     const target = this.#resolve(record)
@@ -202,7 +202,7 @@ export class LicenseWriter {
     return row
   }
 
-  /** Removes the row from the lookup of keys and from the counts of its parents. Its id stays. */
+  /** Removes the row from the lookup of keys and from the counts of its parents. It can still be found by its id. */
   #unlink(row: number): void {
     this.#rows.store.lookup.removeLicenseKey(row)
     this.#countAtParents(row, -1)

@@ -36,7 +36,7 @@ const UNKNOWN_PRODUCT = 'productId refers to no product of the organization'
 const OTHER_ORGANIZATION = 'organizationId must not change'
 const IN_USE = 'other rows refer to the row'
 
-/** The writer of these rows. Every method that writes a row returns null, or the reason for the row's rejection. */
+/** Writes organizations, products, customers and credentials. Methods that write a row return null, or the reason for its rejection. */
 export class ReferenceWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
@@ -53,7 +53,7 @@ export class ReferenceWriter {
     return null
   }
 
-  /** Adds or replaces a product. If its entitlements do not fit, the product keeps its former ones and is rejected. */
+  /** Adds or replaces a product. If its new entitlements do not fit, the product keeps its former ones and the change is rejected. */
   upsertProduct(record: ProductRecord): string | null {
     const reason = this.#upsertOwned(KIND_PRODUCT, record, ROW_WORDS, PRODUCT_ORGANIZATION)
     if (reason !== null) return reason
@@ -89,7 +89,7 @@ export class ReferenceWriter {
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
       words[base + CREDENTIAL_SECRET + i] = readWord(record.secretHash, 4 * i)
     }
-    // A reader that remembers the row of the former secret must look it up again.
+    // A reader that has stored the row for the former secret must look it up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
     words[base + CREDENTIAL_PRODUCT] = product
     words[base + CREDENTIAL_STATE] = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark
@@ -227,7 +227,7 @@ export class ReferenceWriter {
     return product !== 0 && words[product * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? product : null
   }
 
-  /** Adds `by` to the child counts of a credential's organization and of the product that it is bound to. */
+  /** Adds `by` to the child counts of a credential's organization and of the product that the credential is bound to. */
   #countAtParents(credential: number, by: 1 | -1): void {
     this.#addChild(this.#organizationOfCredential(credential), by)
     const { credentials, products } = this.#rows.store

@@ -1,8 +1,8 @@
 /**
- * Reconciles the index with a full load, by mark and sweep: every row that the load contains gets the new mark, and at the
- * end the rows with the old mark are removed. A row of the load that equals the index is only marked, which readers
- * cannot see. A row that differs is kept until the end. So readers see the old state until the whole load has arrived,
- * and memory never contains a second index.
+ * Reconciles the index with a full load, by mark and sweep: every row that the load contains gets the new mark, and at the end the rows
+ * with the old mark are removed. A row of the load that equals the row in the index is only marked, which does not affect readers. A row
+ * that differs is stored separately until the end. So readers see the old state until the whole load has arrived, and memory never contains
+ * a second index.
  */
 
 import { writeBytes } from '../memory/bits.ts'

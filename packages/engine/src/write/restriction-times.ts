@@ -1,6 +1,6 @@
 /**
  * Maintains the times until which scopes are restricted: for each scope and type, the latest expiry of the restrictions
- * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison. The expiries of all
+ * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison per type. The expiries of all
  * restrictions exist only in the writer's memory.
  */
 
@@ -91,14 +91,14 @@ export class RestrictionTimes {
     this.#store = store
   }
 
-  /** Counts every rule of an index whose memory was restored. */
+  /** Adds the expiries of all rules of an index whose memory was restored. */
   rebuild(): void {
     const { highest, region } = this.#store.rules
     this.#ends.clear()
     for (let row = 1; row <= highest; row++) if (region.words[row * ROW_WORDS + GENERATION] !== 0) this.add(row)
   }
 
-  /** Counts the expiry of a rule, if it is an enforced restriction that is not dormant. */
+  /** Adds the rule's expiry to its scope and type, if the rule is an enforced restriction that is not dormant. */
   add(row: number): void {
     if (!this.#counts(row)) return
     const key = this.keyOf(row)
@@ -108,7 +108,7 @@ export class RestrictionTimes {
     this.#publish(key, ends)
   }
 
-  /** Stops counting the expiry of a rule. Its record must not have changed since `add`. */
+  /** Removes the rule's expiry. The rule's record must not have changed since `add`. */
   delete(row: number): void {
     if (!this.#counts(row)) return
     const key = this.keyOf(row)

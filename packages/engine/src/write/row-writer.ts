@@ -1,7 +1,7 @@
 /**
- * Creates and removes rows of any kind. Each row gets an id, a generation and the current mark, and can be found by its
- * id. The mark is one bit for mark and sweep. A reload sets it in every row that it receives, and at its end removes
- * the rows that still have the other mark.
+ * Creates and removes rows of any kind. Each row gets an id, a generation and the current mark, and can be found by its id. The mark is one
+ * bit for mark and sweep. A reload assigns the new mark to every row that it receives, and at its end removes the rows that still have the
+ * old mark.
  */
 
 import { readWord } from '../memory/bits.ts'
@@ -66,15 +66,14 @@ export class RowWriter {
   }
 
   /**
-   * Sets a new generation, which invalidates the pairs of row and generation that readers remember. All kinds share one
-   * counter.
+   * Sets a new generation, which invalidates the pairs of row and generation that readers have stored. All kinds share one counter.
    */
   renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
     region.words[row * rowWords + GENERATION] = this.store.organizations.nextGeneration()
   }
 
-  /** Removes a row. The caller must have removed all references to it except its id. */
+  /** Removes a row. The caller must already have removed all references to the row, except the entry of its id. */
   destroy(kind: number, row: number): void {
     const { lookup } = this.store
     lookup.removeId(kind, row)

@@ -127,9 +127,8 @@ export class RuleWriter {
   }
 
   /**
-   * Writes only the restricting part of a change. Afterwards the rules allow only checks that they allowed before and
-   * that the change's row allows too. `upsert` or `remove` completes the change later, and `removeDetached` removes the
-   * rows that this method leaves in force.
+   * Writes only the restricting part of a change. Afterwards the rules allow only checks that both the former rules and the new row allow.
+   * `upsert` or `remove` completes the change later, and `removeDetached` removes the rows that this method leaves in force.
    *
    * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed, unless
    * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have it. Then it becomes a

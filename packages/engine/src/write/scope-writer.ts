@@ -1,7 +1,7 @@
 /**
- * Scope records: one for each organization, product or license that has rules scoped to it. The record is created
- * with the first rule and freed with the last. Rules refer to their scope by its row, so the rules of a deleted license
- * stay in a record that nothing refers to and match nothing, until their own deletion arrives.
+ * Creates and frees scope records: one for each organization, product or license that has rules scoped to it. The record is created with
+ * the first rule and freed with the last. Rules refer to the record by its row. The rules of a deleted license therefore stay in a record
+ * without an owner, where they match nothing, until their own deletion arrives.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'

@@ -65,7 +65,7 @@ export function* sectionsOf(
   placementOf: (changes: readonly Change[]) => Placement,
   limits: SectionLimits,
 ): Generator<Section> {
-  // Most batches are a single claim. Ordering it would only cause garbage collections.
+  // Most batches are a single claim. Ordering such a batch would only allocate memory.
   if (changes.length === 1) yield { changes, step: 'apply' }
   else for (const part of partsOf(changes)) yield* sectionsOfPart(part, placementOf, limits)
 }
@@ -127,7 +127,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   for (const [license, group] of byLicense) {
     if (license === null) continue
     if (isLong(group)) {
-      // Its rules and machines do not fit into one section, so they are written like those of other scopes.
+      // The license's rules and machines do not fit into one section, so its rules are written like those of other scopes.
       shared.push(...group.filter(({ entity }) => entity === 'rule'))
       machines.push(...group.filter(({ entity }) => entity === 'machine'))
       licenses.push(group.filter(({ entity }) => entity === 'license'))

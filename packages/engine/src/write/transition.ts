@@ -1,11 +1,11 @@
 /**
- * The rules of a change in phases that change again in a later phase (`section-order.ts`). In the first phase, rules only
- * become stricter. This class records what the later phases must undo.
+ * Records the rules that a change in phases writes again in a later phase (`section-order.ts`). In the first phase, rules only become
+ * stricter. The later phases undo what became too strict.
  *
- * A scope allows only checks that match its restrictions of a type. So the first restriction restricts, and each
- * further one loosens. Between the phases, a type of a scope is restricted if it was or will be restricted. Only
- * restrictions that exist before and after the change satisfy a check. So the restrictions of a scope take effect
- * together, and end together:
+ * A scope with restrictions of a type allows only checks that match one of them. So the first restriction of a type rejects checks, and
+ * each further one allows more checks. Between the phases, a type of a scope is restricted if it was restricted before the change or will
+ * be restricted after it. Only restrictions that exist before and after the change satisfy a check. So the restrictions of a scope take
+ * effect together, and end together:
  *
  *   - New restrictions of a type that had none are *dormant*. They match, and restrict nothing until the first phase ends.
  *   - Other new restrictions are *hollow*. They restrict, and satisfy no check until they are written in the last phase.
@@ -20,7 +20,7 @@ import type { RestrictionTimes } from './restriction-times.ts'
 /** Runs a function as one write section. */
 export type RunSection = (write: () => void) => void
 
-/** A rule's row with its generation. In another generation, the row holds another rule. */
+/** A rule's row with its generation. If the row has another generation, it holds another rule. */
 export interface RuleRow {
   row: number
   generation: number
@@ -42,7 +42,7 @@ export class Transition {
 }
 
 /**
- * Ends the first phase: new restrictions take effect, and removed ones become hollow where others stay. Writes in
+ * Ends the first phase: new restrictions take effect, and removed restrictions become hollow where others of their type remain. Writes in
  * sections of at most `rows` rows.
  */
 export function endRestricting(

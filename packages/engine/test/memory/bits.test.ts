@@ -8,7 +8,7 @@ test.each([
 ])('fills all buckets evenly when a caller without the seed chooses the %s of two words', (_, hashOf) => {
   const perBucket = new Uint32Array(128)
   for (let word = 0; word < 1_000_000; word++) {
-    // An attacker can compute such words, whose hashes without the seed end in the same bits.
+    // An attacker can compute words whose hashes without the seed end in the same bits.
     if ((scramble(word) & 127) === 0) perBucket[hashOf(word) & 127]! += 1
   }
   const mean = perBucket.reduce((sum, count) => sum + count) / perBucket.length

@@ -141,8 +141,8 @@ export function expected(world: World, verdict: NaiveVerdict): Outcome {
 }
 
 /**
- * Runs random checks in the engine and the naive model. Returns the checks in which they differ. Calls `onOutcome` with
- * each outcome of the engine.
+ * Runs random checks in the engine and the naive model. Returns the checks for which the two differ. Calls `onOutcome` with each outcome of
+ * the engine.
  */
 export function differences(
   reader: IndexReader,

@@ -30,7 +30,7 @@ const EXPIRIES = [Infinity, Infinity, Infinity, NOW + 1, NOW, NOW - 1, NOW + 100
 /** Lengths around those at which a value needs another block. */
 const VALUE_LENGTHS = [2, 43, 44, 45, 103, 104, 105, 164, 165, 1000]
 
-/** The fields that a change of a single field of a license can change. */
+/** The fields of a license that `changeField` can change. */
 const LICENSE_FIELDS = [
   'productId',
   'customerId',
@@ -230,7 +230,7 @@ export class History implements World {
     const match = this.randomMatch(license)
     if (match.type === rule.type && r.chance(0.5)) return this.storeRule({ ...rule, ...match })
     const fields = [{ mode }, { expiresAtMs }, { scope, scopeId }]
-    // The type limits the kinds.
+    // The type of a rule limits its kinds.
     const changed = r.pick(type === rule.type ? [...fields, { kind, allowSuspendedOrExpired }] : fields)
     return this.storeRule({ ...rule, ...changed })
   }

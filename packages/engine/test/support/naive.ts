@@ -135,7 +135,7 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
 }
 
-/** Returns the entitlements of a license's product and its own (V13). The engine does not merge them. */
+/** Returns the entitlements of a license's product and those of the license itself (V13). The engine does not merge them. */
 export function naiveEntitlements(world: World, license: LicenseRecord): [product: string, own: string] {
   const product = world.products.find((one) => same(one.id, license.productId))
   return [hex(product?.entitlements ?? new Uint8Array(0)), hex(license.entitlements ?? new Uint8Array(0))]
@@ -185,8 +185,8 @@ function matches(rule: AccessRuleRecord, license: LicenseRecord, check: NaiveChe
 }
 
 /**
- * Orders the rules of one scope: exclusions before blacklists (V4), then rules that allow suspended and expired
- * licenses (V6), then the longest prefix, then the oldest rule. The last two only determine which rule a verdict names.
+ * Orders the rules of one scope: exclusions before blacklists (V4), then rules that allow suspended and expired licenses (V6), then the
+ * longest prefix, then the oldest rule. Prefix and age only determine which rule a verdict names.
  */
 function byPrecedence(a: AccessRuleRecord, b: AccessRuleRecord): number {
   return (

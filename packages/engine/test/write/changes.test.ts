@@ -51,7 +51,7 @@ test('a reload makes the index equal to its rows, from any earlier state and aft
       }
       const half = rows.splice(0, rows.length / 2)
       expect(writer.receive(inPlace ? [...half, ...rows] : half), `seed ${seed}`).toEqual([])
-      // In random order, half of the rows refer to rows of the other half.
+      // The rows are in random order, so rows of the first half refer to rows of the second half.
       if (reload === 4) writer.continueInPlace()
       expect(writer.receive(reload === 4 ? [...half, ...rows] : rows), `seed ${seed}`).toEqual([])
       expect(writer.endReload(), `seed ${seed}`).toEqual([])

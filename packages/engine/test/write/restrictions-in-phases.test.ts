@@ -21,7 +21,7 @@ import { decide, idOf, rule, tenant } from '../support/rows.ts'
 const SECTIONS = { rows: 3, atomicRows: 5 }
 const utf8 = new TextEncoder()
 
-/** Returns a restriction to machine `n`. Another `version` changes only its expiry. */
+/** Returns a restriction to machine `n`. `version` determines only its expiry. */
 function only(n: number, version = 0): Change {
   const fields = { id: idOf(6, n), kind: 'RESTRICTION', expiresAtMs: version === 0 ? Infinity : 1e9 + version } as const
   return rule({ type: 'HWID', machineId: utf8.encode(`machine ${n}`) }, fields)
