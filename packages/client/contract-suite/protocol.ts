@@ -37,7 +37,7 @@ export interface JudgeCommand {
   command: 'judge'
   file: string
   licenseKey: string
-  /** The product id of the app, like in `OpenCommand`. */
+  /** The product id of the app, as in `OpenCommand`. */
   productId: string | null
   publicKeys: readonly PublicKey[]
   nowMs: number
@@ -46,10 +46,10 @@ export interface JudgeCommand {
 
 export type Command = OpenCommand | JudgeCommand | { command: 'validate' | 'activate' | 'deactivate' }
 
-/** A line of the program. `open` returns `{}`, or `{error}` for invalid options. `judge` returns `{outcome}`. */
+/** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` is `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>
 
-// The timeout of a command. It exceeds all time budgets of the suite, so only a hanging client reaches it.
+// The timeout of a command. It exceeds all time budgets of the suite, so only a client that hangs reaches it.
 const COMMAND_TIMEOUT_MS = 30_000
 
 /** A running client under test. Invariant: the program executes at most one command at a time. */

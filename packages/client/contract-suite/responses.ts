@@ -241,8 +241,8 @@ export function describeOutcome({ outcome }: ResponseCase): string {
 }
 
 /**
- * Stores a good file, sends the response to the client, and requires the result. Then requires that the file still allows the
- * app to run offline, except after a rejection.
+ * Stores a good file, sends the response to the client, and requires the result. Then requires that the app can still run offline with the
+ * file, except after a rejection.
  */
 export async function runResponseCase(world: World, { command, fault, outcome, isLate }: ResponseCase): Promise<void> {
   const budget = isLate ? { timeoutMs: SHORT_BUDGET_MS } : {}

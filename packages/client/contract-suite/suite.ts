@@ -61,7 +61,7 @@ export async function runCases(
         results[position] = { name, problem: null }
       } catch (error) {
         results[position] = { name, problem: error instanceof Error ? error.message : String(error) }
-        // The process may hang or have ended, so the next case uses a new process.
+        // The process may hang or may have ended, so the next case uses a new process.
         program.stop()
         program = null
       }

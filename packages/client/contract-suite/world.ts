@@ -26,7 +26,7 @@ export interface World {
   close: () => Promise<void>
 }
 
-// The time budget of a call, which suffices on a busy machine. Cases without a response set a shorter budget.
+// The time budget of a call in milliseconds, which suffices on a busy machine. Cases without a response set a shorter budget.
 const TIMEOUT_MS = 9000
 
 export const ONLINE_VALID = { source: 'online', valid: true, code: 'VALID' }

@@ -1,3 +1,3 @@
-/** The part of the client for browsers: persistent storage. */
+/** Exports the part of the client for browsers: persistent storage. */
 
 export { browserStorage } from './storage/browser-storage.ts'

@@ -24,7 +24,7 @@ export interface LicenseClient {
   activate(): Promise<ValidationResult>
   /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
   deactivate(): Promise<DeactivationResult>
-  /** Fetches and stores a new license file now. `validate` and `activate` fetch one in the background when it is due. */
+  /** Fetches and stores a new license file now. `validate` and `activate` fetch a new file in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
   importFile(file: string): Promise<ImportResult>
@@ -32,7 +32,7 @@ export interface LicenseClient {
   settled(): Promise<void>
 }
 
-/** A possible license key of the typed text, with its settings, stored file and background fetches. */
+/** A license key that the typed text may mean, with its settings, stored file and background fetches. */
 interface Candidate {
   settings: Settings
   store: Store
@@ -54,7 +54,7 @@ function createCandidates(settings: Settings): readonly Candidate[] {
 /** Creates a client. Throws a TypeError for invalid options. The calls of the client never throw. */
 export function createLicenseClient(options: ClientOptions): LicenseClient {
   const settings = readOptions(options)
-  // The possible license keys. After the first verdict other than NOT_FOUND, the key of this verdict remains.
+  // The license keys that the typed text may mean. After the first verdict other than NOT_FOUND, only the key of that verdict remains.
   let candidates = createCandidates(settings)
 
   async function check(endpoint: (own: Settings) => Endpoint<Verdict>): Promise<ValidationResult> {
@@ -130,7 +130,7 @@ async function decideOnline(
   return { source: 'online', code: 'VALID', ...verdict }
 }
 
-/** Decides with the first good file. Without one, returns the reason of the first license key with a file. */
+/** Decides with the first good file. Without a good file, returns the reason for the first license key that has a file. */
 async function decideOffline({ cause, detail }: Outage, among: readonly Candidate[]): Promise<ValidationResult> {
   const nowMs = among[0]!.settings.now()
   const judgements = []

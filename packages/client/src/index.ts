@@ -1,6 +1,6 @@
 /**
- * The client for apps: checks online first, and offline with a signed file. It runs in Node and in browsers. The entry points
- * `@keyward/client/node` and `@keyward/client/browser` add storage for each of them.
+ * The client for apps: checks the license online, or offline with a signed file. It runs in Node and in browsers. The entry points
+ * `@keyward/client/node` and `@keyward/client/browser` add a storage for the platform.
  */
 
 export { createLicenseClient, type LicenseClient } from './client.ts'

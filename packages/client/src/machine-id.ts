@@ -1,6 +1,6 @@
 /**
- * A stable id of the machine that the app runs on. The client sends an HMAC of the operating system's id. The HMAC hides this
- * id, and it differs between the apps on a machine.
+ * A stable id of the machine that the app runs on. The client sends an HMAC of the id of the operating system. The HMAC hides that id, and
+ * apps on the same machine get different HMACs.
  */
 
 import { execFile } from 'node:child_process'
@@ -9,9 +9,8 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
 /**
- * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. The id is the same at every run
- * and for every user of the machine, and different for another `app`. Returns null where the system has no id, such as in
- * some containers.
+ * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. The id is the same at every run and for every
+ * user of the machine. Another `app` gets another id. Returns null if the system has no id, as in some containers.
  *
  * Sources: `/etc/machine-id` or `/var/lib/dbus/machine-id` on Linux, the IOPlatformUUID of the I/O registry on macOS,
  * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid` on Windows, and `/etc/hostid` on FreeBSD. These ids survive restarts and

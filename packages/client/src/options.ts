@@ -16,7 +16,7 @@ export interface LicenseStorage {
   write(text: string): Promise<void>
 }
 
-/** A public key of the organization from `GET /api/v1/public-keys`. The first two fields are sufficient. */
+/** A public key of the organization from `GET /api/v1/public-keys`. Only `keyId` and `publicKey` are required. */
 export interface PublicKey {
   keyId: string
   /** The standard base64 of the X.509 SubjectPublicKeyInfo. */
@@ -66,7 +66,7 @@ export interface ClientOptions {
   timeoutMs?: number
   /** A replacement for the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** The device's clock, in milliseconds since 1970. Default: `Date.now`. With a clock that throws, files are rejected. */
+  /** The device's clock, in milliseconds since 1970. Default: `Date.now`. If the clock throws, offline checks reject the file. */
   now?: () => number
   /** A callback that receives the result of every refresh in the background. Its errors are ignored. */
   onRefresh?: (result: RefreshResult) => void
@@ -95,7 +95,7 @@ export interface Settings {
 }
 
 const DEFAULT_TIMEOUT_MS = 5000
-// The longest delay of a timer. A timer with a longer delay fires immediately.
+// The longest delay of a timer in milliseconds. A timer with a longer delay fires immediately.
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 const LOOPBACK = /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])$/
 

@@ -78,7 +78,7 @@ export type EntitlementValue = true | number | string
 /** The entitlements of a license by name. The license does not unlock features with other names. */
 export type Entitlements = Readonly<Record<string, EntitlementValue>>
 
-/** The result of `validate` and `activate`. Times are ISO 8601 UTC; `expiresAt` is null if the license never expires. */
+/** The result of `validate` and `activate`. Times are ISO 8601 UTC. `expiresAt` is null if the license never expires. */
 export type ValidationResult =
   | {
       source: 'online'
@@ -117,7 +117,7 @@ export type ValidationResult =
       code: 'OFFLINE_REFUSED'
       expiresAt: null
       reason: OfflineReason
-      /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if the use was not ended. */
+      /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if nothing ended the use of the file. */
       rejectedAs?: string
       cause: OutageCause
       /** A description of the outage for the developer. */
@@ -132,9 +132,9 @@ export type DeactivationResult =
   | ({ deactivated: false } & Unreachable)
 
 /**
- * The result of `refreshFile`. `BAD_FILE`: the received file is not for this license or not signed by a shipped key, and the
- * stored file stays. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the
- * service currently issues no file to this machine.
+ * The result of `refreshFile`. `BAD_FILE`: the received file is not for this license or not signed by a shipped key, so the stored file is
+ * kept. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the service currently issues
+ * no file to this machine.
  */
 export type RefreshResult =
   | { source: 'online'; refreshed: true; code: 'REFRESHED'; expiresAt: string | null; refreshAfter: string }

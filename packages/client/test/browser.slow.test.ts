@@ -1,4 +1,4 @@
-/** Tests of the client in a browser: the example pages online and offline, the vectors, and the size of the bundle. */
+/** Tests the client in a browser: the example pages online and offline, the vectors, and the size of the bundle. */
 
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'

@@ -35,7 +35,7 @@ interface Run {
   contract: CaseResult[]
 }
 
-/** Builds and runs all clients, two at a time, because they wait more than they compute. */
+/** Builds and runs all clients, two at a time, because they mostly wait for the service. */
 const runs = new Map<string, Promise<Run>>()
 
 beforeAll(() => {

@@ -84,7 +84,9 @@ test('runs the desktop example online and then offline with its stored file', as
   gateway.fault = { kind: 'none' }
 })
 
-/** A replacement for Electron. It prints the messages to the window, enters the key in ENTER, resumes from sleep, and quits. */
+/**
+ * A replacement for Electron. It prints the messages to the window, enters the key in the variable ENTER, resumes from sleep, and quits.
+ */
 const ELECTRON = `
 const handlers = new Map()
 let quit

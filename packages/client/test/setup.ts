@@ -1,4 +1,4 @@
-/** Starts a service, a gateway in front of it and a client with the key of the service, for one test. */
+/** Starts a service, a gateway in front of it and a client with the public key of the service, for one test. */
 
 import { afterAll } from 'vitest'
 
@@ -15,9 +15,9 @@ export interface World {
   storage: LicenseStorage
   /** The results of all refreshes in the background. */
   refreshes: RefreshResult[]
-  /** The lead of the device's clock over the real clock. */
+  /** The time by which the device's clock is ahead of the real clock. */
   clock: { aheadMs: number }
-  /** Creates another client with the same storage, like a restart of the app. */
+  /** Creates another client with the same storage, as after a restart of the app. */
   restart: (options?: Partial<ClientOptions>) => LicenseClient
 }
 

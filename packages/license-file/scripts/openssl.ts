@@ -1,6 +1,6 @@
 /**
- * Signs and verifies with the OpenSSL command line, an implementation that is independent of this package. The generator of
- * the vectors and the tests use it.
+ * Signs and verifies with the OpenSSL command line, an implementation that is independent of this package. The tests and the generator of
+ * the vectors use this module.
  */
 
 import { spawnSync } from 'node:child_process'

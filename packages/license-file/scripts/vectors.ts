@@ -1,7 +1,7 @@
 /**
- * Generates the test vectors for implementations in any language: keys, files, times and expected outcomes. The signatures
- * are made by OpenSSL and the encodings by Node's Buffer, without code of this package. Invariant: every run generates the
- * same vectors, because the keys are fixed and Ed25519 is deterministic.
+ * Generates the test vectors for implementations in any language: keys, files, times and expected outcomes. OpenSSL makes the signatures
+ * and Node's Buffer the encodings, so no code of this package is involved. Invariant: every run generates the same vectors, because the
+ * keys are fixed and Ed25519 is deterministic.
  */
 
 import { opensslPublicKey, opensslSign } from './openssl.ts'
@@ -277,7 +277,7 @@ function withTrailingBit(signature: string): string {
   return signature.slice(0, -1) + (alphabet[alphabet.indexOf(signature.slice(-1)) + 1] ?? '')
 }
 
-/** Replaces S by S + L, where L is the group order. A verifier that does not require S < L accepts both. */
+/** Replaces S by S + L, where L is the group order. A verifier that does not require S < L accepts both signatures. */
 function plusOrder(signature: string): string {
   const order = 2n ** 252n + 27742317777372353535851937790883648493n
   const bytes = Buffer.from(signature, 'base64url')

@@ -18,7 +18,7 @@ export interface JudgingFacts {
   productId?: string | null
   /** The time of the device's clock, in milliseconds since 1970. */
   nowMs: number
-  /** The latest time that the app has observed, in milliseconds since 1970, or 0. */
+  /** The latest time that the app has observed, in milliseconds since 1970, or 0 if it has observed none. */
   latestSeenMs: number
 }
 

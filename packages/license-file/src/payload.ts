@@ -24,7 +24,7 @@ export interface LicensePayload {
   refreshAfter: string
   /** The id of the key that signed the file. */
   kid: string
-  /** The entitlements of the license. Absent when it has none. */
+  /** The entitlements of the license. Absent if it has none. */
   entitlements?: Readonly<Record<string, EntitlementValue>>
 }
 
@@ -118,7 +118,7 @@ function isMachineLimit(value: unknown): value is number | null {
   return value === null || (Number.isSafeInteger(value) && Number(value) >= 1)
 }
 
-/** Returns whether the value has the format of `toISOString`, which all languages parse alike. */
+/** Returns whether the value has the format of `toISOString`, which every language parses as the same time. */
 function isTimestamp(value: unknown): value is string {
   if (typeof value !== 'string') return false
   const moment = new Date(value)

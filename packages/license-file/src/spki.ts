@@ -22,7 +22,10 @@ export function publicKeyToSpki(publicKey: Uint8Array): string {
   return encodeBase64(spki)
 }
 
-/** Reads the 32 bytes of such a text without checking that they are a point of the curve. Returns null for any other text. */
+/**
+ * Reads the 32 bytes of a public key from the text of `publicKeyToSpki`, without checking that they are a point of the curve. Returns null
+ * for any other text.
+ */
 export function spkiToBytes(text: string): Uint8Array | null {
   const spki = decodeBase64(text)
   if (spki === null || spki.length !== SPKI_PREFIX.length + KEY_BYTES) return null

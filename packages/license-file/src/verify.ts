@@ -18,12 +18,12 @@ export type FileVerification =
   | { ok: false; reason: 'MALFORMED' | 'UNKNOWN_KEY' | 'BAD_SIGNATURE' }
 
 const SIGNATURE_BYTES = 64
-/** The maximum length of a file. It bounds the cost of hostile input, and real files are far shorter. */
+/** The maximum length of a file in characters. It bounds the cost of hostile input. Real files are far shorter. */
 const MAX_FILE_LENGTH = 16 * 1024
 
 /**
- * Verifies the form of a file and its signature by the key with its `kid`. The caller compares the license key, and checks
- * the times with `fileValidity`. Never throws, even for malformed text.
+ * Verifies the form of a file and its signature by the key with its `kid`. The caller must compare the license key and check the times with
+ * `fileValidity`. Never throws, even for malformed text.
  */
 export function verifyLicenseFile(file: string, keys: readonly VerificationKey[]): FileVerification {
   const parts = parseFile(file)

@@ -31,7 +31,7 @@ export async function restartOnline(world: World, options: Partial<OpenCommand> 
   await world.open(options)
 }
 
-/** Makes an online check with the current settings of the service, and requires that no file is stored. */
+/** Makes an online check with the current settings of the service, and requires that the client stores no file. */
 export async function requireNoFileStored(world: World): Promise<void> {
   await getFile(world)
   await restartOffline(world)

@@ -1,6 +1,6 @@
 /**
- * A gateway between the client and the service that injects faults: it stops, hangs, delays or cuts responses, or responds
- * instead of the service. It also records the requests.
+ * A gateway between the client and the service that injects faults: it stops, delays or cuts responses, sends none, or responds instead of
+ * the service. It also records the requests.
  */
 
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'

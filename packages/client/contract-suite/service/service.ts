@@ -21,7 +21,7 @@ export interface Service {
   license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
   /** The host names of the machines with a slot, by machine id. */
   machines: Map<string, string | null>
-  /** The key that signs files. Tests of impostors replace it. */
+  /** The key that signs files. Tests replace it to simulate an impostor. */
   signer: KeyPair
   /** The product of the license; null for a service that issues files without a product id. */
   productId: string | null

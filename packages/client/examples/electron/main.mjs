@@ -1,6 +1,6 @@
 /**
- * The main process of an Electron app that requires a license. The main process checks the license, because users can change
- * the scripts of a window more easily. The window sends the license key and receives every result.
+ * The main process of an Electron app that requires a license. The main process checks the license, because users can more easily change
+ * the scripts of a window. The window sends the license key and receives every result.
  */
 
 import { readFile, writeFile } from 'node:fs/promises'
@@ -19,7 +19,7 @@ const inUserData = (name) => join(app.getPath('userData'), name)
 let window
 let client
 
-/** Creates the client for a license key and checks it. Returns the result. */
+/** Creates the client for a license key, checks the license and returns the result. */
 async function start(licenseKey) {
   client = createLicenseClient({
     ...vendor,
@@ -51,5 +51,5 @@ const stored = await readFile(inUserData('license-key.txt'), 'utf8').catch(() =>
 if (stored !== '') await start(stored)
 setInterval(check, SIX_HOURS_MS)
 powerMonitor.on('resume', check)
-// Waits for the fetch of a license file.
+// Waits until no license file is being fetched.
 app.on('before-quit', () => client?.settled())

@@ -131,7 +131,7 @@ private:
         return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message};
     }
 
-    // Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.
+    // Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.
     void refresh_file(const std::optional<std::string>& expires_at, Clock::time_point deadline) {
         {
             const std::lock_guard lock(mutex_);
@@ -148,7 +148,7 @@ private:
             change([&](State& state) { state.add(options_.license_key, text); });
     }
 
-    // Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.
+    // Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.
     bool is_due(const std::optional<std::string>& expires_at) const {
         State state = read_state(options_.storage);
         const Stored* stored = state.find(options_.license_key);

@@ -40,7 +40,7 @@ struct Judgement {
     std::optional<LicenseFile> file;
 };
 
-// Parses a JSON object. Returns an empty object for any other text. A byte order mark is rejected, which the parser would skip.
+// Parses a JSON object. Returns an empty object for any other text. Rejects a byte order mark, which the parser would skip.
 inline json parse_object(std::string_view text) {
     if (text.substr(0, 3) == "\xEF\xBB\xBF") return json::object();
     json value = json::parse(text, nullptr, false);

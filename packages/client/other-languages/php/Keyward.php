@@ -183,7 +183,7 @@ final class LicenseClient
         return new Result('offline', 'OFFLINE_REFUSED', reason: $reason, rejectedAs: $rejectedAs, message: $message);
     }
 
-    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays. */
+    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */
     private function refreshFile(?string $expiresAt, float $deadline): void
     {
         if (!$this->isDue($expiresAt) || hrtime(true) / 1e9 < $this->nextRefresh) {
@@ -206,7 +206,7 @@ final class LicenseClient
         }
     }
 
-    /** Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry. */
+    /** Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs. */
     private function isDue(?string $expiresAt): bool
     {
         $nowMs = ($this->now)();

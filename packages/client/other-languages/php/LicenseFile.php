@@ -76,7 +76,7 @@ final class LicenseFile
         return $isSigned ? ['GOOD', $file] : ['BAD_SIGNATURE', null];
     }
 
-    /** Returns the 32 bytes of a public key: standard base64 of an X.509 SubjectPublicKeyInfo. Null for any other text. */
+    /** Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Returns the 32 bytes of the key, or null for any other text. */
     public static function readPublicKey(string $text): ?string
     {
         $spki = (string) base64_decode($text, true);
@@ -84,7 +84,7 @@ final class LicenseFile
         return $isKey && str_starts_with($spki, self::SPKI_PREFIX) ? substr($spki, strlen(self::SPKI_PREFIX)) : null;
     }
 
-    /** Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Null for any other value. */
+    /** Returns the milliseconds since 1970 for text such as 2030-01-01T00:00:00.000Z. Returns null for any other value. */
     public static function toMs(mixed $value): ?float
     {
         $time = is_string($value) ? \DateTimeImmutable::createFromFormat('Y-m-d\TH:i:s.v\Z', $value, new \DateTimeZone('UTC')) : false;

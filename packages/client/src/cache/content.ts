@@ -22,7 +22,7 @@ export interface Content {
 
 export const EMPTY_CONTENT: Content = { latestSeenMs: 0, licenses: [] }
 
-// The maximum number of stored files. It suffices for apps that switch licenses, and bounds the text of apps that try many keys.
+// The maximum number of stored files. It suffices for apps that switch licenses, and bounds the text for apps that try many keys.
 const MAX_LICENSES = 10
 
 export function findLicense({ licenses }: Content, licenseKey: string): StoredLicense | undefined {

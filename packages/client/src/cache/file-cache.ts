@@ -1,7 +1,7 @@
 /**
- * Keeps a current license file on the device. While the service is reachable, it fetches new files long before the stored file
- * expires. Invariants: at most one fetch runs at a time. A new file is stored only if it is for this license and signed by a
- * shipped key. A file that was requested before a rejection is not stored after the rejection.
+ * Keeps a current license file on the device. While the service is reachable, the cache fetches new files long before the stored file
+ * expires. Invariants: at most one fetch runs at a time. A new file is stored only if it is for this license and signed by a shipped key. A
+ * file that was requested before a rejection is not stored after the rejection.
  */
 
 import type { Settings } from '../options.ts'
@@ -28,7 +28,7 @@ export interface FileCache {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-// The minimum time between two fetches in the background. It holds for any rate of checks and for a wrong clock.
+// The minimum time between two fetches in the background, for any rate of checks and even with a wrong clock.
 const BACKGROUND_PAUSE_MS = 60 * 1000
 
 export function createFileCache(settings: Settings, store: Store): FileCache {
@@ -83,7 +83,7 @@ export function createFileCache(settings: Settings, store: Store): FileCache {
   }
 }
 
-/** Returns whether a new file is due. A file whose expiry differs from that of the license is always outdated. */
+/** Returns whether a new file is due. A file whose expiry differs from the expiry of the license is always outdated. */
 function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null): boolean {
   const nowMs = settings.now()
   const judged = judgeMemory(settings, memory, nowMs)
@@ -105,7 +105,7 @@ async function fetchFile(
   if (outcome.kind === 'misconfiguration') return { refreshed: false, ...configurationError(outcome) }
   if ('code' in outcome.value) return { source: 'online', refreshed: false, ...outcome.value }
   const { file } = outcome.value
-  // The times of the file are judged at its use, because the clock of the device may be wrong now and corrected later.
+  // The times of the file are judged when the file is used, because the clock of the device may be wrong now and corrected later.
   const authentic = authenticate(settings, file)
   if (!authentic.ok) return { source: 'online', refreshed: false, code: 'BAD_FILE', reason: authentic.reason }
   const { policy, refreshAfter } = authentic.payload

@@ -1,10 +1,10 @@
 /**
- * The state of the client between runs, as one text in the app's storage. It contains the file of each license key, the
- * rejection that ended its use, and the latest observed time. Invariants:
+ * The state of the client between runs, as one text in the app's storage. It contains the file of each license key, the rejection that
+ * ended the use of the file, and the latest observed time. Invariants:
  *
  * - Operations run one after another, and a change reads before it writes. This process therefore loses no change.
  * - A change for one license key does not affect the file of another key.
- * - A rejection or time that could not be written is in force in this process until it is written. It replaces the value that
+ * - A rejection or time that could not be written applies in this process until it is written. It replaces the value that
  *   was stored when it arrived, but not a newer value of another process.
  */
 
@@ -52,7 +52,7 @@ interface Stored {
  */
 type Replaced<Value> = { value: Value } | 'unread' | null
 
-/** Changes that could not be stored. New files are excluded, because the calls have reported them as not stored. */
+/** Changes that could not be stored. New files are not included, because the calls have reported them as not stored. */
 interface Unwritten {
   rejectedAs: string | null
   rejectedFile: Replaced<string | null>
@@ -75,7 +75,7 @@ export function createTurns(): InTurn {
   }
 }
 
-/** Creates a store for `licenseKey` over the app's storage. Passes failures of the storage to `onError` instead of throwing them. */
+/** Creates a store for `licenseKey` over the app's storage. Passes errors of the storage to `onError` instead of throwing them. */
 export function createStore(
   storage: LicenseStorage,
   licenseKey: string,
@@ -86,7 +86,7 @@ export function createStore(
 
   const storedFile = ({ content }: Stored): string | null => findLicense(content, licenseKey)?.file ?? null
 
-  /** Reads the storage. Returns null when it failed. */
+  /** Reads the storage. Returns null if the storage failed. */
   async function read(): Promise<Stored | null> {
     try {
       const text = await storage.read()
@@ -140,7 +140,7 @@ export function createStore(
     const stored = await read()
     const change = edit()
     remember(change, stored)
-    // A storage that could not be read may contain a good file, so it is not overwritten.
+    // A storage that could not be read may contain a good file, so the content is not overwritten.
     if (stored === null) return false
     const next = applied(change, recall(stored))
     const text = serializeContent(withLicense(stored.content, licenseKey, next))

@@ -26,7 +26,7 @@ export interface Misconfiguration {
   message: string
 }
 
-/** A response of an endpoint. `dateMs` is the `Date` header in milliseconds since 1970, or null without the header. */
+/** A response of an endpoint. `dateMs` is the time in its `Date` header in milliseconds since 1970, or null without the header. */
 export interface ServiceResponse<Value> {
   kind: 'response'
   value: Value
@@ -75,7 +75,7 @@ async function exchange<Value>(
     method: 'POST',
     headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(endpoint.body),
-    // The service never redirects; following a redirect would send the API key to another host.
+    // The service never redirects. Following a redirect would send the API key to another host.
     redirect: 'error',
     credentials: 'omit',
     signal,
@@ -91,7 +91,7 @@ function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: st
       ? outage('UNEXPECTED_ANSWER', `The response with status ${status} does not have the format of Keyward.`)
       : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
   }
-  // A slow network can cause a 408, so it counts as an outage, unlike any other 4xx.
+  // A 408 counts as an outage, unlike any other 4xx, because a slow network can cause it.
   if (status === 408) return outage('TIMEOUT', 'The service received the request too slowly (status 408).')
   if (status >= 500)
     return outage(

@@ -8,13 +8,13 @@ import { type CallOutcome, type Endpoint, request } from './http.ts'
 
 const MAX_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 200
-// The minimum share of the budget for another attempt. With less time, the attempt would time out.
+// The minimum share of the budget for another attempt. An attempt with less time would time out.
 const MIN_SHARE = 1 / 8
 
 /**
- * Calls an endpoint up to three times. An attempt may take half of the remaining time, and the last attempt all of it, so that
- * a dead connection does not consume the budget. The pauses between attempts are random, up to 200 ms and then up to 400 ms,
- * so that apps do not retry in unison after an outage. A pause lasts at least the `Retry-After` of the service.
+ * Calls an endpoint up to three times. An attempt may take half of the remaining time, and the last attempt all of it, so that a dead
+ * connection does not consume the whole budget. The pauses between attempts are random, first up to 200 ms and then up to 400 ms, so that
+ * apps do not retry in unison after an outage. A pause is never shorter than the `Retry-After` of the service.
  */
 export async function call<Value>(settings: Settings, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
   const deadlineMs = performance.now() + settings.timeoutMs

@@ -116,13 +116,13 @@ public final class LicenseClient {
         return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
     }
 
-    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays. */
+    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */
     private void refreshFile(Instant expiresAt, long deadline) {
         synchronized (this) {
             if (!isDue(expiresAt) || System.nanoTime() - nextRefresh < 0) return;
             nextRefresh = System.nanoTime() + REFRESH_PAUSE.toNanos();
         }
-        // The field for messages contains the text of the file.
+        // The message field of the result contains the text of the file.
         Transport.Reader reader = (status, text) -> Result.online("RECEIVED", status == 200 ? text : "");
         Result received = transport.call("/api/v1/licenses/file", body("licenseKey"), deadline, reader).result();
         if (!received.code().equals("RECEIVED")) return;
@@ -130,7 +130,7 @@ public final class LicenseClient {
         if (file != null && file.licenseKey().equals(licenseKey)) change(state -> state.add(licenseKey, received.message()));
     }
 
-    /** Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry. */
+    /** Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs. */
     private boolean isDue(Instant expiresAt) {
         Storage.State state = storage.read();
         Storage.Stored stored = state.find(licenseKey);

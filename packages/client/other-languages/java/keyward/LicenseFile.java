@@ -69,7 +69,7 @@ public record LicenseFile(
         }
     }
 
-    /** Returns the moment of a time such as 2030-01-01T00:00:00.000Z. Null for any other value. */
+    /** Returns the time for text such as 2030-01-01T00:00:00.000Z. Returns null for any other value. */
     static Instant parseTime(Object value) {
         try {
             Instant time = value instanceof String text ? Instant.from(TIME.parse(text)) : null;
@@ -79,7 +79,7 @@ public record LicenseFile(
         }
     }
 
-    /** Decodes strict UTF-8. Returns an empty text for other bytes. */
+    /** Decodes strict UTF-8. Returns an empty text for any other bytes. */
     static String decodeText(byte[] bytes) {
         try {
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();

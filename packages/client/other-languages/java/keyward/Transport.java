@@ -101,7 +101,7 @@ final class Transport {
         try {
             stream.close();
         } catch (IOException error) {
-            // The stream is closed already.
+            // The stream is already closed.
         }
     }
 
