@@ -1,6 +1,6 @@
 /**
- * Calls of the management API. Responses are parsed with the schemas of the contract. A problem is converted to a Failure with
- * its code and validation errors. Only calls with `retry` are retried.
+ * Calls the management API. Responses are parsed with the schemas of the contract. A problem is converted to a Failure with its code and
+ * validation errors. Only calls with `retry` are retried.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +19,7 @@ export interface Call {
   as?: 'operator'
   /** Whether the response is text instead of JSON. */
   text?: true
-  /** Retries the call while the service is unavailable. Calls that change data need an idempotency key for this. */
+  /** Retries the call while the service is unavailable. A call that changes data requires an idempotency key to be retried. */
   retry?: { idempotencyKey?: string; attempts?: number }
   /** The maximum time to wait until all live validators have applied the change, in seconds. */
   waitS?: number
@@ -27,13 +27,13 @@ export interface Call {
 
 export interface ApiResponse<T> {
   data: T
-  /** The number of validators that have applied the change, such as `3/3`; null unless `waitS` was given. */
+  /** How many of the live validators have applied the change, such as `3/3`. Null unless `waitS` was given. */
   appliedBy: string | null
 }
 
 export interface Api {
   readonly baseUrl: string
-  /** Sends a call. Throws Failure for errors and for responses of another form. */
+  /** Sends a call. Throws Failure for errors and for responses that do not match the schema. */
   call<T>(call: Call, schema: z.ZodType<T>): Promise<ApiResponse<T>>
 }
 
@@ -43,7 +43,7 @@ export interface FieldError {
   detail: string
 }
 
-/** The service rejected fields of the request. */
+/** The error of a request with fields that the service rejected. */
 export class ValidationFailure extends Failure {
   readonly errors: readonly FieldError[]
 
@@ -114,14 +114,14 @@ async function sendOnce(connection: Connection, call: Call): Promise<Response> {
   }
 }
 
-/** A request without a response. The service may have received the request. */
+/** A request without a response. The service may nevertheless have received the request. */
 class Unreachable extends Error {
   constructor(baseUrl: string, cause: unknown) {
     super(`${baseUrl} cannot be reached (${reasonOf(cause)})`, { cause })
   }
 }
 
-/** Returns the innermost reason. `fetch` reports "fetch failed", with ECONNREFUSED or a TLS error as the cause. */
+/** Returns the innermost reason. For a failed request, `fetch` throws "fetch failed" with ECONNREFUSED or a TLS error as the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)

@@ -35,13 +35,16 @@ export interface Connection {
   token: () => string
   /** Returns the operator token. Throws Failure when there is none. */
   operatorToken: () => string
-  /** The product and customer of the demo; null unless the demo's token is used. */
+  /** The product and customer of the demo. Null unless the token of the demo is used. */
   demo: { productId: string; customerId: string } | null
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Finds the address and the credentials. `home` may contain `.keyward/`. Throws Failure if the address is missing or not allowed. */
+/**
+ * Finds the address and the credentials. `home` is the folder that may contain `.keyward/`. Throws Failure if the address is missing or not
+ * allowed.
+ */
 export function connect(flags: z.infer<typeof connectionFlags>, env: Environment, home: string): Connection {
   const demo = readDemo(join(home, '.keyward', 'demo.json'))
   const given = flags.url ?? env['KEYWARD_URL'] ?? demo?.baseUrl

@@ -1,4 +1,4 @@
-/** Converts fields of the API to flags and arguments: `#/policy/expiresAt` is `--expires`, `#/email` is `<email>`. */
+/** Converts names of the API's fields to flags and arguments: `#/policy/expiresAt` to `--expires`, `#/email` to `<email>`. */
 
 import type { Command } from 'commander'
 

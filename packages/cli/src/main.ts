@@ -1,6 +1,6 @@
 import { run } from './program.ts'
 
-// The reader of a pipe, such as `head`, may close it early.
+// The program that reads the output through a pipe, such as `head`, may close the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

@@ -1,6 +1,6 @@
 /**
- * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the
- * environment, which commands do not read themselves.
+ * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the environment.
+ * Commands read neither of them.
  */
 
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** The commands for products, customers, licenses, machines, rules, API keys and members, against the real service. */
+/** Tests the commands for products, customers, licenses, machines, rules, API keys and members against the real service. */
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

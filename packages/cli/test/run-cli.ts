@@ -15,7 +15,7 @@ export interface CommandResult {
 export interface TestShell {
   folder: string
   env: Record<string, string>
-  /** The lead of the clock of the next run over the real clock. */
+  /** The time by which the clock of the next run is ahead of the real clock. */
   clock: { aheadMs: number }
   write: (name: string, content: string | Uint8Array) => Promise<void>
   cli: (...args: string[]) => Promise<CommandResult>

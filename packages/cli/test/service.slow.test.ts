@@ -315,8 +315,8 @@ interface Gate {
 }
 
 /**
- * Forwards all requests except imports after the given number. Responds to those imports with an error, or forwards them and
- * drops the response.
+ * Forwards all requests except the imports after the first `imports` ones. Responds to those with an error, or forwards them and drops the
+ * responses.
  */
 async function openGate(target: string, imports: number, fault: 'reject' | 'lose' = 'reject'): Promise<Gate> {
   let left = imports

@@ -1,6 +1,6 @@
 /**
- * Entitlements: the features that a license unlocks (docs/api.md#v13). A product has defaults, and a license overrides them.
- * Validators and management merge both with `effectiveEntitlements`.
+ * Entitlements: the features that a license unlocks (docs/api.md#v13). A product has defaults, and a license overrides them. Validators and
+ * management merge the defaults and the overrides with `effectiveEntitlements`.
  */
 
 import { z } from 'zod'
@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { byteLength, text } from './text.ts'
 
 export const MAX_ENTITLEMENTS = 64
-/** The maximum size as JSON without spaces. It applies to a product, to a license, and to the merged entitlements. */
+/** The maximum size in bytes, as JSON without spaces. It applies to a product, to a license, and to the merged entitlements. */
 export const MAX_ENTITLEMENTS_BYTES = 4096
 
 const NAME_RULE = 'must match ^[a-z][a-z0-9_.-]{0,63}$'

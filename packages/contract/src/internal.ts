@@ -17,7 +17,7 @@ export const decideRequest = z.strictObject({
   productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
   machineId: z.string().min(1).nullable(),
-  /** An address as text, not a range. It is neither stored nor logged (docs/api.md#d1). */
+  /** The address of the check as text, not a range. It is neither stored nor logged (docs/api.md#d1). */
   ip: z.string().nullable(),
   /** Two upper-case letters. The country is neither stored nor logged (docs/api.md#d1). */
   country: z
@@ -41,7 +41,7 @@ export const decideResponse = z.object({
   matched: z.array(z.uuid()),
   /** The ids of all matching rules that are only monitored. */
   monitored: z.array(z.uuid()),
-  /** The restrictions that reject the check. */
+  /** The types and the scope of the restrictions that reject the check. */
   restricted: z
     .object({
       scope: z.enum(RULE_SCOPES),

@@ -12,7 +12,7 @@ export function byteLength(value: string): number {
   return encoder.encode(value).length
 }
 
-/** Returns the schema of text that Postgres can store: well-formed and without NUL. Lengths are in code points, as in JSON Schema. */
+/** Returns the schema of text that Postgres can store: well-formed and without NUL. The lengths are in code points, as in JSON Schema. */
 export function text(maxLength: number, minLength = 1) {
   return z
     .string()

@@ -31,7 +31,7 @@ const include = z
   .transform((names) => names ?? [])
   .meta({ description: 'The optional members to include in a `VALID` response.', example: ['entitlements'] })
 
-/** The fields of v2 that can contain the machine id. The first one present is used, and later ones are not validated. */
+/** The fields of v2 that can contain the machine id. The first field that is present is used, and later ones are not validated. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
 /** Returns a documented field without validation. The transformation validates it if all fields before it are absent. */
@@ -206,7 +206,7 @@ export const validationErrorV2 = z
   })
   .meta({ id: 'ValidationErrorV2', description: 'An error of v2. Unlike a verdict, it has no `valid`.' })
 
-/** The response of v2 batch validation: for each check, in order, the body of its response. */
+/** The response of v2 batch validation. It contains the body of the response of each check, in the order of the checks. */
 export const validateBatchResponse = z.strictObject({
   results: z
     .array(z.union([...verdictV2.options, validationErrorV2]))
@@ -218,7 +218,7 @@ export const validateBatchResponse = z.strictObject({
     }),
 })
 
-/** The error of every other path of the validation API. */
+/** The error of every other endpoint of the validation API. */
 export const validationErrorV1 = z
   .strictObject({ code: validationErrorCode, detail: errorText })
   .meta({ id: 'ValidationErrorV1', description: 'An error of v1. Unlike a verdict, it has no `valid`.' })

@@ -1,4 +1,7 @@
-/** docs/event-types.md is generated from the schemas of events. `npm test -- packages/contract/test/event-types -u` writes it. */
+/**
+ * Compares docs/event-types.md with the text generated from the schemas of events. `npm test -- packages/contract/test/event-types -u`
+ * updates it.
+ */
 
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -7,7 +10,7 @@ import { EXAMPLE_ID } from '../src/management/common.ts'
 import { EVENT_TYPES, event, eventTypes } from '../src/management/events.ts'
 import { license } from '../src/management/licenses.ts'
 
-/** Returns the example of a schema, or an object of the examples of its members. */
+/** Returns the example of a schema, or an object with the examples of its members. */
 function exampleOf(schema: z.core.$ZodType): unknown {
   const meta = z.globalRegistry.get(schema)
   if (meta && 'example' in meta && meta['example'] !== undefined) return meta['example']

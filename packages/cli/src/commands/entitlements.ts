@@ -15,7 +15,7 @@ export function withEntitlements(command: Command, what: string): Command {
   return command.option('--entitlement <name=value>', `${what} (repeatable); the value is ${values}`, collect)
 }
 
-/** Returns `entitlements` for the body of a request, or an empty object without the option. */
+/** Returns the member `entitlements` for the body of a request, or an empty object without the option. */
 export function entitlementsOf(flags: unknown): { entitlements?: Record<string, Value> } {
   const { entitlement } = entitlementFlags.parse(flags)
   return entitlement === undefined ? {} : { entitlements: entitlement }

@@ -22,8 +22,8 @@ export function withLimit(command: Command): Command {
 }
 
 /**
- * Reads up to `limit` items of a list, newest first. `query` contains the filters, of which undefined ones are omitted.
- * `more` is true when the service has further items.
+ * Reads up to `limit` items of a list, newest first. `query` contains the filters. Undefined filters are omitted. `more` is true when the
+ * service has further items.
  */
 export async function fetchList<T>(
   api: Api,

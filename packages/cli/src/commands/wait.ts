@@ -1,4 +1,4 @@
-/** The option `--wait`: a change returns when all validators have applied it, or when the time is over. */
+/** The option `--wait`: a change returns when all validators have applied it, or when the given time has passed. */
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ export function withWait(command: Command): Command {
   return command.option('--wait <seconds>', description, wholeSeconds, 5)
 }
 
-/** Returns `waitS` for a call, or an empty object for 0 seconds. */
+/** Returns the member `waitS` for a call, or an empty object for 0 seconds. */
 export function waitOf(flags: unknown): { waitS?: number } {
   const { wait } = waitFlags.parse(flags)
   return wait === 0 ? {} : { waitS: wait }

@@ -28,7 +28,7 @@ function rowOf(parsed: z.infer<typeof record>): Row {
   return { where: `line ${parsed.info.lines}`, fields }
 }
 
-/** Parses true and false. Returns any other text unchanged, for which validation reports an error with the line. */
+/** Parses true and false. Returns any other text unchanged, so that validation reports the error with its line. */
 function booleanOf(cell: string): unknown {
   const word = cell.toLowerCase()
   return word === 'true' ? true : word === 'false' ? false : cell

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 const state = z.object({
-  /** The prefix of the idempotency keys. A batch whose response was lost returns the same response when it is sent again. */
+  /** The prefix of the idempotency keys. Sending a batch again with the same key returns the same response. */
   run: z.string(),
   /** The start of the import. Durations such as `30d` count from this time, so that a repeated batch is the same request. */
   begunMs: z.int(),

@@ -1,6 +1,6 @@
 /**
- * Reads plain lists with one value in each line. `#` and `;` begin a comment, like in published lists of networks. A comment
- * after a value becomes the note of the rule. Machine ids are read unchanged, because they may contain these characters.
+ * Reads plain lists with one value in each line. `#` and `;` begin a comment, as in published lists of networks. A comment after a value
+ * becomes the note of the rule. Lines with machine ids are read unchanged, because machine ids may contain these characters.
  */
 
 import { readLines, type Rows } from './rows.ts'

@@ -204,13 +204,13 @@ export const accessRuleSet = z
   .meta({ id: 'AccessRuleSet', description: 'A list of access rules that is replaced as a whole.' })
 export type AccessRuleSet = z.infer<typeof accessRuleSet>
 
-/** The parameters in the path of a set. `ruleSetName` validates the name. */
+/** The path parameters of a request for a set. `ruleSetName` validates the name. */
 export const ruleSetParams = z.strictObject({
   set: z.string().meta({ description: 'The name of the set, 1 to 64 characters.', example: 'threat feed' }),
 })
 export const ruleSetName = setName
 
-/** A rule in the body of a set. The path names the set, so `set` must be absent. */
+/** A rule in the body of a set. The path contains the name of the set, so `set` must be absent. */
 export const ruleOfSet = createAccessRule.refine((rule) => rule.set === undefined || rule.set === null, {
   path: ['set'],
   message: 'must be absent; the path names the set',

@@ -52,8 +52,8 @@ export const metadata = z
   })
 
 /**
- * An e-mail address: two parts around an @, without blanks, and a domain of non-empty labels. Internationalized addresses are
- * allowed. The OpenAPI document contains the pattern, so it uses only syntax that all regular expression engines support.
+ * An e-mail address: a local part, an @, and a domain of non-empty labels, without blanks. Internationalized addresses are allowed. The
+ * OpenAPI document contains the pattern, so it uses only syntax that all regular expression engines support.
  */
 export const email = z
   .string()
@@ -100,7 +100,7 @@ export function page<Item extends z.ZodType>(item: Item) {
   })
 }
 
-/** The parameters in the path of one resource. */
+/** The path parameters of a request for one resource. */
 export const idParams = z.strictObject({ id: id('The id of the resource.') })
 
 const actorFields = {
@@ -119,7 +119,7 @@ const actorFields = {
     .meta({ description: 'The member behind a session or an access token.', example: EXAMPLE_ID }),
 }
 
-/** The caller that made a change. */
+/** The actor that made a change. */
 export const actor = z
   .object({
     ...actorFields,

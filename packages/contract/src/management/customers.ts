@@ -1,4 +1,4 @@
-/** Customers: the owners of licenses. E-mail addresses need not be unique; external ids are unique in the organization. */
+/** Customers: the owners of licenses. E-mail addresses need not be unique. External ids are unique in the organization. */
 
 import { z } from 'zod'
 

@@ -65,7 +65,7 @@ interface Policy {
   durationDays: number | null
 }
 
-/** Returns the invalid field of a policy with a description, or null when the policy is valid. */
+/** Returns the first invalid field of a policy with a description of the error, or null when the policy is valid. */
 export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | 'durationDays'; detail: string } | null {
   if (type === 'PERPETUAL') {
     if (term.expiresAt !== null) return { field: 'expiresAt', detail: 'must be null for PERPETUAL' }
@@ -75,7 +75,7 @@ export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | '
   return { field: 'expiresAt', detail: `must be a time for ${type}, unless durationDays is given` }
 }
 
-/** Adds the error of a complete policy. */
+/** Adds the validation error of a complete policy, if there is one. */
 function checkPolicy({ value, issues }: z.core.ParsePayload<Policy>): void {
   const error =
     value.expiresAt !== null && value.durationDays !== null

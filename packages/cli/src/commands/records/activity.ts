@@ -1,4 +1,4 @@
-/** The commands `activity`, `alert list` and `alert acknowledge`: the activity of licenses and alerts of overused ones. */
+/** The commands `activity`, `alert list` and `alert acknowledge`: the activity of licenses and alerts about overused licenses. */
 
 import { activityEntry, alert } from '@keyward/contract/management/activity'
 import type { Command } from 'commander'

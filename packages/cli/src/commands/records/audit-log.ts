@@ -1,4 +1,4 @@
-/** `audit-log`: lists changes with their callers and times. */
+/** `audit-log`: lists changes with their actors and times. */
 
 import { auditEntry } from '@keyward/contract/management/audit'
 import type { Command } from 'commander'
