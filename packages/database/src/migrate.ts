@@ -77,7 +77,7 @@ async function takeLock(client: pg.ClientBase): Promise<void> {
   while (!(await isTaken())) await sleep(LOCK_RETRY_MS)
 }
 
-/** Applies the missing migrations, each in a transaction of its own. */
+/** Applies the missing migrations, each in a separate transaction. */
 async function migrateToLatest(client: pg.ClientBase): Promise<string[]> {
   await requireNoNewer(client)
   await client.query(

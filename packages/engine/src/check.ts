@@ -181,7 +181,7 @@ export function createCredentialView(): CredentialView {
  * generation, which identify its bytes for the lifetime of the index.
  */
 export interface EntitlementsView {
-  /** Row of the product's value, or 0 when it has none. */
+  /** Row of the product's value, or 0 if the product has no entitlements. */
   product: number
   productGeneration: number
   /** Row of the license's own value, or 0 if the license has none. */
