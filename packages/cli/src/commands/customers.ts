@@ -44,7 +44,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     })
   group
     .command('merge')
-    .description('move the licenses and rules of a customer to another customer, and delete the first one')
+    .description('move the licenses and rules of a customer to another customer, and delete the former customer')
     .argument('<id>', 'the id of the customer to delete')
     .argument('<into>', 'the id of the customer that remains')
     .action(async (id: string, into: string, _flags: unknown, command: Command) => {

@@ -27,7 +27,7 @@ export function addDeletion(
   group
     .command(verb)
     .description(`${verb} ${noun}; ${consequence}`)
-    .argument('<id>', find ? 'its id or its key' : `the id of the ${bare}`)
+    .argument('<id>', find ? `the id or key of the ${bare}` : `the id of the ${bare}`)
     .action(async (given: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const id = find ? await find(api, given) : given

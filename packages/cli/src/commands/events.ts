@@ -1,4 +1,4 @@
-/** `events`: lists events, and forwards them to a receiver on this machine as webhooks are sent (docs/webhooks.md). */
+/** `events`: lists events, and forwards them in the form of webhooks to a receiver on this machine (docs/webhooks.md). */
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Session } from '../session.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const POLL_MS = 1_000
-/** Events of checks appear some time after their time, so this time is read again and again. */
+/** Events of checks may be written later than their time, so each read repeats this period, in milliseconds. */
 const OVERLAP_MS = 60_000
 const ATTEMPTS = 3
 const PAUSE_MS = 1_000
@@ -34,7 +34,7 @@ export function addEventCommands(parent: Command, open: (command: Command) => Se
     events
       .command('list')
       .description('list events, newest first')
-      .option('--type <type>', 'one type, or a group such as license.*'),
+      .option('--type <type>', 'only events of this type, or of a group such as license.*'),
   ).action(async (flags: unknown, command: Command) => {
     const session = open(command)
     const { limit, type } = listFlags.extend(typeFlag.shape).parse(flags)
@@ -48,11 +48,11 @@ export function addEventCommands(parent: Command, open: (command: Command) => Se
   })
   events
     .command('listen')
-    .description('forward new events to a receiver, signed as webhooks are, until the command is interrupted')
-    .requiredOption('--forward <url>', 'the address of the receiver, such as http://127.0.0.1:3000/hook')
-    .option('--type <type>', 'one type, or a group such as license.*')
-    .option('--secret <secret>', 'the secret that signs, beginning with whsec_; default: a new one, which is printed')
-    .option('--stop-after <count>', 'end after so many events')
+    .description('forward new events to a receiver, signed like webhooks, until the command is interrupted')
+    .requiredOption('--forward <url>', 'the URL of the receiver, such as http://127.0.0.1:3000/hook')
+    .option('--type <type>', 'only events of this type, or of a group such as license.*')
+    .option('--secret <secret>', 'the signing secret, which begins with whsec_ (default: a new one, which is printed)')
+    .option('--stop-after <count>', 'end after this number of events')
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { forward, type, secret, stopAfter } = listenFlags.parse(flags)
@@ -69,14 +69,14 @@ function resourceOf({ data }: Event): string {
 function parseUrl(text: string): string {
   const url = URL.parse(text)
   if (url !== null && /^https?:$/.test(url.protocol)) return url.href
-  throw new Failure(EXIT.usage, `--forward must be an address such as http://127.0.0.1:3000/hook; got ${text}`)
+  throw new Failure(EXIT.usage, `--forward must be a URL such as http://127.0.0.1:3000/hook; got ${text}`)
 }
 
 /** Returns the secret as text and as the bytes that sign. */
 function parseSecret(given = PREFIX + randomBytes(32).toString('base64')): { text: string; key: Buffer } {
   const key = Buffer.from(given.slice(PREFIX.length), 'base64')
   if (given.startsWith(PREFIX) && key.length >= 16) return { text: given, key }
-  throw new Failure(EXIT.usage, '--secret must be whsec_ and at least 16 bytes as base64')
+  throw new Failure(EXIT.usage, '--secret must be whsec_ followed by the base64 of at least 16 bytes')
 }
 
 /** Returns the events from a time on that are not in `seen`, oldest first, and adds their ids to it. */
@@ -109,7 +109,7 @@ async function listen(
   stopAfter: number,
 ): Promise<void> {
   const seen = new Map<string, number>()
-  // What has happened before is not forwarded.
+  // Earlier events are not forwarded.
   await fetchNew(api, context.nowMs() - OVERLAP_MS, type, seen)
   for (let forwarded = 0; forwarded < stopAfter;) {
     const fromMs = context.nowMs() - OVERLAP_MS
@@ -123,7 +123,7 @@ async function listen(
   }
 }
 
-/** Sends an event up to three times. Returns the status of the last response, or why there was none. */
+/** Sends an event up to three times. Returns the status of the last response, or the reason why there was none. */
 async function forwardEvent({ url, key }: { url: string; key: Uint8Array }, one: Event): Promise<string> {
   const body = JSON.stringify(one)
   let outcome = ''

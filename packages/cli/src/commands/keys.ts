@@ -52,7 +52,7 @@ function addWithdraw(keys: Command, open: (command: Command) => Session): void {
   keys
     .command('withdraw')
     .description('stop publishing a leaked key; installed apps trust the key until they are updated')
-    .argument('<key>', 'the key id, or the id of the key')
+    .argument('<key>', 'the key id in license files, or the id of the record')
     .action(async (given: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const { items } = await fetchList(api, '/signing-keys', signingKey, Number.MAX_SAFE_INTEGER)

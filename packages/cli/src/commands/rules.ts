@@ -105,7 +105,7 @@ function addAdd(group: Command, open: Open): void {
     .addOption(new Option('--license <id>', 'only for this license').conflicts('product'))
     .option('--note <text>', 'a note')
     .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
-    .option('--allow-suspended-or-expired', 'also let suspended and expired licenses through (only with EXCLUSION)')
+    .option('--allow-suspended-or-expired', 'also allow suspended and expired licenses (only with EXCLUSION)')
     .action(async (value: string, given: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { product, license, expires, restriction, monitor, type, ...fields } = addFlags.parse(given)

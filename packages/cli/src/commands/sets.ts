@@ -29,7 +29,7 @@ export function addSetCommands(parent: Command, open: Open): void {
       printList(session, list, heading, (set) => [set.name, String(set.rules), set.updatedAt, set.version])
     },
   )
-  const put = group.command('put').description('replace the rules of a set by those of a file, at most 20,000')
+  const put = group.command('put').description('replace the rules of a set by the rules of a file, at most 20,000')
   withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
     .option('--if-match <version>', 'fail if the set has another version')
     .option('--if-new', 'fail if the set exists')

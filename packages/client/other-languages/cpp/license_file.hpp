@@ -53,7 +53,7 @@ inline std::string text_of(const json& object, const char* name) {
     return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-// Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z, or none for any other text.
+// Returns the milliseconds since 1970 for text such as 2030-01-01T00:00:00.000Z, or none for any other text.
 inline std::optional<std::int64_t> to_ms(const std::string& text) {
     int year, month, day, hour, minute, second, ms;
     const char* form = "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ";

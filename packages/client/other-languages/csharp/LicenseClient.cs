@@ -156,7 +156,7 @@ public sealed partial class LicenseClient
         return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
     }
 
-    /// <summary>Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.</summary>
+    /// <summary>Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.</summary>
     private async Task RefreshFileAsync(DateTimeOffset? expiresAt, Stopwatch elapsed)
     {
         lock (mutex)
@@ -176,7 +176,7 @@ public sealed partial class LicenseClient
         if (file?.LicenseKey == licenseKey) Change(state => state.Add(licenseKey, received));
     }
 
-    /// <summary>Returns whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.</summary>
+    /// <summary>Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.</summary>
     private bool IsDue(DateTimeOffset? expiresAt)
     {
         var (state, now) = (storage.Read(), options.Now());

@@ -203,7 +203,7 @@ func (c *Client) decideOffline(message string) Result {
 	return result
 }
 
-// refreshFile fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays.
+// refreshFile fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.
 func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
 	c.mutex.Lock()
 	isDue := c.isDue(expiresAt) && !time.Now().Before(c.nextRefresh)
@@ -226,7 +226,7 @@ func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
 	}
 }
 
-// isDue reports whether a new file is due: without a good file, after a day or half of its lifetime, or for another expiry.
+// isDue reports whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.
 func (c *Client) isDue(expiresAt *time.Time) bool {
 	state, now := readState(c.options.Storage), c.options.Now()
 	stored := state.find(c.options.LicenseKey)

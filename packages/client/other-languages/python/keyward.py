@@ -147,7 +147,7 @@ class LicenseClient:
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message)
 
     def _refresh_file(self, expires_at: Optional[str], deadline: float) -> None:
-        """Fetches a new file if one is due, within the rest of the time budget. After a failure, the old file stays."""
+        """Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept."""
         state, now = self._read(), self._now()
         file = self._find(state).get("file")
         if file is not None and self._rejected_as is None:

@@ -53,7 +53,7 @@ def verify(file: str, keys: dict) -> tuple:
 
 
 def read_public_key(text: str) -> Ed25519PublicKey:
-    """Reads standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for any other text."""
+    """Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for any other text."""
     key = load_der_public_key(base64.b64decode(text, validate=True))
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("The public key must be the base64 of an Ed25519 SubjectPublicKeyInfo.")
@@ -61,7 +61,7 @@ def read_public_key(text: str) -> Ed25519PublicKey:
 
 
 def to_ms(timestamp: str) -> int:
-    """Returns the milliseconds since 1970 of a time such as 2030-01-01T00:00:00.000Z. Raises ValueError for any other text."""
+    """Returns the milliseconds since 1970 for text such as 2030-01-01T00:00:00.000Z. Raises ValueError for any other text."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", timestamp, re.ASCII):
         raise ValueError(timestamp)
     seconds = datetime.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()

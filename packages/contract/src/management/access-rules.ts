@@ -28,7 +28,7 @@ export const ruleMode = z.enum(RULE_MODES).meta({
   example: 'ENFORCE',
 })
 const ruleScope = z.enum(RULE_SCOPES).meta({
-  description: 'The range of the rule. The most specific scope with a match decides.',
+  description: 'The scope of the rule. The most specific scope with a match decides.',
   example: 'ORGANIZATION',
 })
 export type RuleKind = z.infer<typeof ruleKind>
@@ -52,7 +52,7 @@ const note = text(500, 0).meta({
   example: 'Abuse reported on 12 November.',
 })
 const allowSuspendedOrExpired = z.boolean().meta({
-  description: 'Whether an `EXCLUSION` also lets suspended and expired licenses through.',
+  description: 'Whether an `EXCLUSION` also allows suspended and expired licenses.',
   example: false,
 })
 

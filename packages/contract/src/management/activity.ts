@@ -41,7 +41,7 @@ export const activityEntry = z
     lastAt: timestamp('The time of the last one.'),
     actor: actor.optional(),
   })
-  .meta({ id: 'ActivityEntry', description: 'An event of a license.' })
+  .meta({ id: 'ActivityEntry', description: 'An entry in the activity of a license.' })
 
 export const alert = z
   .object({

@@ -20,11 +20,11 @@ import { webhookEndpoint } from './webhooks.ts'
 
 /** The fields of every `data`. `omitted` lists members that would exceed the maximum length of an event. */
 const common = {
-  actor: actor.meta({ description: 'Who did it. `SYSTEM`: an app, or time.' }),
+  actor: actor.meta({ description: 'The actor. `SYSTEM` stands for an app or the passing of time.' }),
   omitted: z
     .array(z.string())
     .optional()
-    .meta({ description: 'Members that were left out, because the event would exceed 20 kB.', example: undefined }),
+    .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: undefined }),
 }
 
 /** A type of events. `data` is the schema of the member with this name. */
@@ -59,7 +59,7 @@ const firstIds = z
 const ofLicense = { licenseId: z.uuid().meta({ description: 'The license of the machine.', example: EXAMPLE_ID }) }
 const ofMember = {
   memberId: z.uuid().nullable().meta({
-    description: 'The member whose access token it is; null for a management token.',
+    description: 'The member that the access token belongs to; null for a management token.',
     example: null,
   }),
 }
@@ -69,7 +69,9 @@ const customerOf = customer.partial({ metadata: true }).meta({ id: undefined })
 const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
 
 export const EXPIRING_DAYS = [30, 7, 1] as const
-const days = z.literal(EXPIRING_DAYS).meta({ description: 'How many days before the expiry: 30, 7 or 1.', example: 30 })
+const days = z
+  .literal(EXPIRING_DAYS)
+  .meta({ description: 'The number of days before the expiry: 30, 7 or 1.', example: 30 })
 
 export const eventTypes = {
   'license.created': happened('A license was created or imported.', licenseOf),
@@ -85,7 +87,7 @@ export const eventTypes = {
   'license.expired': happened('A license has expired.', licenseOf),
   'license.first_used': happened('A license has its first machine.', licenseOf),
   'license.limit_exceeded': happened(
-    'More machines check a license than it has slots. Sent when the alert opens, then at most once an hour.',
+    'More machines check a license than the license has slots. Sent when the alert opens, and then at most once an hour.',
     licenseOf,
     { alert: alert.omit({ licenseId: true, kind: true, acknowledgedAt: true }).meta({ id: undefined }) },
   ),
@@ -93,7 +95,7 @@ export const eventTypes = {
   'machine.released': happened('A machine lost its slot.', machine, {
     ...ofLicense,
     reason: z.enum(['APP', 'VENDOR', 'LEASE_ENDED']).meta({
-      description: 'Who released it: the app, the vendor, or the end of its lease.',
+      description: 'The cause of the release: the app, the vendor, or the end of the lease.',
       example: 'APP',
     }),
   }),
@@ -121,7 +123,7 @@ export const eventTypes = {
   'customer.updated': changed('A customer was changed.', customerOf),
   'customer.deleted': happened('A customer was deleted, with its access rules.', customerOf),
   'customer.merged': happened(
-    'A customer was merged into another, which owns its licenses now. `resource` is the customer that is gone.',
+    'A customer was merged into another customer, which now owns the licenses. `resource` is the deleted customer.',
     customerOf,
     { into: z.uuid().meta({ description: 'The customer that remains.', example: EXAMPLE_ID }) },
   ),
@@ -139,14 +141,14 @@ export const eventTypes = {
   'signing_key.withdrawn': happened('The files of a signing key are no longer trusted.', signingKey),
   'webhook_endpoint.disabled': happened('Keyward has disabled a webhook endpoint.', webhookEndpoint, {
     reason: z.enum(['GONE', 'FAILING']).meta({
-      description: 'Its response was 410, or every attempt of five days has failed.',
+      description: 'The endpoint responded with 410, or every attempt within five days failed.',
       example: 'FAILING',
     }),
   }),
   ping: happened('Somebody tests a webhook endpoint. It is sent to that endpoint alone.', webhookEndpoint),
   'quota.reached': counted('The organization uses 80 % or 100 % of a quota.', {
     quota: quotaName,
-    percent: z.literal([80, 100]).meta({ description: 'Which mark was reached.', example: 80 }),
+    percent: z.literal([80, 100]).meta({ description: 'The percentage of the quota that was reached.', example: 80 }),
     used: count('How many exist.', 800_000),
     limit: count('How many are allowed.', 1_000_000),
   }),
@@ -158,29 +160,33 @@ export const EVENT_TYPES: readonly EventType[] = Object.keys(eventTypes).filter(
 )
 
 const typeOf = z.string().meta({
-  description: 'What happened. A later version may send further types.',
+  description: 'The type of the event. Later versions may add types.',
   example: 'license.suspended',
 })
 
 /** An event in the responses of `GET /events` and in webhooks. */
 export const event = z
   .object({
-    id: z.uuid().meta({ description: 'The id of the event; the same in every delivery.', example: EXAMPLE_ID }),
+    id: z
+      .uuid()
+      .meta({ description: 'The id of the event, which is the same in every delivery.', example: EXAMPLE_ID }),
     type: typeOf,
     timestamp: timestamp('When it happened.'),
     organizationId: z.uuid().meta({ description: 'The organization.', example: EXAMPLE_ID }),
     data: z.record(z.string(), z.unknown()).meta({
-      description: 'The resource as the API shows it, `previous` for a change, and `actor`. It depends on the type.',
+      description:
+        'The resource as the API returns it, `previous` for a change, and `actor`. The members depend on the type.',
       example: { resource: { id: EXAMPLE_ID, status: 'suspended' }, actor: { type: 'SYSTEM' } },
     }),
   })
-  .meta({ id: 'Event', description: 'Something that happened to a resource.' })
+  .meta({ id: 'Event', description: 'A change of a resource, or another occurrence that concerns it.' })
 export type Event = z.infer<typeof event>
 
 export const eventFilter = {
-  type: text(100)
-    .optional()
-    .meta({ description: 'Only this type, or a group such as `license.*`.', example: 'license.suspended' }),
+  type: text(100).optional().meta({
+    description: 'Returns only events of this type, or of a group such as `license.*`.',
+    example: 'license.suspended',
+  }),
   resourceId: id('Only events of this resource.').optional(),
   from: moment('Only events from this time on.').optional(),
   to: moment('Only events before this time.').optional(),

@@ -24,7 +24,9 @@ export const machineParams = z.strictObject({
 })
 
 export const foundMachine = machine
-  .extend({ licenseId: z.uuid().meta({ description: 'The license whose slot it holds.', example: EXAMPLE_ID }) })
+  .extend({
+    licenseId: z.uuid().meta({ description: 'The license whose slot the machine holds.', example: EXAMPLE_ID }),
+  })
   .meta({ id: 'FoundMachine', description: 'A machine that holds a slot, and its license.' })
 export type FoundMachine = z.infer<typeof foundMachine>
 
@@ -34,5 +36,5 @@ export const machineFilter = {
     .meta({ description: 'The exact machine id.', example: 'A4-F1-00-12' }),
   hostname: text(MAX_MACHINE_ID_BYTES)
     .optional()
-    .meta({ description: 'The whole name that the app gave, in any case.', example: 'build-7' }),
+    .meta({ description: 'The complete host name that the app sent, in any case.', example: 'build-7' }),
 }

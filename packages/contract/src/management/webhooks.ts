@@ -7,7 +7,7 @@ import { EXAMPLE_ID, id, moment, timestamp } from './common.ts'
 
 const url = text(2_000).meta({
   description:
-    'Where events are sent with POST: https, port 443 or 8443, a public address, no user, password or fragment. The operator can allow more.',
+    'The URL that receives events with POST. It must use https, port 443 or 8443 and a public address, without user, password or fragment. The operator can allow other URLs.',
   example: 'https://hooks.example.com/keyward',
 })
 /** The service checks that the types exist. */
@@ -18,9 +18,11 @@ const types = z
   .max(50)
   .transform((list) => [...new Set(list)])
   .meta({ description: 'Types of events, groups such as `license.*`, or `*` for all.', example: ['license.*'] })
-const shownTypes = z.array(z.string()).meta({ description: 'What it receives.', example: ['license.*'] })
-const description = text(200, 0).nullable().meta({ description: 'What the endpoint is for.', example: 'CRM' })
-const enabled = z.boolean().meta({ description: 'Whether events are sent to it.', example: true })
+const shownTypes = z
+  .array(z.string())
+  .meta({ description: 'The types of events that the endpoint receives.', example: ['license.*'] })
+const description = text(200, 0).nullable().meta({ description: 'The purpose of the endpoint.', example: 'CRM' })
+const enabled = z.boolean().meta({ description: 'Whether events are sent to the endpoint.', example: true })
 
 export const webhookEndpoint = z
   .object({
@@ -30,18 +32,19 @@ export const webhookEndpoint = z
     description,
     enabled,
     disabledReason: z.enum(['GONE', 'FAILING']).nullable().meta({
-      description: 'Why Keyward has disabled it: a response 410, or five days without success; null otherwise.',
+      description:
+        'The reason why Keyward disabled the endpoint: a response with 410, or five days without success. Null otherwise.',
       example: null,
     }),
     failingSince: timestamp('Since when every attempt has failed; null: the last one succeeded.').nullable(),
     createdAt: timestamp('When it was created.'),
     updatedAt: timestamp('When it was last changed.'),
   })
-  .meta({ id: 'WebhookEndpoint', description: 'Where events are sent.' })
+  .meta({ id: 'WebhookEndpoint', description: 'A URL that receives events.' })
 export type WebhookEndpoint = z.infer<typeof webhookEndpoint>
 
 const secret = z.string().optional().meta({
-  description: 'The secret that signs, shown once; a replayed response omits it.',
+  description: 'The secret that signs deliveries. It is shown once, and a replayed response omits it.',
   example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw0123456789a=',
 })
 export const createdWebhookEndpoint = webhookEndpoint
@@ -54,7 +57,7 @@ export const createWebhookEndpoint = z
 export const updateWebhookEndpoint = createWebhookEndpoint.partial().meta({ example: { enabled: true } })
 
 export const deliveryStatus = z.enum(['PENDING', 'SUCCEEDED', 'FAILED']).meta({
-  description: '`PENDING`: there will be another attempt.',
+  description: 'The status of the delivery. `PENDING`: another attempt follows.',
   example: 'SUCCEEDED',
 })
 export const delivery = z
@@ -62,32 +65,42 @@ export const delivery = z
     id: z.uuid().meta({ description: 'The id of the delivery.', example: EXAMPLE_ID }),
     eventId: z
       .uuid()
-      .meta({ description: 'The event, which is the `webhook-id` of every attempt.', example: EXAMPLE_ID }),
+      .meta({ description: 'The id of the event, which is the `webhook-id` of every attempt.', example: EXAMPLE_ID }),
     eventType: z.string().meta({ description: 'The type of the event.', example: 'license.suspended' }),
-    cause: z.enum(['EVENT', 'RESEND', 'REPLAY', 'TEST']).meta({ description: 'Why it is sent.', example: 'EVENT' }),
+    cause: z
+      .enum(['EVENT', 'RESEND', 'REPLAY', 'TEST'])
+      .meta({ description: 'The cause of the delivery.', example: 'EVENT' }),
     status: deliveryStatus,
-    nextAttemptAt: timestamp('When the next attempt is due; null: there is none.').nullable(),
+    nextAttemptAt: timestamp('The time of the next attempt; null if there is none.').nullable(),
     attempts: z
       .array(
         z.object({
-          at: timestamp('When it began.'),
-          durationMs: z.int().meta({ description: 'How long it took.', example: 120 }),
+          at: timestamp('The start of the attempt.'),
+          durationMs: z.int().meta({ description: 'The duration of the attempt in milliseconds.', example: 120 }),
           status: z
             .int()
             .nullable()
-            .meta({ description: 'The status of the response; null: there was none.', example: 200 }),
-          error: z.string().nullable().meta({ description: 'Why it failed; null: it succeeded.', example: null }),
-          response: z.string().nullable().meta({ description: 'The first 2 kB of the response.', example: 'ok' }),
+            .meta({ description: 'The HTTP status of the response; null without a response.', example: 200 }),
+          error: z
+            .string()
+            .nullable()
+            .meta({ description: 'The reason for the failure; null after a success.', example: null }),
+          response: z
+            .string()
+            .nullable()
+            .meta({ description: 'The first 2 kB of the body of the response.', example: 'ok' }),
         }),
       )
-      .meta({ description: 'The attempts, the first one first.' }),
+      .meta({ description: 'The attempts, oldest first.' }),
   })
   .meta({ id: 'WebhookDelivery', description: 'An event for one endpoint.' })
 export type Delivery = z.infer<typeof delivery>
 
 export const deliveryFilter = {
   status: deliveryStatus.optional(),
-  eventType: text(100).optional().meta({ description: 'Only of this type.', example: 'license.suspended' }),
+  eventType: text(100)
+    .optional()
+    .meta({ description: 'Returns only deliveries of events of this type.', example: 'license.suspended' }),
   eventId: id('Only of this event.').optional(),
 }
 export const deliveryParams = z.strictObject({
@@ -104,5 +117,5 @@ export const replayEvents = z
   })
   .meta({ example: { from: '2026-11-20T09:00:00Z', to: '2026-11-20T10:00:00Z' } })
 export const replayedEvents = z.object({
-  deliveries: z.int().meta({ description: 'How many events are sent again.', example: 42 }),
+  deliveries: z.int().meta({ description: 'The number of events that are sent again.', example: 42 }),
 })
