@@ -25,7 +25,7 @@ export function parsePast(text: string, nowMs: number): string {
   return new Date(isSpan ? 2 * nowMs - timeMs : timeMs).toISOString()
 }
 
-/** Formats the age of a time with one unit: `3 s ago`, `2 min ago`. */
+/** Formats the time since `iso` with one unit: `3 s ago`, `2 min ago`. */
 export function ago(iso: string, nowMs: number): string {
   const s = Math.max(0, Math.round((nowMs - Date.parse(iso)) / 1_000))
   if (s < 120) return `${s} s ago`

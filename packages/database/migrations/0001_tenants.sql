@@ -48,7 +48,7 @@ create table signing_keys (
   organization_id uuid not null references organizations on delete cascade,
   key_id text not null,
   public_key bytea not null check (length(public_key) = 32),
-  -- Encrypted with AES-256-GCM under the master key `master_key_id`; see packages/license-file.
+  -- Encrypted with AES-256-GCM under the master key `master_key_id`; see services/management/src/keyring.
   private_key_encrypted bytea not null,
   master_key_id text not null,
   created_at timestamptz not null default now(),

@@ -1,7 +1,7 @@
 /**
- * Starts a Postgres from an npm package, with a random password, on the loopback address only. Any user can start it. Its
- * parent is a guard process. When the program that started Postgres ends, even by SIGKILL, the guard's standard input closes
- * and the guard shuts Postgres down.
+ * Starts a Postgres server from an npm package, with a random password, on the loopback address only. Any user can start it. The parent of
+ * the server is a guard process. When the program that started the server ends, even by SIGKILL, the guard's standard input closes and the
+ * guard shuts the server down.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * Handles a Postgres that already runs on a data folder. Invariant: at most one Postgres runs on the same data. A server
- * whose parent still runs is in use. A server whose parent was killed is an orphan, and is stopped.
+ * Handles a Postgres server that already runs on a data folder. Invariant: at most one server runs on a data folder. A server whose parent
+ * still runs is in use. A server whose parent was killed is an orphan, and is stopped.
  */
 
 import { execFile } from 'node:child_process'

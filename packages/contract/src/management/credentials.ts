@@ -53,7 +53,9 @@ export const token = z
 export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', description: 'A new token.' })
 export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
 
-/** The body that creates a recovery token. By default it never expires, because an expiry would limit the tokens it creates. */
+/**
+ * The body that creates a recovery token. By default the token never expires, because its expiry would limit the tokens that it creates.
+ */
 export const createRecoveryToken = z.strictObject({ name: credentialName.default('recovery token'), expiresAt })
 
 export const member = z

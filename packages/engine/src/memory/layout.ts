@@ -230,7 +230,7 @@ export const RULE_HOLLOW = 1 << 16
 /** Set on a restriction that is not counted in `restrictedUntil` of its scope while a change in phases is written. */
 export const RULE_DORMANT = 1 << 17
 
-/** Types of rules. IP has two, one for each address family. */
+/** The stored types of rules. An IP rule has one of two types, one for each address family. */
 export const TYPE_IP4 = 0
 export const TYPE_IP6 = 1
 export const TYPE_HWID = 2

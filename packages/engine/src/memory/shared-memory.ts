@@ -1,7 +1,6 @@
 /**
- * The memory of an index, shared between threads: a control block, and a region for each slab and each part of a hash
- * table. A region has its final length from the start. The operating system provides memory only for pages that are
- * written, so regions are never enlarged or copied.
+ * The memory of an index, shared between threads: a control block, and a region for each slab and each part of a hash table. A region has
+ * its final length from the start, so it is never enlarged or copied. The operating system provides memory only for pages that are written.
  */
 
 export const REGION_NAMES = [

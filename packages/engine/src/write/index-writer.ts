@@ -127,8 +127,8 @@ export class IndexWriter {
   }
 
   /**
-   * Begins a reload, or starts it over. `receive` accepts its rows, and `endReload` makes the index equal to them. Rows
-   * that `apply` writes meanwhile are newer than those of the reload.
+   * Begins a reload. If a reload is in progress, starts it over. `receive` accepts the rows of the reload, and `endReload` makes the index
+   * equal to them. Rows that `apply` writes meanwhile are newer than those of the reload.
    *
    * With `inPlace`, rows are written as they arrive, without a comparison. No thread may decide checks from the index
    * until the reload has ended.

@@ -36,8 +36,8 @@ export interface Section {
 }
 
 /**
- * The places of changes in `dependencyOrder`. Rows come before the rows that refer to them, and removals come last.
- * Machines come after licenses, because they contain the license's count.
+ * The places of changes in `dependencyOrder`. Rows come before the rows that refer to them, and removals come last. Changes of machines
+ * come after licenses, because they contain the license's count of slots.
  */
 const UPSERTS: Record<Change['entity'], number> = {
   organization: 0,
