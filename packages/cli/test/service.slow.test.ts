@@ -87,7 +87,7 @@ test('creates a token with the given permissions only', async () => {
   expect(denied.err).toMatch(/signing-keys\.write.*\(FORBIDDEN\)/)
 })
 
-test('forwards new events to a receiver, which the official library verifies', async () => {
+test('forwards new events with signatures that the official library verifies', async () => {
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
   const received: unknown[] = []
   const receiver = createServer((incoming, response) => {

@@ -1,5 +1,5 @@
 /**
- * Builds the console into `dist/`: a page, scripts and a stylesheet with hashes in their names, and compressed copies.
+ * Builds the console into `dist/`: a page, scripts and a stylesheet with hashes in their names, and compressed copies of all files.
  * Skips the build if the sources and the lockfile have not changed since the last build.
  */
 

@@ -43,12 +43,12 @@ export function violatedConstraint(error: unknown): string {
   return error instanceof Error && 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : ''
 }
 
-/** Returns whether a lock was not available within `lock_timeout`. */
+/** Returns whether a statement failed because a lock was not available within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === LOCK_NOT_AVAILABLE
 }
 
-/** Returns whether a row with the same unique columns exists. */
+/** Returns whether a statement failed because a row with the same unique columns exists. */
 export function isDuplicate(error: unknown): boolean {
   return sqlState(error) === UNIQUE_VIOLATION
 }

@@ -72,7 +72,7 @@ export function toHex(bytes: Uint8Array): string {
 }
 
 /**
- * Returns a key for maps that is unique for a machine of a license. Its first 32 characters are the license's id in
+ * Returns a map key that is unique for each machine of each license. Its first 32 characters are the license's id in
  * hexadecimal.
  */
 export function machineKey(licenseId: Uint8Array, machineId: Uint8Array): string {

@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A request without a response, or with a response that does not match its schema. */
+/** The error of a request without a response, or with a response that does not match its schema. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
 }

@@ -1,6 +1,6 @@
 /**
  * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the
- * change log. The reconnection of pg-listen is off, because it can stop permanently. The caller reconnects when
+ * change log. pg-listen does not reconnect, because its attempts can stop permanently. The caller reconnects when
  * `onLost` is called.
  */
 

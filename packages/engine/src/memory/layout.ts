@@ -247,7 +247,7 @@ export const SCOPE_ROOT6 = 4
 export const SCOPE_COUNTS = 5
 /**
  * The latest `expiresAtMs` of the scope's enforced restrictions, as three doubles: of addresses, machine ids and
- * countries. A double is 0 when the scope has no restrictions of the type. A type is restricted while its time is in
+ * countries. A double is 0 when the scope has no enforced restrictions of the type. A type is restricted while its time is in
  * the future (docs/api.md#v15).
  */
 export const SCOPE_RESTRICTED_UNTIL = 10
