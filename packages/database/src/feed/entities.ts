@@ -155,8 +155,8 @@ export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredR
 }))
 
 /**
- * All entities except machines. Their changes contain the whole row. The change of a machine contains only whether the machine holds a
- * slot.
+ * All entities except machines. Their changes contain the whole row. The change of a machine contains whether the machine holds a slot, and
+ * its license's count of slots.
  */
 export const ENTITIES = [ORGANIZATION, PRODUCT, CUSTOMER, CREDENTIAL, SIGNING_KEY, LICENSE, ACCESS_RULE] as const
 

@@ -3,13 +3,12 @@
  * it repeat the offsets as literals for the hot path, and a test compares the two. To add a field, take bits or words
  * from a `spare` and declare a constant for their offset.
  *
- * A record is 16 words, one cache line, so that a check reads one line for its license. Fields that only some licenses
- * have are in a license extension, a record in a separate slab. A license without such fields has no extension and
- * spends no memory or time on one. A longer license record would cost both for every license. A hash table from license
- * to extension would cost a cache miss for each license with an extension. So the license's record contains the
- * extension's row. To make space for that word, the hash of the license key has 96 bits instead of 128. Among 2^24
- * licenses, the probability that an unknown key has the hash of a license is 2^-72. Likewise, only the first 224 bits of a
- * secret's SHA-256 are stored and compared, which leaves one word for another field.
+ * A record is 16 words, one cache line, so that a check reads one line for its license. Fields that only some licenses have are in a
+ * license extension, a record in a separate slab. A license without such fields has no extension and spends no memory or time on one. A
+ * longer license record would cost memory and time for every license. A hash table from license to extension would cost a cache miss for
+ * each license with an extension. So the license record contains the row of the extension. To make space for that word, the hash of the
+ * license key has 96 bits instead of 128. Among 2^24 licenses, the probability that an unknown key has the hash of a license is 2^-72.
+ * Likewise, only the first 224 bits of the SHA-256 of a secret are stored and compared, which leaves one word for another field.
  */
 
 /**
