@@ -3,7 +3,7 @@
 --   * Nothing is locked and no transaction id is assigned for a machine that does not exist. So the release of an unknown
 --     machine costs a lookup in an index and no write.
 --   * A statement commits and notifies once, however many machines it releases.
---   * A license has at most 100,000 machines, even without a limit, because anyone with its key can create machines.
+--   * A license has at most 100,000 machines, even if its limit is higher, because anyone with its key can create machines.
 
 -- Releases slots and returns the outcomes in the order of the arguments.
 --   released   the machine held a slot
