@@ -74,7 +74,7 @@ const WALLS: Readonly<Record<string, readonly string[]>> = {
   'packages/engine/src/memory': ['packages/engine/src/read', 'packages/engine/src/write'],
   'packages/engine/src/read': ['packages/engine/src/write'],
   'packages/engine/src/write': ['packages/engine/src/read'],
-  // The parts that serve checks and follow Postgres share only the index.
+  // The folders that serve checks and the folder that follows the change log share only the index.
   'services/validator/src/http': ['services/validator/src/feed', 'services/validator/src/endpoints'],
   'services/validator/src/endpoints': ['services/validator/src/feed'],
   'services/validator/src/feed': ['services/validator/src/http', 'services/validator/src/endpoints'],

@@ -114,7 +114,7 @@ test('every check during merges is BLACKLISTED, with or without a rule of the re
 
   const { data } = listed.parse(JSON.parse((await call('GET', 'access-rules')).text))
   expect(data.map(({ value }) => value)).toEqual([customerId])
-  // Without the rule the licenses are VALID, so the loop would have found a gap.
+  // Without the rule, the licenses are VALID, so the loop would have received VALID if the blacklist had been missing at any time.
   expect(await call('DELETE', `access-rules/${data[0]?.id ?? ''}`)).toMatchObject({ status: 204 })
   for (const validator of validators) expect(await check(validator, keys[0] ?? '')).toBe('VALID')
 }, 60_000)

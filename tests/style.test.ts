@@ -1,4 +1,4 @@
-/** Tests the style rules of CONTRIBUTING.md that a program can check. Each rule has texts to reject and to accept. */
+/** Tests the style rules of CONTRIBUTING.md that a program can check. Each rule has examples that it must reject and accept. */
 
 import { describe, expect, test } from 'vitest'
 

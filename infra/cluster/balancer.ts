@@ -1,5 +1,5 @@
 /**
- * Runs haproxy or nginx on this machine with the shipped configuration. Only servers, ports and the certificate are
+ * Runs haproxy or nginx on this machine with the shipped configuration, in which only servers, ports and the certificate are
  * replaced.
  */
 
@@ -51,7 +51,7 @@ export abstract class Balancer {
     const text = replace(shipped)
     writeFileSync(join(this.folder, 'balancer.conf'), text)
     this.#makeCertificate()
-    // The check below would mistake another program on the port for the balancer.
+    // Without this check, the code below would mistake another program on the port for the balancer.
     if (await isListening(ports.https)) throw new Error(`Port ${ports.https} is taken by another program`)
     const [program = '', ...args] = this.command(join(this.folder, 'balancer.conf'))
     this.#child = spawn(program, args, { cwd: join(INFRA, 'haproxy'), stdio: ['ignore', 'pipe', 'pipe'] })

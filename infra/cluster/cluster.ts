@@ -10,7 +10,7 @@ import { startService, untilReady, type ServiceProcess, type ServiceName } from 
 import { Haproxy, isInstalled } from './balancer.ts'
 
 export interface ClusterOptions {
-  /** The address of the database for management. */
+  /** The database URL for management. */
   databaseUrl: string
   validatorUrl: string
   operatorToken: string
@@ -70,7 +70,7 @@ export class Member {
     }
   }
 
-  /** Restarts the process like an orchestrator: sends SIGTERM, waits for the end, and starts it again. */
+  /** Restarts the process like an orchestrator: sends SIGTERM, waits for the exit, and starts the program again. */
   async restart(): Promise<void> {
     await this.service.stop()
     await this.start()
@@ -89,11 +89,11 @@ export class Member {
 }
 
 export interface Cluster {
-  /** The https address of the balancer. */
+  /** The https URL of the balancer. */
   baseUrl: string
   /** The certificate that clients have to trust, in PEM. */
   certificate: string
-  /** The address of haproxy's metrics. */
+  /** The URL of haproxy's metrics. */
   metricsUrl: string
   validators: readonly Member[]
   managements: readonly Member[]

@@ -18,7 +18,7 @@ COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/management services/management
-# The optional packages contain another Node.
+# The optional packages, which contain another Node, are left out.
 RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/management..." \
  && node infra/supply-chain/verify.ts
 

@@ -10,7 +10,7 @@ COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/validator services/validator
-# The optional packages contain another Node. uWebSockets.js has binaries for every platform, of which one is kept.
+# The optional packages, which contain another Node, are left out. uWebSockets.js has binaries for every platform, of which the image keeps one.
 RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
  && node infra/supply-chain/verify.ts \
  && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \

@@ -1,5 +1,5 @@
 /**
- * Does the work of an administrator of the server before the first migration: creates the owner of the tables, its
+ * Prepares a server as its administrator, before the first migration: creates the owner of the tables, its
  * database, and the group roles of the services. The owner is not a superuser and may not create roles. An attacker with
  * the owner's permissions therefore controls one database, but not the server.
  */
@@ -12,7 +12,7 @@ import { scramVerifier } from '../shared/scram.ts'
 
 const GROUP_ROLES = ['keyward_validator', 'keyward_management']
 
-/** The time to wait for a table that a service is using. */
+/** The time to wait for the lock of a table that a service uses. */
 const LOCK_TIMEOUT = '10s'
 
 type Pool = ReturnType<typeof createPool>
@@ -54,7 +54,7 @@ function parseOwner(ownerUrl: string): { owner: string; password: string; databa
   const { username, password, pathname } = new URL(ownerUrl)
   const [owner, database] = [decodeURIComponent(username), decodeURIComponent(pathname.slice(1))]
   if (owner === '' || database === '')
-    throw new ConfigError('DATABASE_URL must name a user and a database, because ADMIN_DATABASE_URL is set')
+    throw new ConfigError('DATABASE_URL must contain a user and a database, because ADMIN_DATABASE_URL is set')
   return { owner, password: decodeURIComponent(password), database }
 }
 
@@ -72,8 +72,8 @@ async function exists(pool: Pool, catalog: string, column: string, name: string)
 }
 
 /**
- * Selects a statement that changes the owner for every table, sequence, view and function of the schema `public` that
- * belongs to another user and to no extension. A sequence of a column changes with its table. Partitions are tables.
+ * Selects a statement that changes the owner, one for every table, sequence, view and function of the schema `public` that
+ * belongs to another user and to no extension. The owner of a column's sequence changes with its table. Partitions are tables.
  */
 const FOREIGN_OBJECTS = `
   select format('alter %s %s owner to %I', case c.relkind when 'S' then 'sequence' when 'v' then 'view'

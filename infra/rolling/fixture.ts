@@ -1,4 +1,4 @@
-/** Creates the organization that a rolling upgrade checks, with one license per verdict. No verdict may change. */
+/** Creates the organization whose licenses are checked during a rolling upgrade, with one license per verdict. No verdict may change. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -65,7 +65,7 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   return fixture
 }
 
-/** Resolves when every validator reports its position in the change log. Before that, `Prefer: wait` ignores the validator. */
+/** Resolves when every validator reports its position in the change log. `Prefer: wait` ignores a validator that has not reported one. */
 async function untilFollowing(client: HttpsClient, operatorToken: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const { data } = validatorListSchema.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)

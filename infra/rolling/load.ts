@@ -12,7 +12,7 @@ import type { HttpsClient } from './https-client.ts'
 
 export interface LoadReport {
   checks: number
-  /** The number of checks without a response, or whose response is no verdict. */
+  /** The number of checks that got no response, or a response without a verdict. */
   failed: number
   /** The number of checks with another verdict than the expected one. */
   wrong: number

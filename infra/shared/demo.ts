@@ -1,5 +1,5 @@
 /**
- * Creates the demo organization through the management API. Existing objects are kept. Each step is saved before the
+ * Creates the demo organization through the management API. Existing objects are kept. The result of each step is saved before the
  * next, so that a start after an interruption continues with the next step.
  */
 
@@ -47,7 +47,7 @@ const createdLicenseSchema = z.object({ id: z.string(), key: z.string() })
 const licenseSchema = z.object({ status: z.string(), policy: z.object({ expiresAt: z.string().nullable() }) })
 
 /**
- * Returns a demo whose license is active for at least another day, and creates what `known` lacks. Calls `save` after each
+ * Returns a demo whose license is active for at least another day. Creates the objects that `known` lacks. Calls `save` after each
  * object that it creates.
  */
 export async function ensureDemo(

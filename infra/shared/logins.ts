@@ -38,7 +38,7 @@ export async function ensureLogin(url: string, { name, group, password }: Login)
   }
 }
 
-/** The addresses of one database for each service. */
+/** The URLs of one database with the logins of the services. */
 export interface ServiceUrls {
   readonly validatorUrl: string
   readonly managementUrl: string

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ConfigError } from '@keyward/process'
 
-/** The time to wait for a taken port. After a kill of `npm start`, its services need some time to release theirs. */
+/** The time to wait for a taken port. After `npm start` was killed, its services need some time to release their ports. */
 const PATIENCE_MS = 3_000
 
 /** Listens on the loopback address and returns the port. Port 0 lets the system choose. Rejects if the port is taken. */

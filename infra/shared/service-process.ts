@@ -22,7 +22,7 @@ export interface ServiceProcess {
 export type ServiceName = 'validator' | 'management'
 
 const START_MS = 30_000
-/** The time after which a stopping service is killed. It is longer than the service's own limit. */
+/** The time after which a stopping service is killed. It is longer than the time that a service allows itself to stop. */
 const STOP_MS = 20_000
 
 const listeningSchema = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })

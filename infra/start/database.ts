@@ -16,16 +16,16 @@ import { FOLDER } from './state.ts'
 import { supervise } from './supervisor.ts'
 
 export interface StartDatabase {
-  /** The address with the owner of the tables, for migrations and for the user. */
+  /** The database URL with the owner of the tables, for migrations and for `demo.json`. */
   url: string
-  /** The address for management. */
+  /** The database URL with the login of management. */
   managementUrl: string
-  /** The address for validators. */
+  /** The database URL with the login of validators. */
   validatorUrl: string
   stop: () => Promise<void>
 }
 
-/** The addresses that the environment contains. */
+/** The database URLs from the environment. */
 export interface DatabaseUrls {
   DATABASE_URL?: string | undefined
   VALIDATOR_DATABASE_URL?: string | undefined

@@ -25,7 +25,7 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
 /** The idle timeout of callers' connections. It is longer than the idle timeout of common HTTP clients. */
 const CLIENT_IDLE_MS = 65_000
 
-/** The idle timeout of connections to the services. It is shorter than theirs, so that the gateway closes them first. */
+/** The idle timeout of connections to the services. It is shorter than the services' own timeout, so that the gateway closes idle connections first. */
 const UPSTREAM_IDLE_MS = 4_000
 
 /** The time for which a stopping gateway still accepts requests. It closes each connection after its response. */

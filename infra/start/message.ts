@@ -3,17 +3,17 @@
 import type { DemoFile } from './state.ts'
 import { MACHINE_ID, type Verdict } from './verdict.ts'
 
-/** The text before the commands of a start that is ready after `tookMs`. */
+/** Returns the headline of a start that was ready after `tookMs`. */
 export function startedAt(demo: DemoFile, tookMs: number): string {
   return `Keyward is ready at ${demo.baseUrl} (${(tookMs / 1_000).toFixed(1)} s)`
 }
 
-/** The text before the commands when an earlier start in this folder still runs. */
+/** Returns the headline if an earlier start in this folder still runs. */
 export function alreadyRunsAt(demo: DemoFile): string {
   return `Keyward already runs in this folder, at ${demo.baseUrl}`
 }
 
-/** Returns the text. `signIn` is the address that signs the demo member in once. `verdict` is the one that the demo machine gets now. */
+/** Returns the whole message. `signIn` is the URL that signs the demo member in once. `verdict` is the current verdict for the demo machine. */
 export function readyMessage(headline: string, demo: DemoFile, signIn: string, verdict: Verdict): string {
   return `
 ${headline}

@@ -1,4 +1,4 @@
-/** Determines the current verdict of a check of the demo license, so that the printed commands state the right one. */
+/** Determines the current verdict of a check of the demo license, so that the ready message states the right verdict. */
 
 import { z } from 'zod'
 
@@ -18,7 +18,7 @@ const evaluationSchema = z.object({
   decidedBy: z.object({ id: z.string(), kind: z.string() }).nullable(),
 })
 
-/** Evaluates a check of the demo machine without taking a slot or counting it. Throws if management returns an error. */
+/** Evaluates a check of the demo machine as a dry run, which takes no slot and is not counted. Throws if management returns an error. */
 export async function verdictOf(demo: DemoFile): Promise<Verdict> {
   const response = await fetch(`${demo.managementUrl}/api/v1/access-rules/evaluate`, {
     method: 'POST',

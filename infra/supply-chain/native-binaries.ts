@@ -1,5 +1,5 @@
 /**
- * Compares the native programs and libraries of npm packages with their recorded SHA-256. A changed library would run with
+ * Compares the native programs and libraries in npm packages with their recorded SHA-256. A changed library would run with
  * all permissions of the service that loads it. `native-binaries.json` contains the records for each platform.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Runs the pnpm version of package.json after a comparison of its integrity with the recorded one, which npx does not do.
+ * Runs the version of pnpm that package.json names, after a comparison of its integrity with the recorded one. npx does not compare them.
  * It is plain JavaScript, because it runs before packages are installed.
  */
 

@@ -282,8 +282,8 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
 
     test('returns 503 without a verdict when no service runs', async () => {
       for (const one of managements) one.close()
-      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. The test
-      // retries then, like a browser.
+      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. In this case, the test
+      // retries, like a browser.
       const response = await send('/docs').catch(() => send('/docs'))
       expect(response).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })

@@ -1,6 +1,6 @@
 /**
- * Runs the commands of guides as they are written, in a shell, against a running installation, and compares what they print with
- * what the guides show. Each guide has an organization of its own.
+ * Runs the commands of guides unchanged in a shell against a running installation, and compares their output with
+ * the output in the guides. Each guide has a separate organization.
  */
 
 import { execFile, execFileSync } from 'node:child_process'
@@ -37,7 +37,7 @@ let database: TestDatabase
 let folder: string
 let started: StartProcess
 let baseUrl: string
-/** Makes the leases of machines that do not check older, each time that a guide waits. */
+/** A server to which the shell sends a request in place of each `sleep` of a guide. It ages the leases of machines that send no checks. */
 let clock: Server
 let clockUrl: string
 
@@ -65,7 +65,7 @@ afterAll(async () => {
 
 interface Step {
   commands: string
-  /** What the guide says that they print; undefined: it does not say. */
+  /** The output in the guide; undefined if the guide shows none. */
   shown: string | undefined
 }
 
@@ -80,7 +80,7 @@ function stepsOf(guide: string): Step[] {
   })
 }
 
-/** Ids, versions and times differ from run to run, and `…` stands for anything. */
+/** Returns a pattern for the output in a guide. It matches any time, because times differ between runs, and `…` matches any text. */
 function patternOf(shown: string): RegExp {
   const exact = shown.trim().replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
   const pattern = exact

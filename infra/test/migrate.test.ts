@@ -186,7 +186,7 @@ describe('with ADMIN_DATABASE_URL', () => {
     })
   })
 
-  test('changes nothing when it runs again, except the owner of objects that a superuser has created', async () => {
+  test('a second run changes only the owner of objects that a superuser has created', async () => {
     expect(await run(env)).toMatch(/^The schema is up to date\.\nRole \S+ already exists; its password was set/)
     await onServer(admin, (client) => client.query(`drop database ${name} with (force)`))
     await onServer(admin, (client) => client.query(`create database ${name}`))

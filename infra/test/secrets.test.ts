@@ -12,7 +12,7 @@ import { INFRA } from './manifests.ts'
 
 const ROOT = join(INFRA, '..')
 
-/** The files in which the documents store secrets, and other files in which people store secrets. */
+/** The files in which the documents say to store secrets, and other files in which people store secrets. */
 const PLANTED = [
   '.env',
   '.env.production',

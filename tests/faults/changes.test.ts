@@ -108,7 +108,7 @@ test('reloads when the log was pruned while the validator was suspended', async 
   await until(() => ask('VALID'))
 })
 
-test('serves the old state until tens of thousands of changed rows are applied', async () => {
+test('decides checks while tens of thousands of changed rows are applied', async () => {
   const most = byLength(25_000, 50_000)
   await pool.query(
     `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)

@@ -61,7 +61,7 @@ async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('SUSPENDED'))
 }
 
-/** Waits until the validator follows the copy: it enforces only new changes, and the lost slot is free. */
+/** Waits until the validator follows the copy: it enforces new changes, no longer enforces the lost changes, and the lost slot is free. */
 async function untilTheCopyHolds(): Promise<void> {
   await until(() => ask('VALID'))
   await until(() => ask('VALID', 'other'))

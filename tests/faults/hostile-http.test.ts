@@ -12,7 +12,7 @@ import { chunkings, framings, requestLines } from './support/framings.ts'
 import { byLength, figure, quantiles, seedOr } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Sends bytes that no well-behaved client sends. A smuggled request would release the slot of the victim. */
+/** Tests requests that no well-behaved client sends. A smuggled request would release the slot of the victim. */
 
 let postgres: TestPostgres
 let validator: Service
@@ -42,7 +42,7 @@ afterAll(async () => {
 const ask = async (fingerprint: string): Promise<string> =>
   (await check(validator.port, secret, { license: key, fingerprint })).code
 
-/** Asserts that the victim still has its slot and that checks get their verdicts. */
+/** Asserts that the victim still has its slot and that checks get the expected verdicts. */
 async function expectNothingSmuggled(): Promise<void> {
   expect([await ask('victim'), await ask('third')]).toEqual(['VALID', 'TOO_MANY_MACHINES'])
 }

@@ -1,4 +1,4 @@
-/** Leased slots in real time (docs/api.md#l4): the limit under every fault, and what leases cost Postgres. */
+/** Tests leases in real time (docs/api.md#l4): the machine limit holds under every fault, and renewals cost Postgres few statements. */
 
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -56,7 +56,7 @@ const PACE: Pace = byLength(
   { between: 60_000, brief: 3_000, long: 120_000 },
 )
 
-/** A machine that uses the app for a while, then not, again and again. It checks at any validator, mostly at its own. */
+/** Simulates a machine that alternates between using the app and not using it. It sends most of its checks to one validator. */
 async function live(machine: number, license: string, members: readonly Member[], seen: Seen, signal: AbortSignal) {
   const source = random(seedOr(1) * 1_000 + machine)
   const rest = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined)
@@ -94,7 +94,7 @@ test(
     await sleep(byLength(7_000, MINUTES * 60_000))
     faults.abort()
     await disturbing
-    // When everything has healed, machines get seats again.
+    // After the end of all faults, machines get seats again.
     const healedMs = Date.now()
     await until(() => seen.valid.some(({ fromMs }) => fromMs > healedMs))
     over.abort()
@@ -119,7 +119,7 @@ test(
   },
 )
 
-/** How often statements were executed that claim slots, and all statements of validators. */
+/** Returns the number of executed statements that claim slots, and of all statements of validators. */
 async function statements(): Promise<{ claims: number; all: number; walBytes: number; renewed: number }> {
   const { rows } = await pool.query<{ claims: number; all: number; wal: number; renewed: number }>(
     `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::float8 as claims, sum(calls)::float8 as all,
@@ -160,7 +160,7 @@ async function leasedMachines(): Promise<Leased[]> {
   return random(1).shuffle(machines)
 }
 
-/** Checks every machine once, spread evenly over the time. All must be VALID. */
+/** Checks every machine once. The checks are spread evenly over the given duration, and all must be VALID. */
 async function checkAll(validator: Service, machines: readonly Leased[], overMs: number, agent: Agent): Promise<void> {
   const startedMs = performance.now()
   const wrong: string[] = []

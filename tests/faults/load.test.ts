@@ -10,7 +10,7 @@ import { check, type Reply } from './support/client.ts'
 import { byLength, figure } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Measures the cost of checks for Postgres, and the effect of a stop on callers. */
+/** Measures the number of statements that checks cause, and the effect of stopping a validator on callers. */
 
 const AGENT = new Agent({ keepAlive: true, maxSockets: 24 })
 const MACHINES = byLength(2_000, 100_000)
@@ -96,7 +96,7 @@ test(`checks of ${MACHINES} known machines after a restart cause no claim and no
   await validator.stop()
 })
 
-test('checks of a full license cause a few statements per second at any rate', async () => {
+test('checks of a full license cause a few statements per second, at any rate of checks', async () => {
   const full = await insertLicense(pool, { organizationId, maxMachines: 1 })
   const validator = await startValidator(postgres.validatorUrl)
   await untilReady(validator)

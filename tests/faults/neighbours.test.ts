@@ -120,7 +120,7 @@ async function measure(): Promise<Measured> {
   return measured
 }
 
-/** The maximum number of statements a second by function, of the attack and the quiet organization together. */
+/** The maximum number of statements a second that call each function, for the hostile and the quiet organization together. */
 const MOST: Record<AttackName, { claim_slots: number; release_slots: number }> = {
   'deactivations of invented machines': { claim_slots: 60, release_slots: 60 },
   'activations and deactivations in turn': { claim_slots: 400, release_slots: 60 },
@@ -130,7 +130,7 @@ const MOST: Record<AttackName, { claim_slots: number; release_slots: number }> =
   'long machine ids at full licenses': { claim_slots: 60, release_slots: 60 },
 }
 
-test.each(ATTACKS)('%s cause no error of a quiet organization', async (name) => {
+test.each(ATTACKS)('%s cause no error for a quiet organization', async (name) => {
   const quiet = await measure()
   const attack = startAttack({
     name,

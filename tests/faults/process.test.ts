@@ -53,7 +53,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Starts a validator with the sabotage file of this test. */
+/** Starts a validator that reads its faults from the sabotage file of this test. */
 async function startVictim(env: Env = {}, flags: readonly string[] = []): Promise<Service> {
   const all = { VALIDATOR_WORKERS: String(WORKERS), KEYWARD_SABOTAGE: join(folder, 'act'), ...env }
   const victim = await startValidator(postgres.validatorUrl, all, [...SABOTAGE, ...flags])
@@ -147,7 +147,7 @@ test('writes no core dump that contains a secret', async () => {
   expect(found).toEqual([])
 })
 
-test('clock jumps of an hour and a year affect verdicts, but no timeouts', async () => {
+test('jumps of the wall clock by an hour and a year affect verdicts, but no timeouts', async () => {
   const victim = await startVictim({ STALE_AFTER: '10s', STALE_LIMIT: '60s' })
   const inHalfAnHour = new Date(Date.now() + HOUR_MS / 2)
   const expiring = await insertLicense(pool, { organizationId, maxMachines: null, expiresAt: inHalfAnHour })

@@ -39,7 +39,7 @@ test('concurrent migrations succeed and apply each step once', async () => {
   expect((await migrate(url)).applied).toEqual([])
 })
 
-test('a validator continues and starts on a newer schema', async () => {
+test('a validator continues to run, and a new one starts, on a newer schema', async () => {
   const pool = openPool(postgres.url)
   const organizationId = await insertOrganization(pool)
   const { secret } = await insertApiKey(pool, { organizationId })

@@ -1,4 +1,4 @@
-/** Replacing a large set of access rules under checks (docs/api.md#r9): what travels, and what checks see meanwhile. */
+/** Tests the replacement of a large set of access rules during checks (docs/api.md#r9): the entries of the change log, and the verdicts meanwhile. */
 
 import { Agent } from 'node:http'
 
@@ -80,7 +80,7 @@ const logged = async (): Promise<number> =>
     ])
   ).rows[0]?.n ?? 0
 
-/** Checks an address of a rule that is in both lists, at each validator in turn, until it is stopped. Returns the other verdicts. */
+/** Repeatedly checks an address that a rule of both lists matches, at each validator in turn, until it is stopped. Returns the verdicts other than BLACKLISTED. */
 function watchCommonRules(): () => Promise<{ checks: number; others: string[] }> {
   const source = random(20)
   const seen = { checks: 0, others: new Array<string>() }
@@ -100,7 +100,7 @@ function watchCommonRules(): () => Promise<{ checks: number; others: string[] }>
   }
 }
 
-test('of a set of 20,000 rules, only the differences travel, and no check misses a rule of both lists', async () => {
+test('replacing 20,000 rules logs only the differences, and no check misses a rule that is in both lists', async () => {
   const startedMs = performance.now()
   const first = await put({ rules: listFrom(0) })
   const filledMs = performance.now() - startedMs
@@ -131,7 +131,7 @@ test('of a set of 20,000 rules, only the differences travel, and no check misses
   })
 })
 
-test('of two concurrent writers of 20,000 rules with one version, one gets 412 and changes nothing', async () => {
+test('one of two concurrent replacements of 20,000 rules with the same version returns 412 and changes nothing', async () => {
   const path = '/api/v1/access-rules/sets/feed'
   const read = async () => {
     const { text } = await send(management.port, path, { method: 'GET', secret: token })

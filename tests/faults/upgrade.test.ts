@@ -1,5 +1,5 @@
 /**
- * The upgrade of a database with rows while it is in use: no request fails. The short form sends the statements that services of the
+ * Tests that no request fails while the schema of a database with rows is upgraded. The short form sends the statements that services of the
  * version before send. The long form runs these services themselves from the checkout that KEYWARD_VERSION_BEFORE names, migrates,
  * and then replaces them one by one.
  */
@@ -50,7 +50,7 @@ interface Load {
   stop: () => Promise<void>
 }
 
-/** Repeats every request, each in a loop of its own. A request rejects when it fails. */
+/** Repeats every request in a separate loop. A request rejects when it fails. */
 function repeat(requests: Record<string, (turn: number) => Promise<unknown>>): Load {
   const failed: string[] = []
   const tookMs: Record<string, number[]> = {}
@@ -93,7 +93,7 @@ function earlierStatements(): Record<string, (turn: number) => Promise<unknown>>
         expect(['granted', 'known', 'limit']).toContain(found.rows[0]?.outcome)
         return
       } catch (error) {
-        // A validator repeats a claim that waits for a lock, for so long.
+        // A validator repeats a claim that fails because of a lock, for the same time.
         if (sqlState(error) !== '55P03' || performance.now() > endMs) throw error
       }
     }
@@ -145,7 +145,7 @@ async function startFleet(root?: string): Promise<Fleet> {
   return { validators: [first, second], management }
 }
 
-/** Checks, and requests of a vendor, to the services that the fleet has at that moment. */
+/** Returns checks and requests of a vendor, which are sent to the services that run at that moment. */
 function vendorAndApps(fleet: Fleet, agent: Agent): Record<string, (turn: number) => Promise<unknown>> {
   const ask = async (turn: number, license: string, fingerprint: string): Promise<void> => {
     const validator = fleet.validators[turn % fleet.validators.length]!
@@ -173,7 +173,7 @@ function vendorAndApps(fleet: Fleet, agent: Agent): Record<string, (turn: number
   }
 }
 
-/** Whether services of this version decide, find and show what the earlier version has stored. */
+/** Asserts that services of this version decide checks of the rows that the earlier version has stored, find these rows, and return them. */
 async function expectUpgraded({ validators, management }: Fleet): Promise<void> {
   for (const { port } of validators) {
     const ask = async (fingerprint: string) => (await check(port, secret, { license: 'KEY-7', fingerprint })).code
@@ -205,7 +205,7 @@ test('completes the statements of the earlier version during the migration, and 
 })
 
 test.skipIf(BEFORE === undefined)(
-  'fails no request of services of the earlier version during the migration, nor while they are replaced (needs KEYWARD_VERSION_BEFORE)',
+  'no request fails during the migration and while services of the earlier version are replaced (needs KEYWARD_VERSION_BEFORE)',
   async () => {
     await prepare()
     const fleet = await startFleet(BEFORE)

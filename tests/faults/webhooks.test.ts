@@ -9,7 +9,7 @@ import { send } from './support/client.ts'
 import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Tests faults between a change and the receipt of its event by the endpoints of the vendor (docs/api.md#w5). */
+/** Tests faults between a change and the delivery of its event to the endpoints of the vendor (docs/api.md#w5). */
 
 const LOCAL = { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOWED_PORTS: 'all', WEBHOOK_ALLOW_HTTP: 'true' }
 
@@ -45,7 +45,7 @@ interface Receiver {
   attempts: () => number
 }
 
-/** Starts a receiver that responds as `respond` does. */
+/** Starts a receiver whose responses `respond` sends. */
 async function startReceiver(respond: (response: ServerResponse) => void): Promise<Receiver> {
   const received = new Map<string, number>()
   let attempts = 0
@@ -93,9 +93,9 @@ async function idsOf(organizationId: string): Promise<Set<string>> {
   return new Set(rows.map(({ id }) => id))
 }
 
-test('every change arrives at healthy endpoints while processes are killed, others fail, hang and are gone', async () => {
+test('healthy endpoints receive every event while processes are killed and other endpoints fail, hang or are unreachable', async () => {
   const { id, token } = await createVendor()
-  // Slow enough that attempts run when a process is killed.
+  // The receiver responds slowly, so that attempts are in progress when a process is killed.
   const healthy = await startReceiver((response) => void setTimeout(() => respondWith(204)(response), 100))
   const failing = await startReceiver(respondWith(500))
   const hanging = await startReceiver(() => undefined)
@@ -107,7 +107,7 @@ test('every change arrives at healthy endpoints while processes are killed, othe
   const write = async (): Promise<void> => {
     while (state.begun < changes) {
       state.begun++
-      // A request to a process that is killed may have been applied. The events tell which were.
+      // A process that is killed may have committed the change of its request. The stored events show which changes were committed.
       const { port } = processes[state.begun % 2]!
       const reply = await send(port, '/api/v1/products', { body: { name: 'p' }, secret: token, limitMs: 30_000 }).catch(
         () => null,
@@ -141,7 +141,7 @@ test('every change arrives at healthy endpoints while processes are killed, othe
   })
 })
 
-test('an event is received soon after its commit while many are written', async () => {
+test('an endpoint receives an event soon after its commit while many events are written', async () => {
   const { id, token } = await createVendor()
   const receivers = await Promise.all(Array.from({ length: 4 }, () => startReceiver(respondWith(204))))
   for (const { url } of receivers) await request('webhook-endpoints', { url, types: ['license.created'] }, token)

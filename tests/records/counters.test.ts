@@ -1,5 +1,5 @@
 /**
- * Tests that counts are exact: each check with a response is counted once, also when connections to Postgres break. A
+ * Tests that counts are exact: each check with a response is counted once, even if connections to Postgres break. A
  * killed validator loses at most the usage since its last flush, and a stopped one loses none (docs/api.md#d5).
  */
 

@@ -1,5 +1,5 @@
 /**
- * Tests a flood of unknown machine ids during a Postgres outage. Usage in memory must stay within its limits, dropped
+ * Tests very many checks with new machine ids during an outage of Postgres. Usage in memory must stay within its limits, dropped
  * entries must be counted by table, and analytics must be exact.
  */
 
@@ -16,7 +16,7 @@ import { createPostgres, openPool, type TestPostgres, through } from '../faults/
 
 const FLUSH_MS = 1_000
 const FIRST = 1
-/** The number of rejected checks, which exceeds the capacity of entries per machine and per license. */
+/** The number of rejected checks, which exceeds the maximum number of entries per machine and per license. */
 const REFUSED = byLength(4_500, 100_000)
 const LICENSES = byLength(2_600, 20_000)
 /** The number of new machines, which exceeds the number that can wait to be recorded. */

@@ -1,5 +1,5 @@
 /**
- * Tests full licenses at scale. Checks of machines without a slot must cause few statements per second in Postgres. Every
+ * Tests many checks of full licenses. Checks of machines without a slot must cause few statements per second in Postgres. Every
  * validator must soon find a slot that becomes free (docs/api.md#s5).
  */
 

@@ -85,7 +85,7 @@ export async function preparePrograms(folder: string): Promise<string[][]> {
 }
 
 /**
- * Sends every case of every client along every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
+ * Sends every case with every client along every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
  * case `idle`. Otherwise the paths of a program run at the same time, because they mostly wait.
  */
 export async function runClients(paths: Paths, idleSeconds: number, commands: string[][]): Promise<Result[]> {

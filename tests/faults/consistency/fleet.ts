@@ -40,7 +40,7 @@ export class Fleet {
     await this.pool.end()
   }
 
-  /** Injects a random fault and ends it. Resolves to the name of the fault. */
+  /** Injects a random fault and later ends it. Resolves to the name of the fault. */
   async suffer(from: Random): Promise<string> {
     const lastsMs = 200 + from.int(1_800)
     if (from.chance(0.35)) {

@@ -39,7 +39,7 @@ export interface Judged {
   telling: number
 }
 
-/** Judges all observations. `slackMs` is the maximum age of a response if there was no fault for this time. */
+/** Judges all observations. `slackMs` is the maximum age of a version that a response may reflect if there was no fault for this time. */
 export function judgeAll(
   versions: readonly Version[],
   observations: readonly Observation[],

@@ -48,7 +48,7 @@ function pickLicense(tenant: Tenant, state: ModelState, from: Random): ModelLice
   return candidates.length === 0 ? null : from.pick(candidates)
 }
 
-/** Returns a maker of an action that sets the status of a random license. It excludes revoked licenses. */
+/** Returns a function that creates an action for the status of a random license that is not revoked. */
 function setStatus(action: string, status: string): Maker {
   return (tenant, state, from) => {
     const license = pickLicense(tenant, state, from)

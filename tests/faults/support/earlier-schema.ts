@@ -1,4 +1,4 @@
-/** A database as an earlier version has left it: its schema, and rows of many licenses. */
+/** Creates a database in the state of an earlier version: the schema of that version, with the rows of many licenses. */
 
 import { readFile } from 'node:fs/promises'
 
@@ -10,7 +10,7 @@ import type { openPool } from './postgres.ts'
 
 type Pool = ReturnType<typeof openPool>
 
-/** Applies the migrations up to and including `last`, as kysely records them. */
+/** Applies the migrations up to and including `last`, and records them in kysely's table. */
 export async function migrateUpTo(url: string, last: string): Promise<void> {
   await onServer(url, async (client) => {
     await client.query(`
@@ -33,7 +33,7 @@ export interface Rows {
   customerId: string
 }
 
-/** Fills an organization with so many licenses, each with a machine, and as many customers, access rules and audit entries. */
+/** Adds `count` licenses to an organization, each with a machine, and as many customers, access rules and audit entries. */
 export async function fillEarlierSchema(pool: Pool, organizationId: string, count: number): Promise<Rows> {
   const [productId, customerId] = [uuidv7(), uuidv7()]
   const values = [organizationId, productId, customerId, count]

@@ -1,4 +1,4 @@
-/** Requests whose body has no length, two lengths or a malformed one. A lax parser may find a second request in each. */
+/** Lists requests whose body has no length, two lengths or a malformed length. A lax parser may find a second request in each. */
 
 /** Headers with a wrong or malformed length of the body. `$` stands for the length of the following bytes. */
 export const framings: readonly [name: string, headers: string][] = [

@@ -1,6 +1,6 @@
 /**
- * Three validators with wrong wall clocks, each with its own way to Postgres, and what happens to them: pauses, kills, jumps of the
- * clock and lost connections. Postgres crashes or stands still at times.
+ * Runs three validators with wrong wall clocks, each behind a separate proxy to Postgres, and injects faults: pauses, kills, jumps of the
+ * clock, lost connections, and crashes and freezes of Postgres.
  */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { type TestPostgres, through } from './postgres.ts'
 const SABOTAGE = [`--import=${new URL('sabotage.ts', import.meta.url).href}`]
 const MAX_SKEW_MS = 600_000
 
-/** In milliseconds. A disturbance lasts up to `brief` in half of the cases, otherwise up to `long`. */
+/** The maximum duration of a fault in milliseconds. It is `brief` for half of the faults, and `long` for the others. */
 export interface Pace {
   between: number
   brief: number
@@ -78,9 +78,9 @@ export class Member {
 
 export class LeaseFleet {
   readonly members: Member[] = []
-  /** When something was disturbed. */
+  /** The periods of faults. */
   readonly disturbed: Span[] = []
-  /** How often each disturbance came about. */
+  /** The number of injected faults by name. */
   readonly counts: Record<string, number> = {}
   readonly #postgres: TestPostgres
   readonly #random: Random
@@ -102,7 +102,7 @@ export class LeaseFleet {
     await untilReady(...this.members.map(({ service }) => service))
   }
 
-  /** Disturbs validators and Postgres, each in its own turn, until the signal aborts and the last disturbance has ended. */
+  /** Injects faults into each validator and into Postgres, one at a time in each, until the signal aborts and the last fault has ended. */
   async disturb(pace: Pace, signal: AbortSignal): Promise<void> {
     const loops = this.members.map((member) =>
       this.#repeat(pace, signal, {
@@ -127,7 +127,7 @@ export class LeaseFleet {
     await Promise.all([...loops, ofPostgres])
   }
 
-  /** Makes the disturbances in random order, again and again. */
+  /** Repeatedly injects all faults in random order. */
   async #repeat(
     { between, brief, long }: Pace,
     signal: AbortSignal,
@@ -140,7 +140,7 @@ export class LeaseFleet {
         if (signal.aborted) return
         const fromMs = Date.now()
         await disturb(random.int(random.chance(0.5) ? brief : long))
-        // What was due meanwhile takes a moment.
+        // Work that became due during the fault takes some time.
         this.disturbed.push({ fromMs, untilMs: Date.now() + 5_000 })
         this.counts[name] = (this.counts[name] ?? 0) + 1
       }

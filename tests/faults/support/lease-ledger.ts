@@ -1,24 +1,24 @@
 /**
- * Who held a leased slot when, by the clock of Postgres, which is the true time of these tests. A trigger records every grant and
- * renewal in its transaction. A VALID response is right if its machine held a slot while the validator decided.
+ * Reconstructs which machine held a leased slot at which time, by the clock of Postgres, the reference clock of these tests. A trigger records every grant and
+ * renewal in its transaction. A VALID response is correct if its machine held a slot at an instant at which the validator can have decided.
  */
 
 import type { openPool } from './postgres.ts'
 
 type Pool = ReturnType<typeof openPool>
 
-/** In milliseconds since 1970. */
+/** A period. Both ends are in milliseconds since 1970. */
 export interface Span {
   fromMs: number
   untilMs: number
 }
 
-/** The spans in which each machine held a slot, in order and apart from each other. */
+/** The periods in which each machine held a slot, in chronological order and without overlaps. */
 export type Holds = ReadonlyMap<string, readonly Span[]>
 
 export interface ValidResponse extends Span {
   machine: string
-  /** When the validator that sent it was surely suspended. */
+  /** The periods in which the validator that sent the response was certainly suspended. */
   suspended: readonly Span[]
 }
 
@@ -63,12 +63,12 @@ function changes(holds: Holds): { atMs: number; held: number }[] {
   return steps.map(({ atMs, by }) => ({ atMs, held: (held += by) }))
 }
 
-/** Returns the largest number of machines that held slots at one instant. */
+/** Returns the maximum number of machines that held slots at one instant. */
 export function mostAtOnce(holds: Holds): number {
   return Math.max(0, ...changes(holds).map(({ held }) => held))
 }
 
-/** Returns how long each slot of a full license stayed free after its lease had ended, in milliseconds, outside of the disturbed spans. */
+/** Returns the time in ms for which each slot of a full license stayed free after the end of its lease. Leaves out the times that overlap with a fault. */
 export function freeTimes(holds: Holds, slots: number, disturbed: readonly Span[]): number[] {
   const steps = changes(holds)
   const times: number[] = []
@@ -81,7 +81,7 @@ export function freeTimes(holds: Holds, slots: number, disturbed: readonly Span[
   return times
 }
 
-/** Returns the parts of a span in which the process was not suspended. */
+/** Returns the parts of a period in which the process was not suspended. */
 function running(span: Span, suspended: readonly Span[]): Span[] {
   let parts = [span]
   for (const { fromMs, untilMs } of suspended)

@@ -1,5 +1,5 @@
 /**
- * Injects faults into a service, which imports this module first in the main thread and the workers. Runs the command in
+ * Injects faults into a service. The main thread and the workers import this module first. It runs the command in
  * the file that KEYWARD_SABOTAGE names, once per change of the file. The first word is the command, the second its argument:
  *
  *   throw       an uncaught error in each worker

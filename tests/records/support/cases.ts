@@ -22,7 +22,7 @@ export type Licenses = {
   readonly ruled: License
 }
 
-/** The rules of the product of the license `ruled`. They contain ranges, so that no rule contains the address of a check. */
+/** The rules of the product of the license `ruled`. Their values are ranges, so that the value of no rule equals the address of a check. */
 const RULES = [
   { kind: 'BLACKLIST', type: 'IP', value: '198.51.100.0/24' },
   { kind: 'BLACKLIST', type: 'IP', value: '2001:db8:ab00::/40' },
