@@ -1,5 +1,5 @@
 /**
- * The ceiling: uWebSockets.js reads the body and sends a constant response, the bytes of a valid verdict. No server on
+ * The ceiling: a server that reads the body with uWebSockets.js and sends a constant response, the bytes of a valid verdict. No server on
  * this library that computes its responses can be faster.
  */
 

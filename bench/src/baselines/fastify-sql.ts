@@ -1,5 +1,5 @@
 /**
- * A good version of the usual first implementation: Fastify, with one prepared, pooled SQL statement per check that reads
+ * A well-tuned version of the usual first implementation: Fastify, with one prepared SQL statement per check that reads
  * only indexes. It has no address rules, country rules or slots.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Changes access rules at a fixed rate by plain SQL: adds an address rule, removes it, and so on. It runs as a separate
+ * Changes access rules at a fixed rate by SQL: adds an address rule and removes it, repeatedly. It runs as a separate
  * process, so that its work delays no measurement. RULE_CHANGES is the number of changes a second. An IPC message with
- * the URL of a database starts changes there and ends those in the database before.
+ * the URL of a database starts changes in that database and ends those in the previous one.
  */
 
 import { createPool, uuidv7 } from '@keyward/database'

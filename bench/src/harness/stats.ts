@@ -24,7 +24,7 @@ export function summarize(values: readonly number[]): Summary {
   }
 }
 
-/** Divides the values of each round, so that disturbances of the machine, which slow both values, cancel out. */
+/** Divides the values of each round. Disturbances of the machine affect both values of a round, so they mostly cancel out. */
 export function ratios(values: readonly number[], against: readonly number[]): number[] {
   return values.slice(0, against.length).map((value, round) => value / against[round]!)
 }

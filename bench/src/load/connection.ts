@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 
 export interface ConnectionEvents {
   responded(connection: Connection, status: number, body: string): void
-  /** Reports a failure. `busy` is true if a request was in flight, which is lost. */
+  /** Reports a failure. `busy` is true if a request was in flight. That request is lost. */
   failed(connection: Connection, reason: string, busy: boolean): void
   ready(connection: Connection): void
 }

@@ -20,7 +20,7 @@ export function createSupply(checks: readonly Check[], version: ApiVersion, url:
   }
 }
 
-/** Replaces the placeholder by the number of a machine that was never sent before. */
+/** Replaces the placeholder by a machine number that was never sent before. */
 export function withNewMachine(text: string): string {
   newMachines += 1
   return text.replace(NEW_MACHINE_MARK, newMachineNumber(newMachines))

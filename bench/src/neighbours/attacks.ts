@@ -1,5 +1,5 @@
 /**
- * Defines the attacks: requests that one vendor, one user of an app or a stranger can send. Each attack is a step that
+ * Defines the attacks: requests that a vendor, a user of an app, or a person without a credential can send. Each attack is a step that
  * its connections repeat as fast as they get responses. A step counts its responses by status.
  */
 

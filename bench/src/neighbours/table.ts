@@ -11,7 +11,7 @@ export interface Row {
 interface Figures {
   p50: number
   p99: number
-  /** The lowest 99th percentile of all rounds. Its round was disturbed least by the machine. */
+  /** The lowest 99th percentile of all rounds, which is that of the round with the fewest disturbances by the machine. */
   bestP99: number
 }
 

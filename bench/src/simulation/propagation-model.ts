@@ -35,7 +35,7 @@ export interface PropagationReport {
 interface Listener {
   isReading: boolean
   isWoken: boolean
-  /** The commit times of changes that the listener has not read. */
+  /** The commit times of the changes that the listener has not yet read. */
   waiting: number[]
 }
 
