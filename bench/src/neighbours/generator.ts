@@ -1,6 +1,6 @@
 /**
- * The process of a load generator: the quiet organization, or the attackers. The quiet organization has a higher priority
- * than the services, and the attackers have a lower one. So the attackers delay the services only by their requests, and
+ * Runs as the process of a load generator, which sends the requests of the quiet organization or of the attackers. The former has a higher priority
+ * than the services, and the latter a lower one. The attackers therefore delay the services only by their requests, and
  * the measured times contain no delays of the quiet organization's process.
  */
 

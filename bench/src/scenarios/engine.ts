@@ -1,5 +1,5 @@
 /**
- * Measures the decision engine without a server: nanoseconds per kind of verdict, and its trie against net.BlockList.
+ * Measures the engine without a server: nanoseconds per kind of verdict, and the engine's trie against net.BlockList.
  * Runs programs/engine-microbench.ts on the server's core and draws the printed figures.
  */
 
