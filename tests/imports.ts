@@ -15,7 +15,7 @@ interface Rule {
 }
 
 /**
- * Workspaces with a fixed list of modules. The address package uses only pure functions of `node:net`. All other workspaces
+ * The workspaces that may import only a fixed list of modules. The address package uses only pure functions of `node:net`. All other workspaces
  * may import every package except the testkit.
  */
 const RULES: Readonly<Record<string, Rule>> = {

@@ -68,7 +68,7 @@ export async function rollingUpgrade(options: UpgradeOptions): Promise<UpgradeRe
   return result
 }
 
-/** Changes tables as a migration of a later version may do, and records an unknown migration. */
+/** Changes tables like a migration of a later version, and records that migration, which this version does not know. */
 async function upgradeSchema(databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward rolling', max: 1 })
   try {

@@ -135,7 +135,7 @@ export function ruleTests(open: () => Stage): void {
       await page.getByText('No sets yet.').waitFor()
     })
 
-    test('changes the mode and the end of a rule', async () => {
+    test('changes the mode and the expiry of a rule', async () => {
       const stage = open()
       const rule = { kind: 'BLACKLIST', type: 'HWID', value: 'to change', scope: 'ORGANIZATION' }
       await stage.api('/access-rules', rule, created)

@@ -78,7 +78,7 @@ function report(what: string, { tookMs }: Load): void {
   }
 }
 
-/** The statements of services of the earlier version: claims, releases, and changes by a vendor. */
+/** Returns the statements that services of the earlier version send: claims, releases, and changes by a vendor. */
 function earlierStatements(): Record<string, (turn: number) => Promise<unknown>> {
   const { organizationId, productId, customerId } = rows
   const claim = async (turn: number): Promise<void> => {

@@ -17,7 +17,7 @@ const trueNow = Date.now.bind(Date)
 let offsetMs = 0
 let done = ''
 
-/** A Date with an offset for the current time. Explicit times are unchanged. */
+/** A Date class whose current time has an offset. Times that are given to the constructor are unchanged. */
 class ShiftedDate extends Date {
   constructor(...given: [] | [number | string | Date]) {
     if (given.length === 0) super(ShiftedDate.now())

@@ -60,7 +60,7 @@ function needlesOfIpv6(address: string): Needle[] {
     ...needlesOfText(address, groups.join(':')),
     ...anyCase(address, 'hex', bytes.toString('hex')),
     ...anyCase(address, 'number', BigInt(`0x${bytes.toString('hex')}`).toString()),
-    // Excludes the first word, which many addresses share, and small words, because numbers of seven digits occur by chance.
+    // Excludes the first 32-bit word, which many addresses share, and words up to 1e8, whose decimal digits occur by chance.
     ...[4, 8, 12].flatMap((at) => (bytes.readUInt32BE(at) > 1e8 ? numbers(address, bytes.readUInt32BE(at)) : [])),
     ...bytesAsText(address, bytes),
     needle(address, 'bytes', bytes),
