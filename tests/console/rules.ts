@@ -65,7 +65,7 @@ export function ruleTests(open: () => Stage): void {
       await stage.cell('192.0.2.1').waitFor()
     })
 
-    test('imports addresses from a file, shows the invalid lines before, and continues on another screen', async () => {
+    test('shows the invalid lines of a file of addresses, imports the others, and continues on another screen', async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules')

@@ -77,7 +77,7 @@ export function summaryOf({ quiet, attacked, responses }: Row): Summary {
 }
 
 /**
- * Returns the row as text. Each kind of request has its 99th percentile quiet and under attack, and the ratio of the best
+ * Returns the row as text. For each kind of request, it contains the 99th percentiles before and under attack, and the ratio of the best
  * rounds. `!` marks a value of more than twice the quiet one.
  */
 export function line(name: string, row: Row): string {
