@@ -22,6 +22,8 @@ export interface Contender {
   helpers?: () => number[]
   /** Runs before each turn, for example to move Postgres to another core. */
   prepare?: () => void
+  /** The number of checks in each request, 1 when absent. Figures are per check, except the latencies. */
+  batchSize?: number
   /** Whether all responses are constant, so that a sample of them is not verified. */
   constant?: boolean
 }
@@ -48,7 +50,10 @@ export function requireWrk(): void {
 
 /** Runs all rounds after one more round for warm-up, which does not count. */
 export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
-  const prepared = contenders.map((contender) => ({ ...contender, file: writeWrkChecks(contender.checks, 'v2') }))
+  const prepared = contenders.map((contender) => ({
+    ...contender,
+    file: writeWrkChecks(contender.checks, 'v2', contender.batchSize),
+  }))
   const rounds: Rounds = new Map(contenders.map(({ name }) => [name, []]))
   try {
     for (const contender of prepared) await verify(contender)
@@ -116,9 +121,10 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
   bench.signal.throwIfAborted()
   rejectFailures(contender, outcome)
   const used = usedMs(before)
+  const size = contender.batchSize ?? 1
   return {
-    perSecond: outcome.perSecond,
-    cpuUs: before.get(pid) === null ? null : (used * 1000) / outcome.requests,
+    perSecond: outcome.perSecond * size,
+    cpuUs: before.get(pid) === null ? null : (used * 1000) / (outcome.requests * size),
     p50Us: outcome.latency.percentilesUs['50']!,
     p99Us: outcome.latency.percentilesUs['99']!,
     napsPerSecond: typeof outcome.naps === 'number' ? (outcome.naps * 1000) / outcome.durationMs : null,

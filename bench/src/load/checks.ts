@@ -65,6 +65,8 @@ export function checkBody(check: Check, version: ApiVersion): string {
     : JSON.stringify({ licenseKey: check.licenseKey, fingerprint: check.machineId })
 }
 
+export const BATCH_PATH = '/api/v2/license/validate/batch'
+
 export function checkPath(version: ApiVersion): string {
   return version === 'v2' ? '/api/v2/license/validate' : '/api/v1/validate'
 }

@@ -10,7 +10,15 @@ import { join } from 'node:path'
 
 import { z } from 'zod'
 
-import { checkBody, checkHeaders, checkPath, NEW_MACHINE_MARK, type ApiVersion, type Check } from './checks.ts'
+import {
+  BATCH_PATH,
+  checkBody,
+  checkHeaders,
+  checkPath,
+  NEW_MACHINE_MARK,
+  type ApiVersion,
+  type Check,
+} from './checks.ts'
 import type { LoadOutcome } from './outcome.ts'
 
 export interface WrkOptions {
@@ -54,11 +62,17 @@ export function hasWrk(): boolean {
   }
 }
 
-/** Writes the checks into a temporary file for wrk's script. `remove` deletes the file. */
-export function writeWrkChecks(checks: readonly Check[], version: ApiVersion): { path: string; remove: () => void } {
+/**
+ * Writes the checks into a temporary file for wrk's script, one per line, or in batches of v2 if `batchSize` exceeds 1. `remove` deletes the file. */
+export function writeWrkChecks(
+  checks: readonly Check[],
+  version: ApiVersion,
+  batchSize = 1,
+): { path: string; remove: () => void } {
+  const lines = batchSize === 1 ? checks.map((check) => checkLine(check, version)) : batchLines(checks, batchSize)
   const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
   const path = join(folder, 'checks.tsv')
-  writeFileSync(path, checks.map((check) => checkLine(check, version)).join(''), { mode: 0o600 })
+  writeFileSync(path, lines.join(''), { mode: 0o600 })
   return { path, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
@@ -102,9 +116,25 @@ export function parseWrk(output: string): WrkOutcome {
   }
 }
 
+/** Returns full batches of checks of one organization each. */
+function batchLines(checks: readonly Check[], batchSize: number): string[] {
+  const lines: string[] = []
+  for (const group of Map.groupBy(checks, ({ apiKey }) => apiKey).values())
+    for (let at = 0; at + batchSize <= group.length; at += batchSize) {
+      const batch = group.slice(at, at + batchSize)
+      const body = `{"checks":[${batch.map((check) => checkBody(check, 'v2')).join(',')}]}`
+      lines.push(lineOf(BATCH_PATH, batch[0]!, body))
+    }
+  return lines
+}
+
 function checkLine(check: Check, version: ApiVersion): string {
+  return lineOf(checkPath(version), check, checkBody(check, version))
+}
+
+function lineOf(path: string, check: Check, body: string): string {
   const headers = Object.entries(checkHeaders(check)).map(([name, value]) => `${name}=${value}`)
-  const line = [checkPath(version), headers.join('|'), checkBody(check, version)]
+  const line = [path, headers.join('|'), body]
   if (line.some((field) => /[\t\n\r]/.test(field)))
     throw new Error('a check for wrk cannot contain a tab or a line break')
   return `${line.join('\t')}\n`

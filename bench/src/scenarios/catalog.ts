@@ -1,6 +1,7 @@
 /** All scenarios of `npm run bench:local`, in the order in which they run. */
 
 import type { Scenario } from '../harness/scenario.ts'
+import { batch } from './batch.ts'
 import { big } from './big.ts'
 import { engine } from './engine.ts'
 import { footprint } from './footprint.ts'
@@ -15,6 +16,7 @@ import { workers } from './workers.ts'
 export const SCENARIOS: readonly Scenario[] = [
   engine,
   known,
+  batch,
   sql,
   big,
   growth,
