@@ -16,6 +16,7 @@ import { Deactivation } from './endpoints/deactivate.ts'
 import { createRoutes } from './endpoints/routes.ts'
 import { Validation } from './endpoints/validate.ts'
 import { Authenticator } from './http/authenticator.ts'
+import { LargeBodies } from './http/large-bodies.ts'
 import { Server } from './http/server.ts'
 import { PublicKeysEndpoint } from './public-keys/endpoint.ts'
 import { PublicKeyReplica } from './public-keys/replica.ts'
@@ -57,6 +58,7 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   const routes = createRoutes({
     validation: new Validation({ ...common, resolver, checks }),
     batch: new BatchValidation({ ...common, resolver, checks }),
+    largeBodies: new LargeBodies(reader),
     deactivation: new Deactivation({ ...common, releases: client }),
     publicKeys: new PublicKeysEndpoint({ ...common, replica: new PublicKeyReplica(setup.publicKeys, control) }),
   })

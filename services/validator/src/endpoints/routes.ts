@@ -3,6 +3,7 @@
 import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
 
 import { MAX_BODY_BYTES } from '../http/exchange.ts'
+import type { LargeBodies } from '../http/large-bodies.ts'
 import type { Route } from '../http/server.ts'
 import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
 import type { BatchValidation } from './batch.ts'
@@ -25,8 +26,9 @@ export function createRoutes(parts: {
   batch: BatchValidation
   deactivation: Deactivation
   publicKeys: PublicKeysEndpoint
+  largeBodies: LargeBodies
 }): Route[] {
-  const { validation, batch, deactivation, publicKeys } = parts
+  const { validation, batch, deactivation, publicKeys, largeBodies } = parts
   const validateV1: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV1')
   const validateV2: Route['run'] = (exchange, body) => validation.run(exchange, body, 'validateV2')
   const validateBatch: Route['run'] = (exchange, body) => batch.run(exchange, body)
@@ -34,12 +36,19 @@ export function createRoutes(parts: {
   const currentKey: Route['run'] = (exchange) => publicKeys.current(exchange)
   const allKeys: Route['run'] = (exchange) => publicKeys.all(exchange)
   const [post, get] = [
-    { method: 'POST', maxBodyBytes: MAX_BODY_BYTES },
-    { method: 'GET', maxBodyBytes: MAX_BODY_BYTES },
+    { method: 'POST', maxBodyBytes: MAX_BODY_BYTES, largeBodies: null },
+    { method: 'GET', maxBodyBytes: MAX_BODY_BYTES, largeBodies: null },
   ] as const
   return [
     { ...post, path: PATHS.validateV2, shape: 'v2', run: validateV2 },
-    { ...post, path: PATHS.validateBatch, shape: 'v2', maxBodyBytes: MAX_BATCH_BODY_BYTES, run: validateBatch },
+    {
+      ...post,
+      path: PATHS.validateBatch,
+      shape: 'v2',
+      maxBodyBytes: MAX_BATCH_BODY_BYTES,
+      largeBodies,
+      run: validateBatch,
+    },
     { ...post, path: PATHS.validateV1, shape: 'v1', run: validateV1 },
     { ...post, path: PATHS.activate, shape: 'v1', run: validateV1 },
     { ...post, path: PATHS.deactivate, shape: 'v1', run: deactivate },

@@ -15,6 +15,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import { type Deadlines, type Expiring, NOT_LISTED } from './deadlines.ts'
+import type { LargeBodies } from './large-bodies.ts'
 import { ERROR_RESPONSES, type ErrorCode, errorResponse, type PreparedResponse, type Shape } from './responses.ts'
 
 export const MAX_BODY_BYTES = 16 * 1024
@@ -30,6 +31,8 @@ export interface Endpoint {
   shape: Shape
   /** The maximum length of a body in bytes. */
   maxBodyBytes: number
+  /** Admits bodies over MAX_BODY_BYTES that arrive in several pieces. Null exactly when the endpoint allows no such bodies. */
+  largeBodies: LargeBodies | null
   /**
    * Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when `run` returns.
    */
@@ -84,6 +87,8 @@ export class Exchange implements Expiring {
   /** The length of all pieces so far, in bytes. */
   #received = 0
   #isTooLarge = false
+  /** The result of `LargeBodies.admit`, or null while it was not called. An error means that the body is discarded. */
+  #admission: ReturnType<LargeBodies['admit']> | null = null
   /** Whether a callback of the native server is running. The socket is then corked, and the callback must not throw. */
   #isInNative = false
 
@@ -169,10 +174,29 @@ export class Exchange implements Expiring {
     this.#isInNative = true
     if (this.#received > this.#endpoint.maxBodyBytes) this.#isTooLarge = true
     if (this.#isTooLarge) this.#discard(isLast)
-    else if (isLast) this.#run(this.#chunks === null ? new Uint8Array(chunk) : this.#joined(chunk))
-    // The chunk is copied, because the library reuses its memory.
-    else if (chunk.byteLength > 0) (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)))
+    else if (isLast) this.#runWith(chunk)
+    else if (chunk.byteLength > 0 && this.#isAdmitted()) {
+      // The chunk is copied, because the library reuses its memory.
+      ;(this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)))
+    }
     this.#isInNative = false
+  }
+
+  /** Returns whether to store the next piece of the body. Discards the body if it is large and not admitted. */
+  #isAdmitted(): boolean {
+    const { largeBodies } = this.#endpoint
+    if (this.#received <= MAX_BODY_BYTES || largeBodies === null) return true
+    this.#admission ??= largeBodies.admit(this.authorization)
+    if (typeof this.#admission === 'number') return true
+    this.#chunks = null
+    return false
+  }
+
+  #runWith(last: ArrayBuffer): void {
+    if (this.#admission === 'UNAVAILABLE') this.fail('UNAVAILABLE')
+    // An endpoint authenticates before it reads the body, so it responds with a 401 to the empty one.
+    else if (this.#admission === 'UNAUTHORIZED') this.#run(new Uint8Array(0))
+    else this.#run(this.#chunks === null ? new Uint8Array(last) : this.#joined(last))
   }
 
   #discard(isLast: boolean): void {
@@ -205,6 +229,8 @@ export class Exchange implements Expiring {
     if (this.#state === 'waiting' && !this.#isClosed) this.native.resume()
     this.#state = 'done'
     this.#chunks = null
+    if (typeof this.#admission === 'number') this.#endpoint.largeBodies?.release(this.#admission)
+    this.#admission = null
     this.#server.deadlines.remove(this)
   }
 

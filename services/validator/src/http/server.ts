@@ -129,15 +129,20 @@ function shapeOf(path: string): Shape {
 }
 
 function notFound(shape: Shape): Endpoint {
-  return { shape, maxBodyBytes: MAX_BODY_BYTES, run: (exchange) => exchange.fail('NOT_FOUND') }
+  return { shape, maxBodyBytes: MAX_BODY_BYTES, largeBodies: null, run: (exchange) => exchange.fail('NOT_FOUND') }
 }
 
 function methodNotAllowed(shape: Shape): Endpoint {
-  return { shape, maxBodyBytes: MAX_BODY_BYTES, run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED') }
+  return {
+    shape,
+    maxBodyBytes: MAX_BODY_BYTES,
+    largeBodies: null,
+    run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED'),
+  }
 }
 
-function compressed({ shape, maxBodyBytes }: Endpoint): Endpoint {
-  return { shape, maxBodyBytes, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
+function compressed({ shape, maxBodyBytes, largeBodies }: Endpoint): Endpoint {
+  return { shape, maxBodyBytes, largeBodies, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
 }
 
 const NO_CONTENT = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
@@ -146,6 +151,7 @@ function preflight(shape: Shape, methods: string): Endpoint {
   return {
     shape,
     maxBodyBytes: MAX_BODY_BYTES,
+    largeBodies: null,
     run(exchange) {
       exchange.preflightMethods = methods
       exchange.send(NO_CONTENT)

@@ -1,6 +1,7 @@
 /** Tests batches (docs/api.md#h13): the slots of their checks, an outage of Postgres, and the forms of the request. */
 
 import { Agent } from 'node:http'
+import { connect, type Socket } from 'node:net'
 
 import { type Proxy, startProxy } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -149,6 +150,36 @@ describe('the request', () => {
       const { text } = await raw(validator.port, `${head}${chunks}0\r\n\r\n`, { enough: responses(1) })
       expect(text.slice(0, 12)).toBe(`HTTP/1.1 ${status}`)
     }
+  })
+
+  test('over 16 KiB in several pieces needs an API key, and capacity for the organization', async () => {
+    const body = '{"checks":[{"license":"a"}]}'.padEnd(100_000, ' ')
+    const [first, second] = [body.slice(0, 50_000), body.slice(50_000)]
+    const open = (secret: string): Socket => {
+      const socket = connect(validator.port, '127.0.0.1').setNoDelay(true)
+      const head = `POST ${BATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
+      socket.on('error', () => undefined).write(`${head}Content-Length: ${body.length}\r\n\r\n${first}`)
+      return socket
+    }
+    const inPieces = async (secret: string): Promise<string> => {
+      const socket = open(secret)
+      setTimeout(() => socket.write(second), 100)
+      const text = await new Promise<string>((resolve) => {
+        socket.once('data', (data) => resolve(data.toString())).once('close', () => resolve(''))
+      })
+      socket.destroy()
+      return text
+    }
+    expect(await inPieces('kwk_wrong')).toMatch(/^HTTP\/1\.1 401 .*"UNAUTHORIZED"/s)
+    expect(await inPieces(world.secret)).toMatch(/^HTTP\/1\.1 200 .*NOT_FOUND/s)
+    // A worker stores 256 large bodies, and those of one organization may take half of this capacity.
+    await until(async () => {
+      const held = Array.from({ length: 200 }, () => open(world.secret))
+      const text = await inPieces(world.secret)
+      for (const socket of held) socket.destroy()
+      return text.startsWith('HTTP/1.1 503')
+    })
+    await until(async () => (await inPieces(world.secret)).startsWith('HTTP/1.1 200'))
   })
 
   test('needs an API key, POST and an uncompressed body, and supports CORS', async () => {
