@@ -129,7 +129,8 @@ const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
  * Throws an error with SQLSTATE 55P03.
  */
 async function lockTables(client: pg.ClientBase, migration: string, waitMs: number): Promise<void> {
-  const named = [...migration.matchAll(LOCKED)].map(([, name = '']) => name)
+  const statements = migration.replaceAll(/--.*$/gm, '')
+  const named = [...statements.matchAll(LOCKED)].map(([, name = '']) => name)
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(relname) as name from pg_class
      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any ($1)
