@@ -141,10 +141,11 @@ test('healthy endpoints receive every event while processes are killed and other
   })
 })
 
-test('an endpoint receives an event soon after its commit while many events are written', async () => {
-  const { id, token } = await createVendor()
-  const receivers = await Promise.all(Array.from({ length: 4 }, () => startReceiver(respondWith(204))))
-  for (const { url } of receivers) await request('webhook-endpoints', { url, types: ['license.created'] }, token)
+test('one process delivers each event soon after its commit while many are written', async () => {
+  await processes[1]!.stop()
+  const { token } = await createVendor()
+  const { url, received } = await startReceiver(respondWith(204))
+  await request('webhook-endpoints', { url, types: ['license.created'] }, token)
   const productId = (await request('products', { name: 'p' }, token)).id
   const customerId = (await request('customers', { email: 'a@example.com' }, token)).id
   const perSecond = byLength(200, 1_000)
@@ -165,16 +166,17 @@ test('an endpoint receives an event soon after its commit while many events are 
     await sleep(Math.max(0, startMs + (batch + 1) * 100 - Date.now()))
   }
   const writtenMs = Date.now() - startMs
-  await until(() => Promise.resolve(receivers.every(({ received }) => received.size === perSecond * seconds)))
-  const tookMs = receivers.flatMap(({ received }) =>
-    [...received].map(([event, atMs]) => atMs - Number.parseInt(event.replace('-', '').slice(0, 12), 16)),
+  await until(() => Promise.resolve(received.size === perSecond * seconds))
+  const tookMs = Array.from(
+    received,
+    ([event, atMs]) => atMs - Number.parseInt(event.replace('-', '').slice(0, 12), 16),
   )
   const { p50, p99, most } = quantiles(tookMs)
-  figure('webhooks from commit to receipt, 4 endpoints', {
+  figure('webhooks from commit to receipt', {
     'events per second': Math.round((perSecond * seconds * 1_000) / writtenMs),
     'p50 ms': p50,
     'p99 ms': p99,
     'max ms': most,
   })
-  expect(id).not.toBe('')
+  expect(received.size).toBe(perSecond * seconds)
 })

@@ -27,39 +27,37 @@ create table occurrences (
 );
 create index occurrences_xid on occurrences (xid);
 
--- Returns a machine and its slot in the form of an occurrence's `details`.
-create function machine_details(machine machines) returns jsonb language sql stable set search_path = public, pg_temp as $$
-  select jsonb_build_object('id', machine.id, 'hostname', machine.hostname, 'firstSeenAt', machine.first_seen_at,
-    'lastSeenAt', machine.last_seen_at, 'leaseEndsAt', machine.lease_ends_at) $$;
-
--- Stores an occurrence for activity without an actor. Activity with an actor is a change through the management API,
--- which writes its events itself.
-create function note_activity() returns trigger language plpgsql
-  security definer set search_path = public, pg_temp as $$
-begin
-  perform require_own_table(tg_table_schema);
-  insert into occurrences (kind, organization_id, license_id, machine_id, details)
-  select new.type, new.organization_id, new.license_id, new.machine_id,
-    (select machine_details(m) from machines m where new.type = 'MACHINE_ACTIVATED'
-      and m.license_id = new.license_id and m.machine_id = new.machine_id);
-  return null;
-end $$;
-create trigger activity_noted after insert on activity for each row
-  when (new.actor is null and new.type in ('MACHINE_ACTIVATED', 'MACHINE_RELEASED', 'LEASE_ENDED', 'TERM_STARTED'))
-  execute function note_activity();
-
--- Stores an occurrence for a deleted machine, from which the release in the same transaction takes the details. Skips
--- the machines of a deleted license.
-create function note_deleted_machine() returns trigger language plpgsql
+-- Stores occurrences for added and deleted machines, once for each statement, so that a claim of many machines costs one insertion. A deleted machine
+-- belongs to the release in the same transaction. The machines of a deleted license are skipped.
+create function note_machines() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
   perform require_own_table(tg_table_schema);
   insert into occurrences (kind, license_id, machine_id, details)
-  select 'MACHINE_DELETED', old.license_id, old.machine_id, machine_details(old)
-  where exists (select from licenses where id = old.license_id);
+  select case tg_op when 'INSERT' then 'MACHINE_ACTIVATED' else 'MACHINE_DELETED' end, c.license_id, c.machine_id,
+    jsonb_build_object('id', c.id, 'hostname', c.hostname, 'firstSeenAt', c.first_seen_at, 'lastSeenAt', c.last_seen_at,
+      'leaseEndsAt', c.lease_ends_at)
+  from changed c where tg_op = 'INSERT' or exists (select from licenses l where l.id = c.license_id);
   return null;
 end $$;
-create trigger machines_noted after delete on machines for each row execute function note_deleted_machine();
+create trigger machines_noted_added after insert on machines referencing new table as changed
+  for each statement execute function note_machines();
+create trigger machines_noted_deleted after delete on machines referencing old table as changed
+  for each statement execute function note_machines();
+
+-- Stores an occurrence for the release of a machine and the start of a term. Activity with an actor is a change through the management
+-- API, which writes its events itself.
+create function note_activity() returns trigger language plpgsql
+  security definer set search_path = public, pg_temp as $$
+begin
+  perform require_own_table(tg_table_schema);
+  insert into occurrences (kind, organization_id, license_id, machine_id)
+  values (new.type, new.organization_id, new.license_id, new.machine_id);
+  return null;
+end $$;
+create trigger activity_noted after insert on activity for each row
+  when (new.actor is null and new.type in ('MACHINE_RELEASED', 'LEASE_ENDED', 'TERM_STARTED'))
+  execute function note_activity();
 
 -- An occurrence is stored when an alert opens, and then at most once an hour while checks exceed the limit.
 alter table alerts add column noted_at timestamptz not null default now();
