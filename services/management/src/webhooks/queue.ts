@@ -146,6 +146,14 @@ export async function release(db: Db, worker: string, ids: readonly string[]): P
     where id = any (${ids}::uuid[]) and worker = ${worker}`.execute(db)
 }
 
+/** Returns to the queue what the worker has claimed, except for the deliveries that it knows. */
+export async function releaseOthers(db: Db, worker: string, known: readonly string[]): Promise<void> {
+  await sql`
+    update webhook_deliveries set worker = null where worker = ${worker} and not id = any (${known}::uuid[])`.execute(
+    db,
+  )
+}
+
 /** Ends claimed deliveries as failed, because their event or endpoint has been deleted. */
 export async function failClaimed(db: Db, worker: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return

@@ -28,26 +28,29 @@ import {
   leave,
   type Outcome,
   release,
+  releaseOthers,
   writeOutcomes,
 } from './queue.ts'
 import { GONE, secondsToRetry } from './retries.ts'
-import { openSecrets } from './secrets.ts'
+import { type EndpointRow, openSecrets } from './secrets.ts'
 
-const MAX_PER_ENDPOINT = 20
-const MAX_PER_ORGANIZATION = 60
-const MAX_IN_ALL = 600
-/**
- * The number of running attempts at which failing endpoints get no further attempts, so that endpoints that do not respond leave capacity
- * for others.
- */
-const MAX_FAILING = 300
-/** The pauses before the next claim: after a claim that found no delivery, and after any other claim. */
+/** How many attempts run at once. */
+const MAX_RUNNING_OF_ENDPOINT = 20
+const MAX_RUNNING_OF_ORGANIZATION = 60
+/** How many deliveries are claimed, so that the next attempt begins as soon as one ends. */
+const MAX_OF_ENDPOINT = 100
+const MAX_OF_ORGANIZATION = 300
+const MAX_IN_ALL = 1_200
+/** Endpoints that fail get no more when so many are claimed, so that hanging ones leave capacity to the others. */
+const MAX_FAILING = 600
+/** The pause when nothing is due, and the least pause. */
 const IDLE_MS = 250
 const BUSY_MS = 10
 const FLUSH_MS = 20
 const BEAT_MS = 1_500
 const COUNT_MS = 5_000
-/** The time for which a stopping process waits for running attempts. */
+const RECONCILE_MS = 15_000
+/** Running attempts may take so long when the process stops. */
 const STOP_MS = 3_000
 const LOG_INTERVAL_MS = 10_000
 const USER_AGENT = 'Keyward-Webhooks/1'
@@ -60,13 +63,37 @@ export interface WorkerOptions {
   log: Logger
 }
 
+/** A claimed delivery with what its attempt needs. */
+interface Ready {
+  claimed: Claimed
+  endpoint: EndpointRow
+  body: string
+}
+
+function countOf(counts: ReadonlyMap<string, number>, key: string): number {
+  return counts.get(key) ?? 0
+}
+
+function add(counts: Map<string, number>, key: string, change: number): void {
+  const count = countOf(counts, key) + change
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}
+
 export class WebhookWorker {
   readonly #options: WorkerOptions
   readonly #id = uuidv7()
   readonly #stopping = new AbortController()
-  /** The number of running attempts, by endpoint and by organization. */
+  /** Claimed deliveries, running attempts included, by endpoint and by organization. */
+  readonly #claimed = new Map<string, number>()
+  /** Running attempts by endpoint and by organization. */
   readonly #running = new Map<string, number>()
   readonly #attempts = new Set<Promise<void>>()
+  /** The ids of claimed deliveries, until their outcome is stored. */
+  readonly #mine = new Set<string>()
+  #lastReconciledMs = Date.now()
+  /** Claimed deliveries that are not attempted yet, oldest first. */
+  #waiting: Ready[] = []
   #outcomes: Outcome[] = []
   #lastLogMs = 0
   readonly #loops: Promise<unknown>
@@ -132,31 +159,21 @@ export class WebhookWorker {
     }
   }
 
-  #runningOf(key: string): number {
-    return this.#running.get(key) ?? 0
-  }
-
-  #add(key: string, change: number): void {
-    const count = this.#runningOf(key) + change
-    if (count === 0) this.#running.delete(key)
-    else this.#running.set(key, count)
-  }
-
-  /** Returns the number of deliveries of each endpoint that may be claimed now. */
+  /** Returns how many deliveries of each endpoint may be claimed now. */
   #allowances(due: readonly DueEndpoint[]): { endpointId: string; count: number }[] {
-    let left = MAX_IN_ALL - this.#attempts.size
-    let leftToFailing = MAX_FAILING - this.#attempts.size
+    const inAll = this.#attempts.size + this.#waiting.length
+    let left = MAX_IN_ALL - inAll
+    let leftToFailing = MAX_FAILING - inAll
     const given = new Map<string, number>()
     return due.flatMap(({ endpointId, organizationId, enabled, isFailing }) => {
-      if (organizationId === null || enabled !== true || left <= 0) return []
-      const ofOrganization = given.get(organizationId) ?? 0
+      if (organizationId === null || enabled !== true) return []
       const count = Math.min(
-        (isFailing ? 1 : MAX_PER_ENDPOINT) - this.#runningOf(endpointId),
-        MAX_PER_ORGANIZATION - this.#runningOf(organizationId) - ofOrganization,
+        (isFailing ? 1 : MAX_OF_ENDPOINT) - countOf(this.#claimed, endpointId),
+        MAX_OF_ORGANIZATION - countOf(this.#claimed, organizationId) - countOf(given, organizationId),
         isFailing ? Math.min(left, leftToFailing) : left,
       )
       if (count <= 0) return []
-      given.set(organizationId, ofOrganization + count)
+      add(given, organizationId, count)
       left -= count
       leftToFailing -= count
       return [{ endpointId, count }]
@@ -166,6 +183,11 @@ export class WebhookWorker {
   /** Claims and attempts due deliveries within the allowances. Returns whether a delivery was claimed. */
   async #claim(): Promise<boolean> {
     const { db, keyring } = this.#options
+    if (Date.now() - this.#lastReconciledMs >= RECONCILE_MS) {
+      // A claim whose response was lost in an outage is of this worker, which does not know it.
+      await releaseOthers(db, this.#id, [...this.#mine])
+      this.#lastReconciledMs = Date.now()
+    }
     const due = await findDue(db)
     await failPending(
       db,
@@ -178,25 +200,48 @@ export class WebhookWorker {
       if (one.endpoint === null || one.type === null || one.data === null) gone.push(one.id)
       // Only a process with another master key can open the secret.
       else if (!keyring.canOpen(one.endpoint.masterKeyId)) sealed.push(one.id)
-      else this.#start(one, one.endpoint, eventBody({ ...one, id: one.eventId, type: one.type, data: one.data }))
+      else {
+        const body = eventBody({ ...one, id: one.eventId, type: one.type, data: one.data })
+        this.#mine.add(one.id)
+        this.#waiting.push({ claimed: one, endpoint: one.endpoint, body })
+        for (const key of [one.endpointId, one.organizationId]) add(this.#claimed, key, 1)
+      }
     }
+    this.#startWaiting()
     await failClaimed(db, this.#id, gone)
     await release(db, this.#id, sealed)
     return claimed.length > 0
   }
 
-  #start(claimed: Claimed, endpoint: NonNullable<Claimed['endpoint']>, body: string): void {
-    this.#add(claimed.endpointId, 1)
-    this.#add(claimed.organizationId, 1)
-    const attempt = this.#deliver(claimed, endpoint, body).finally(() => {
-      this.#add(claimed.endpointId, -1)
-      this.#add(claimed.organizationId, -1)
+  /** Starts the attempts that the bounds allow. */
+  #startWaiting(): void {
+    const rest: Ready[] = []
+    for (const ready of this.#waiting) {
+      const { endpointId, organizationId } = ready.claimed
+      const isAllowed =
+        countOf(this.#running, endpointId) < MAX_RUNNING_OF_ENDPOINT &&
+        countOf(this.#running, organizationId) < MAX_RUNNING_OF_ORGANIZATION
+      if (isAllowed) this.#start(ready)
+      else rest.push(ready)
+    }
+    this.#waiting = rest
+  }
+
+  #start(ready: Ready): void {
+    const keys = [ready.claimed.endpointId, ready.claimed.organizationId]
+    for (const key of keys) add(this.#running, key, 1)
+    const attempt = this.#deliver(ready).finally(() => {
+      for (const key of keys) {
+        add(this.#running, key, -1)
+        add(this.#claimed, key, -1)
+      }
       this.#attempts.delete(attempt)
+      if (!this.#stopping.signal.aborted) this.#startWaiting()
     })
     this.#attempts.add(attempt)
   }
 
-  async #deliver(claimed: Claimed, endpoint: NonNullable<Claimed['endpoint']>, body: string): Promise<void> {
+  async #deliver({ claimed, endpoint, body }: Ready): Promise<void> {
     const { keyring, sender, metrics } = this.#options
     const headers = {
       'content-type': 'application/json; charset=utf-8',
@@ -209,6 +254,19 @@ export class WebhookWorker {
     metrics.observe(attempt)
     const retryInSeconds = attempt.error === null ? null : secondsToRetry(claimed.attempts + 1, attempt)
     this.#outcomes.push({ deliveryId: claimed.id, endpointId: endpoint.id, attempt, retryInSeconds })
+    if (attempt.error !== null) this.#returnWaiting(endpoint.id)
+  }
+
+  /** Returns the waiting deliveries of an endpoint that fails to the queue, where one at a time is claimed. */
+  #returnWaiting(endpointId: string): void {
+    const returned = this.#waiting.filter(({ claimed }) => claimed.endpointId === endpointId)
+    if (returned.length === 0) return
+    this.#waiting = this.#waiting.filter(({ claimed }) => claimed.endpointId !== endpointId)
+    for (const { claimed } of returned)
+      for (const key of [claimed.endpointId, claimed.organizationId]) add(this.#claimed, key, -1)
+    const ids = returned.map(({ claimed }) => claimed.id)
+    for (const id of ids) this.#mine.delete(id)
+    void this.#attempt(() => release(this.#options.db, this.#id, ids))
   }
 
   /** Writes the outcomes since the previous call. After an error, the next call writes them again. */
@@ -223,6 +281,7 @@ export class WebhookWorker {
       this.#outcomes = [...outcomes, ...this.#outcomes]
       throw error
     }
+    for (const { deliveryId } of outcomes) this.#mine.delete(deliveryId)
     await this.#disable(outcomes)
   }
 
