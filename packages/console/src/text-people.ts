@@ -103,6 +103,7 @@ export const peopleText = {
       ACCESS_TOKEN: 'access token',
       PASSKEY: 'passkey',
       OPERATOR_TOKEN: 'operator token',
+      OPENID: 'OpenID Connect',
     } as Record<string, string>,
     current: 'this one',
     end: 'End',

@@ -105,6 +105,9 @@ export const text = {
     invitedHint: 'The invitation signs you in once. Then register a passkey for the next sign-in.',
     accept: 'Accept the invitation',
     lost: 'No invitation? Ask a colleague who manages members, or the operator.',
+    finishing: 'Signing in…',
+    choose: 'Choose an organization',
+    chooseHint: (email: string) => `${email} is a member of several organizations.`,
   },
 
   overview: {

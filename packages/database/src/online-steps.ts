@@ -34,6 +34,8 @@ const INDEXES: Readonly<Record<string, string>> = {
   machines_by_machine_id: 'machines (organization_id, machine_id, id)',
   machines_by_hostname: 'machines (organization_id, (lower(hostname) collate "C"), id) where hostname is not null',
   licenses_listed_by_expiry: `licenses (organization_id, (coalesce(expires_at, 'infinity'::timestamptz)), id)`,
+  // 0038
+  members_by_email: 'members (lower(email))',
 }
 
 /** The steps by name, in the order in which they run. */

@@ -22,7 +22,7 @@ type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
 export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'
-export type SignInMethod = 'INVITATION' | 'ACCESS_TOKEN' | 'PASSKEY' | 'OPERATOR_TOKEN'
+export type SignInMethod = 'INVITATION' | 'ACCESS_TOKEN' | 'PASSKEY' | 'OPERATOR_TOKEN' | 'OPENID'
 export type PolicyType = 'PERPETUAL' | 'SUBSCRIPTION' | 'TRIAL'
 
 export interface Database {
@@ -104,6 +104,8 @@ export interface Database {
   }
   /** Challenges for passkeys. `memberId` is null for a sign-in. */
   passkeyChallenges: { challenge: Bytes; memberId: string | null; expiresAt: Moment }
+  /** Sign-ins with OpenID Connect that have begun. `email` is verified. */
+  openidAttempts: { secretHash: Bytes; redeemedAt: Moment | null; email: string | null; expiresAt: Moment }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
   signingKeys: {
     id: string

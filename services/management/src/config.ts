@@ -12,14 +12,17 @@ import {
   origins,
   port,
   postgresUrl,
+  text,
   variable,
 } from '@keyward/process'
 import { z } from 'zod'
 
 import { bearerSecret } from './http/authentication.ts'
 import type { RateLimits } from './http/rate-limit.ts'
+import { isLoopback } from './http/site.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
 import { DEFAULT_PORTS, parseNetworks, parsePorts, type WebhookNetwork } from './outbound/network.ts'
+import type { IdentityProviderOptions } from './resources/openid/identity-provider.ts'
 import type { RetentionDays } from './retention/retention.ts'
 
 /** Accepts only a token that a client can send in an `Authorization` header. */
@@ -28,6 +31,22 @@ const operatorToken = () =>
     value.length >= 32 && bearerSecret(`Bearer ${value}`) === value ? value : undefined,
   )
 const masterKey = () => variable('32 random bytes as 64 hexadecimal digits or as base64', parseMasterKey)
+
+const issuer = () =>
+  variable('the https address of an OpenID Connect issuer (http only at a loopback address)', (value) => {
+    const url = URL.parse(value)
+    if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return undefined
+    return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url : undefined
+  })
+const domains = () =>
+  variable('domains such as example.com separated by commas', (value) => {
+    const parts = value.split(',').map((part) => part.trim().toLowerCase())
+    return parts.every((part) => /^[^\s@,]+\.[^\s@,.]+$/.test(part)) ? parts : undefined
+  })
+const label = () =>
+  variable('1 to 60 characters', (value) =>
+    /^[^\p{C}]{1,60}$/u.test(value) && value.trim() !== '' ? value : undefined,
+  )
 
 /** The environment variables, by their names. */
 export const variables = z.object({
@@ -51,6 +70,11 @@ export const variables = z.object({
   COUNTRY_HEADER: headerName().optional(),
   EDGE: choice(EDGE_PRESETS).optional(),
   VALIDATOR_ADMIN_URLS: httpOrigins().default([]),
+  OIDC_ISSUER: issuer().optional(),
+  OIDC_CLIENT_ID: text('the id that the identity provider has given to this service').optional(),
+  OIDC_CLIENT_SECRET: text('the secret that the identity provider has given to this service').optional(),
+  OIDC_EMAIL_DOMAINS: domains().default([]),
+  OIDC_LABEL: label().default('Single sign-on'),
   CORS_ORIGINS: origins().default([]),
   WEBHOOK_ALLOWED_NETWORKS: variable('addresses and CIDR ranges separated by commas', (value) =>
     parseNetworks(value.split(',').map((part) => part.trim())),
@@ -82,6 +106,8 @@ export interface ManagementConfig {
   resolver: OriginResolverOptions
   /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */
   validatorAdminUrls: readonly string[]
+  /** The provider of OpenID Connect. Null when none is configured. */
+  identityProvider: IdentityProviderOptions | null
   corsOrigins: readonly string[]
   webhookNetwork: WebhookNetwork
   /** The time for which a stopping service still responds while it reports not ready. */
@@ -92,7 +118,30 @@ export interface ManagementConfig {
   logLevel: LogLevel
 }
 
-export const environment = variables.transform((env): ManagementConfig => ({
+/** Returns the provider of OpenID Connect, or null. The first three variables are set together or not at all. */
+function identityProviderOf(env: z.output<typeof variables>, context: z.RefinementCtx): IdentityProviderOptions | null {
+  const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET } = env
+  if (OIDC_ISSUER !== undefined && OIDC_CLIENT_ID !== undefined && OIDC_CLIENT_SECRET !== undefined)
+    return {
+      issuer: OIDC_ISSUER,
+      clientId: OIDC_CLIENT_ID,
+      clientSecret: OIDC_CLIENT_SECRET,
+      label: env.OIDC_LABEL,
+      emailDomains: env.OIDC_EMAIL_DOMAINS,
+    }
+  const together = { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET }
+  const missing = Object.entries(together).filter(([, value]) => value === undefined)
+  if (missing.length < Object.keys(together).length)
+    for (const [name] of missing)
+      context.addIssue({
+        code: 'custom',
+        path: [name],
+        message: 'set together with OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET',
+      })
+  return null
+}
+
+export const environment = variables.transform((env, context): ManagementConfig => ({
   databaseUrl: env.DATABASE_URL,
   host: env.MANAGEMENT_HOST,
   port: env.MANAGEMENT_PORT,
@@ -116,6 +165,7 @@ export const environment = variables.transform((env): ManagementConfig => ({
     edge: env.EDGE ?? null,
   },
   validatorAdminUrls: env.VALIDATOR_ADMIN_URLS,
+  identityProvider: identityProviderOf(env, context),
   corsOrigins: env.CORS_ORIGINS,
   webhookNetwork: {
     allowedNetworks: env.WEBHOOK_ALLOWED_NETWORKS,

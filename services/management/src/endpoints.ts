@@ -15,6 +15,7 @@ import { customers } from './resources/customers/customers.ts'
 import { licenses } from './resources/licenses/licenses.ts'
 import { machines } from './resources/machines/machines.ts'
 import { members } from './resources/members/members.ts'
+import { openid } from './resources/openid/openid.ts'
 import { organizations } from './resources/organizations/organizations.ts'
 import { passkeys } from './resources/passkeys/passkeys.ts'
 import { products } from './resources/products/products.ts'
@@ -44,6 +45,7 @@ export const endpoints: readonly Endpoint[] = [
   ...credentials,
   ...members,
   ...sessions,
+  ...openid,
   ...passkeys,
   ...signingKeys,
   ...validators,

@@ -24,10 +24,12 @@ import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
+import { createSignInLimiter } from './http/sign-in-limits.ts'
 import { startJobs } from './jobs/jobs.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
+import { OpenidProvider } from './resources/openid/identity-provider.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
 import { applyRetention } from './retention/retention.ts'
 import { resealWebhookSecrets } from './webhooks/secrets.ts'
@@ -128,7 +130,9 @@ function createPools(url: string, onError: (error: unknown) => void) {
   return { pool, db: createDatabase(pool), readPool, readDb: createDatabase(readPool) }
 }
 
-async function prepareKeys(db: Db, keyring: Keyring, log: Logger): Promise<void> {
+/** Checks the version of the database, and seals keys and secrets under the current master key. */
+async function prepare(pool: Pool, db: Db, keyring: Keyring, log: Logger): Promise<void> {
+  await requireMigrated(pool)
   const resealed = await resealSigningKeys(db, keyring)
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
   const secrets = await resealWebhookSecrets(db, keyring)
@@ -155,6 +159,8 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const { pool, db, readPool, readDb } = createPools(config.databaseUrl, onError)
   const metrics = createMetrics()
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
+  const counts = createSharedCounts(db, onError)
+  const signInLimiter = createSignInLimiter(counts)
   const dependencies: Dependencies = {
     db,
     readDb,
@@ -164,24 +170,22 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     keyring,
     operatorTokens: config.operatorTokens,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
+    signInLimiter,
+    identityProvider: config.identityProvider && new OpenidProvider(config.identityProvider, log),
     log,
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
   }
-  try {
-    await requireMigrated(pool)
-    await prepareKeys(db, keyring, log)
-  } catch (error) {
+  await prepare(pool, db, keyring, log).catch(async (error: unknown) => {
     // Kysely does not close a pool that it has not used.
-    await Promise.all([pool.end(), readPool.end()])
+    await Promise.all([counts.close(), pool.end(), readPool.end()])
     throw error
-  }
+  })
   const uses = createUseRecorder(db, onError)
-  const counts = createSharedCounts(db, onError)
   const { operatorTokens, gates } = dependencies
   const { corsOrigins } = config
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
-  const admission = new Admission({ db: readDb, operatorTokens, rateLimiter, gates })
+  const admission = new Admission({ db: readDb, operatorTokens, rateLimiter, signInLimiter, gates })
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))

@@ -30,6 +30,11 @@ test.each([
   ['OPERATOR_TOKEN', 'x'.repeat(513), '32 to 512 printable ASCII characters'],
   ['OPERATOR_TOKEN', 'é'.repeat(40), '32 to 512 printable ASCII characters'],
   ['OPERATOR_TOKEN_PREVIOUS', 'short', '32 to 512 printable ASCII characters'],
+  ['OIDC_ISSUER', 'http://login.example.com', 'the https address of an OpenID Connect issuer'],
+  ['OIDC_ISSUER', 'https://login.example.com/?a=b', 'the https address of an OpenID Connect issuer'],
+  ['OIDC_ISSUER', 'login.example.com', 'the https address of an OpenID Connect issuer'],
+  ['OIDC_EMAIL_DOMAINS', 'example.com,@example.org', 'domains such as example.com separated by commas'],
+  ['OIDC_LABEL', 'x'.repeat(61), '1 to 60 characters'],
   ['CORS_ORIGINS', '*', 'web origins such as https://example.com separated by commas'],
   ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas'],
 ])('rejects %s = %j with one line that names the variable', (name, value, takes) => {
@@ -42,4 +47,13 @@ test.each([
   expect(message.split('\n')).toHaveLength(1)
   expect(message).toContain(name)
   expect(message).toContain(takes)
+})
+
+test('requires the issuer, the id and the secret of OpenID Connect together', () => {
+  const all = { OIDC_ISSUER: 'https://login.example.com', OIDC_CLIENT_ID: 'keyward', OIDC_CLIENT_SECRET: 'a secret' }
+  expect(read(all).identityProvider).toMatchObject({ clientId: 'keyward', label: 'Single sign-on', emailDomains: [] })
+  expect(read({}).identityProvider).toBeNull()
+  expect(() => read({ ...all, OIDC_CLIENT_SECRET: '' })).toThrow(
+    'OIDC_CLIENT_SECRET must be set together with OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET; it is not set',
+  )
 })

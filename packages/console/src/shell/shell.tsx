@@ -197,6 +197,9 @@ function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/invitation">
         <Redirect to="/account" replace />
       </Route>
+      <Route path="/sign-in">
+        <Redirect to={home} replace />
+      </Route>
       <Route path="/licenses">
         <Licenses me={me} />
       </Route>

@@ -1,41 +1,29 @@
-/** Sign-in by invitation, passkey or token. The secret of an invitation is in the fragment of the link. */
+/** Sign-in by invitation, OpenID Connect, passkey or token. The secret of an invitation is in the fragment of the link. */
 
-import { type Me, me } from '@keyward/contract/management/sign-in'
+import { type Me, me, type OpenidIdentity, signInMethods } from '@keyward/contract/management/sign-in'
 import { Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
+import { useRead } from '../api/hooks.ts'
+import { enter, goToProvider, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
 import { ErrorMessage } from '../parts/parts.tsx'
 import { text } from '../text.ts'
 
-export function SignIn() {
-  const queries = useQueryClient()
-  const [location, navigate] = useLocation()
-  const [token, setToken] = useState('')
-  const [error, setError] = useState<Error | null>(null)
-  const [isPending, setIsPending] = useState(false)
-  const invitation = location === '/invitation' ? window.location.hash.slice(1) : ''
+const t = text.signIn
 
-  const run = async (signIn: () => Promise<Me>) => {
-    setIsPending(true)
-    setError(null)
-    try {
-      queries.setQueryData(['/me'], await signIn())
-      if (location === '/invitation') navigate('/account', { replace: true })
-    } catch (failure) {
-      setError(failure instanceof Error ? failure : new Error(String(failure)))
-    } finally {
-      setIsPending(false)
-    }
-  }
-  const enter = (signIn: () => Promise<Me>) => void run(signIn)
-  const withToken = (event: FormEvent) => {
-    event.preventDefault()
-    enter(() => call({ method: 'POST', path: '/sessions', body: { token: token.trim() } }, me))
-  }
+/** Signs in, or returns null when another step follows. */
+type SignInStep = () => Promise<Me | null>
+
+interface FormProps {
+  isPending: boolean
+  run: (step: SignInStep) => void
+}
+
+function Frame({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="xl" w={420} maw="100%" shadow="sm">
@@ -43,52 +31,154 @@ export function SignIn() {
           <Group gap="sm">
             <img src="/console/assets/icon.svg" alt="" width={32} height={32} />
             <Title order={1} size="h3">
-              {invitation === '' ? text.signIn.title : text.signIn.invited}
+              {title}
             </Title>
           </Group>
-          {invitation === '' ? (
-            <>
-              {offersPasskeys() && (
-                <>
-                  <Button onClick={() => enter(signInWithPasskey)} loading={isPending} fullWidth>
-                    {text.signIn.passkey}
-                  </Button>
-                  <Divider label={text.signIn.or} />
-                </>
-              )}
-              <form onSubmit={withToken}>
-                <Stack>
-                  <PasswordInput
-                    label={text.signIn.token}
-                    description={text.signIn.tokenHint}
-                    value={token}
-                    onChange={(event) => setToken(event.currentTarget.value)}
-                    autoComplete="off"
-                    required
-                  />
-                  <Button type="submit" variant={offersPasskeys() ? 'default' : 'filled'} loading={isPending}>
-                    {text.signIn.submit}
-                  </Button>
-                </Stack>
-              </form>
-              <Text size="sm" c="dimmed">
-                {text.signIn.lost}
-              </Text>
-            </>
-          ) : (
-            <>
-              <Text size="sm">{text.signIn.invitedHint}</Text>
-              <Button
-                loading={isPending}
-                onClick={() => enter(() => call({ method: 'POST', path: '/sessions', body: { invitation } }, me))}
-              >
-                {text.signIn.accept}
-              </Button>
-            </>
-          )}
-          <ErrorMessage error={error} />
+          {children}
         </Stack>
       </Paper>
     </Center>
+  )
+}
+
+/** The methods for a visitor without an invitation. */
+function Methods({ isPending, run }: FormProps) {
+  const [token, setToken] = useState('')
+  const openid = useRead('/sessions/methods', signInMethods).data?.openid ?? null
+  const hasButton = openid !== null || offersPasskeys()
+  const withToken = (event: FormEvent) => {
+    event.preventDefault()
+    run(() => call({ method: 'POST', path: '/sessions', body: { token: token.trim() } }, me))
+  }
+  const leave = async () => {
+    await goToProvider()
+    return null
+  }
+  return (
+    <>
+      {openid && (
+        <Button onClick={() => run(leave)} loading={isPending} fullWidth>
+          {openid.label}
+        </Button>
+      )}
+      {offersPasskeys() && (
+        <Button
+          variant={openid ? 'default' : 'filled'}
+          onClick={() => run(signInWithPasskey)}
+          loading={isPending}
+          fullWidth
+        >
+          {t.passkey}
+        </Button>
+      )}
+      {hasButton && <Divider label={t.or} />}
+      <form onSubmit={withToken}>
+        <Stack>
+          <PasswordInput
+            label={t.token}
+            description={t.tokenHint}
+            value={token}
+            onChange={(event) => setToken(event.currentTarget.value)}
+            autoComplete="off"
+            required
+          />
+          <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
+            {t.submit}
+          </Button>
+        </Stack>
+      </form>
+      <Text size="sm" c="dimmed">
+        {t.lost}
+      </Text>
+    </>
+  )
+}
+
+/** The organizations of a person whom the identity provider has verified. */
+function Organizations({ identity, isPending, run }: FormProps & { identity: OpenidIdentity }) {
+  return (
+    <>
+      <Text size="sm">{t.chooseHint(identity.email)}</Text>
+      {identity.organizations.map(({ id, name }) => (
+        <Button key={id} variant="default" onClick={() => run(() => enter(id))} loading={isPending} fullWidth>
+          {name}
+        </Button>
+      ))}
+    </>
+  )
+}
+
+function Invitation({ secret, isPending, run }: FormProps & { secret: string }) {
+  return (
+    <>
+      <Text size="sm">{t.invitedHint}</Text>
+      <Button
+        loading={isPending}
+        onClick={() => run(() => call({ method: 'POST', path: '/sessions', body: { invitation: secret } }, me))}
+      >
+        {t.accept}
+      </Button>
+    </>
+  )
+}
+
+export function SignIn() {
+  const queries = useQueryClient()
+  const [location, navigate] = useLocation()
+  const [response] = useState(takeResponse)
+  const [identity, setIdentity] = useState<OpenidIdentity | null>(null)
+  const [isFinishing, setIsFinishing] = useState(response !== null)
+  const [error, setError] = useState<Error | null>(null)
+  const [isPending, setIsPending] = useState(false)
+  const invitation = location === '/invitation' ? window.location.hash.slice(1) : ''
+
+  const runStep = async (step: SignInStep) => {
+    setIsPending(true)
+    setError(null)
+    try {
+      const signedIn = await step()
+      if (signedIn === null) return
+      queries.setQueryData(['/me'], signedIn)
+      if (location === '/invitation') navigate('/account', { replace: true })
+      if (location === '/sign-in') navigate(takeReturnPath(), { replace: true })
+    } catch (failure) {
+      // The verified identity is valid for one sign-in.
+      setIdentity(null)
+      setError(failure instanceof Error ? failure : new Error(String(failure)))
+    } finally {
+      setIsPending(false)
+    }
+  }
+  const run = (step: SignInStep) => void runStep(step)
+
+  const finish = async (received: string) => {
+    await runStep(async () => {
+      const found = await identify(received)
+      const [first, ...others] = found.organizations
+      if (first && others.length === 0) return enter(first.id)
+      setIdentity(found)
+      return null
+    })
+    setIsFinishing(false)
+  }
+  useEffect(() => {
+    if (response !== null) void finish(response)
+    // Runs once, because a response is accepted once.
+  }, [])
+
+  const title = identity ? t.choose : invitation === '' ? t.title : t.invited
+  return (
+    <Frame title={title}>
+      {isFinishing ? (
+        <Text role="status">{t.finishing}</Text>
+      ) : identity ? (
+        <Organizations identity={identity} isPending={isPending} run={run} />
+      ) : invitation === '' ? (
+        <Methods isPending={isPending} run={run} />
+      ) : (
+        <Invitation secret={invitation} isPending={isPending} run={run} />
+      )}
+      <ErrorMessage error={error} />
+    </Frame>
   )
 }

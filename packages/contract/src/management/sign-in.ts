@@ -1,4 +1,4 @@
-/** Sign-in of people: sessions, invitations and passkeys (docs/api.md#a5, docs/api.md#a6). */
+/** Sign-in of people: sessions, invitations, passkeys and OpenID Connect (docs/api.md#a5, docs/api.md#a6, docs/api.md#a7). */
 
 import { z } from 'zod'
 
@@ -11,7 +11,7 @@ const secret = z.string().max(512)
 /** A message of the Web Authentication API in JSON. The library that verifies messages parses their members. */
 const webAuthnJson = z.record(z.string(), z.unknown())
 
-export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN']).meta({
+export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN', 'OPENID']).meta({
   description: 'The method by which the session was opened.',
   example: 'PASSKEY',
 })
@@ -31,9 +31,18 @@ export const createSession = z
       description: "The browser's response to the options of a sign-in.",
       example: { id: 'bGFwdG9w', rawId: 'bGFwdG9w', type: 'public-key', response: {} },
     }),
+    openid: z
+      .strictObject({
+        organizationId: z.uuid().meta({ description: 'The organization to sign in to.', example: EXAMPLE_ID }),
+      })
+      .optional()
+      .meta({
+        description:
+          'Signs in with the e-mail address that `POST /sessions/openid-identity` has verified for this browser.',
+      }),
   })
   .refine((value) => Object.values(value).filter((one) => one !== undefined).length === 1, {
-    message: 'must have exactly one of token, invitation and passkey',
+    message: 'must have exactly one of token, invitation, passkey and openid',
   })
   .meta({ example: { token: 'kwp_0123456789abcdefghijABCDEFGHIJ2Xk9Qa' } })
 
@@ -121,3 +130,45 @@ export const passkeyOptions = z
     id: 'PasskeyOptions',
     description: 'The options of a passkey request. The challenge is valid for five minutes.',
   })
+
+export const signInMethods = z
+  .object({
+    openid: z
+      .object({ label: z.string().meta({ description: 'The text of the button.', example: 'Single sign-on' }) })
+      .nullable()
+      .meta({ description: 'Sign-in with OpenID Connect; null when it is not configured.' }),
+  })
+  .meta({ id: 'SignInMethods', description: 'The methods of signing in that the operator has configured.' })
+
+export const openidOptions = z
+  .object({
+    url: z.url({ protocol: /^https?$/ }).meta({
+      description: 'The address of the identity provider to which the browser goes.',
+      example: 'https://login.example.com/authorize?client_id=keyward&response_type=code',
+    }),
+  })
+  .meta({
+    id: 'OpenIdOptions',
+    description: 'The beginning of a sign-in with OpenID Connect. It is valid for ten minutes.',
+  })
+
+export const createOpenidIdentity = z.strictObject({
+  response: z.string().min(1).max(8_192).meta({
+    description: 'The query of the address to which the identity provider has redirected the browser.',
+    example: 'code=SplxlOBeZQQYbYS6WxSbIA&state=af0ifjsldkj',
+  }),
+})
+export const openidIdentity = z
+  .object({
+    email: z.string().meta({ description: 'The verified e-mail address.', example: 'ada@example.com' }),
+    organizations: z
+      .array(
+        z.object({
+          id: z.uuid().meta({ description: 'The id of the organization.', example: EXAMPLE_ID }),
+          name: name.meta({ description: 'The name of the organization.', example: 'Acme' }),
+        }),
+      )
+      .meta({ description: 'The organizations with a member of this e-mail address, at least one.' }),
+  })
+  .meta({ id: 'OpenIdIdentity', description: 'A person whom the identity provider has verified.' })
+export type OpenidIdentity = z.infer<typeof openidIdentity>

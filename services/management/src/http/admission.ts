@@ -12,6 +12,7 @@ import { createKnownCredentials, type KnownCredentials } from './known-credentia
 import { ApiError } from './problem.ts'
 import type { LimitedCaller, RateLimiter } from './rate-limit.ts'
 import { findSessionCaller } from './sessions.ts'
+import type { SignInLimiter } from './sign-in-limits.ts'
 
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'UNAUTHENTICATED'
@@ -22,6 +23,7 @@ export interface AdmissionOptions {
   db: Db
   operatorTokens: readonly string[]
   rateLimiter: RateLimiter
+  signInLimiter: SignInLimiter
   gates: Gates
 }
 
@@ -68,9 +70,9 @@ export class Admission {
 
   /** Returns the caller of a request that needs no credential. Throws RATE_LIMITED. */
   admitStranger(ip: string | null): Admitted {
-    const { rateLimiter } = this.#options
+    const { rateLimiter, signInLimiter } = this.#options
     rateLimiter.requireFewFailures(ip)
-    return { caller: strangerCaller(), headers: rateLimiter.countSignIn(ip) }
+    return { caller: strangerCaller(), headers: signInLimiter.countRequest(ip) }
   }
 
   /** Counts a failed authentication if the error is UNAUTHENTICATED. */

@@ -10,6 +10,7 @@ import type { Db, ReadContext } from './context.ts'
 import type { Gates } from './gates.ts'
 import type { StoredBytes } from './idempotency.ts'
 import type { Propagation } from './propagation.ts'
+import type { SignInLimiter } from './sign-in-limits.ts'
 
 /** A check to decide. Its organization is that of the context. */
 export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
@@ -17,6 +18,27 @@ export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
 export interface DecidingValidators {
   /** Returns the current verdict. The verdict takes into account everything that was committed before the call. Throws UNAVAILABLE. */
   decide(context: ReadContext, check: CheckToDecide): Promise<DecideResponse>
+}
+
+/** The values that connect an authorization request of OpenID Connect with its response. */
+export interface AuthorizationValues {
+  state: string
+  nonce: string
+  /** The verifier of PKCE. */
+  codeVerifier: string
+}
+
+/** A provider of OpenID Connect. `owner` is the address of the caller, by which the sign-ins that wait for the provider are shared. */
+export interface IdentityProvider {
+  /** The text of the button in the console. */
+  readonly label: string
+  /** Returns the address of the provider to which the browser goes. Throws UNAVAILABLE. */
+  authorizationUrl(owner: string, redirectUri: string, values: AuthorizationValues): Promise<string>
+  /**
+   * Exchanges the response of the provider for the verified e-mail address of the person. `response` is the query of the redirect. Throws
+   * UNAUTHENTICATED, FORBIDDEN and UNAVAILABLE.
+   */
+  verify(owner: string, redirectUri: string, values: AuthorizationValues, response: string): Promise<string>
 }
 
 export interface Dependencies {
@@ -32,6 +54,9 @@ export interface Dependencies {
   /** The current operator token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   validators: DecidingValidators
+  signInLimiter: SignInLimiter
+  /** The provider of OpenID Connect. Null when none is configured. */
+  identityProvider: IdentityProvider | null
   log: Logger
   /** The networks and ports to which webhooks may be sent. */
   webhookNetwork: WebhookNetwork

@@ -35,12 +35,18 @@ export interface RequestOrigin {
   country: string | null
 }
 
+/** The headers by which a handler recognizes a browser and its page. */
+export interface BrowserHeaders {
+  cookie: string | undefined
+  origin: string | undefined
+}
+
 /** The input and the context of a handler. */
 export interface Call<Params, Query, Body> {
   params: Params
   query: Query
   body: Body
-  /** The pool for reads if the endpoint is a GET or read-only. Otherwise a transaction. */
+  /** The pool for reads if the endpoint is a GET or read-only. The pool for changes if it is detached. Otherwise a transaction. */
   db: Db
   dependencies: Dependencies
   actor: Actor
@@ -51,6 +57,7 @@ export interface Call<Params, Query, Body> {
   /** The session that authenticated the request. Null when a secret authenticated it. */
   session: { id: string } | null
   origin(): RequestOrigin
+  browser: BrowserHeaders
 }
 
 export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Body> {
@@ -103,6 +110,8 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   propagates?: boolean
   /** Whether a POST changes nothing. A read-only POST has no transaction and accepts no idempotency key. */
   readOnly?: boolean
+  /** Whether the handler waits for another service. It then has no transaction, and no share of the connections to Postgres. */
+  detached?: boolean
 }
 
 /** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except bodies with metadata. */

@@ -105,3 +105,13 @@ export function createFairGate(options: GateOptions): FairGate {
     },
   }
 }
+
+/** Runs the task inside the gate. */
+export async function runInside<Result>(gate: FairGate, owner: string, task: () => Promise<Result>): Promise<Result> {
+  const leave = await gate.enter(owner)
+  try {
+    return await task()
+  } finally {
+    leave()
+  }
+}

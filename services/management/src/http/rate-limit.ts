@@ -1,6 +1,6 @@
 /**
  * Limits requests (docs/api.md#m4) by credential, by organization, and by API key and address. It also limits failed authentications by
- * address. All limits apply to windows of ten seconds. Validation has no limit.
+ * address. All limits apply to windows of ten seconds. Validation has no limit. Sign-ins have other limits (sign-in-limits.ts).
  */
 
 import { type Network, parseNetwork } from '@keyward/address'
@@ -11,9 +11,6 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
 /** The limit of requests from one address with one API key. An app requests a file once a day. */
 const APP_REQUESTS = 100
-/** The limits of requests to sign in, in total and from one address. The second is lower, so that one address cannot exhaust the first. */
-const SIGN_INS = 1_000
-const SIGN_INS_OF_ADDRESS = 200
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
 
@@ -39,27 +36,29 @@ export interface RateLimiter {
   /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
   requireFewFailures(ip: string | null): void
   countFailure(ip: string | null): void
-  /**
-   * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does
-   * not count toward the total.
-   */
-  countSignIn(ip: string | null): Record<string, string>
 }
 
 /** Returns the network by which an address is counted: an IPv4 address itself, or the /64 of an IPv6 address. */
-function networkOf(ip: string | null): string {
+export function networkOf(ip: string | null): string {
   const network: Network | null = ip === null ? null : parseNetwork(ip)
   if (network === null) return 'unknown'
   return network.words.slice(0, network.family === 4 ? 1 : 2).join('.')
 }
 
-function rateLimited(what: string, limit: number, remainingMs: number, headers: Record<string, string> = {}): ApiError {
+/** Returns the error of a request beyond a limit. `what` completes the words "The limit is 100 …". */
+export function rateLimited(
+  what: string,
+  limit: number,
+  remainingMs: number,
+  headers: Record<string, string> = {},
+): ApiError {
   const retryAfter = String(Math.ceil(remainingMs / 1_000))
   const detail = `The limit is ${limit} ${what} in ${WINDOW_SECONDS} seconds. Retry in ${retryAfter} s.`
   return new ApiError('RATE_LIMITED', detail, { headers: { ...headers, 'retry-after': retryAfter } })
 }
 
-function headersOf(name: string, limit: number, { used, remainingMs }: Count): Record<string, string> {
+/** Returns the rate limit headers of a counted request. */
+export function headersOf(name: string, limit: number, { used, remainingMs }: Count): Record<string, string> {
   const seconds = String(Math.ceil(remainingMs / 1_000))
   const remaining = String(Math.max(0, limit - used))
   return {
@@ -75,7 +74,6 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
   const apps = createWindowCounts()
   const keys = createWindowCounts()
   const failures = createWindowCounts()
-  const signIns = createWindowCounts()
 
   const countVendor = ({ kind, owner, organizationId }: LimitedCaller) => {
     const count = counts.count(`credential ${owner}`, limits.credential)
@@ -111,14 +109,6 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
     },
     countFailure(ip) {
       failures.add(networkOf(ip))
-    },
-    countSignIn(ip) {
-      if (signIns.add(networkOf(ip)) > SIGN_INS_OF_ADDRESS)
-        throw rateLimited('requests to sign in for each address', SIGN_INS_OF_ADDRESS, WINDOW_MS)
-      const count = counts.count('sign-in', SIGN_INS)
-      const headers = headersOf('sign-in', SIGN_INS, count)
-      if (count.used > SIGN_INS) throw rateLimited('requests to sign in', SIGN_INS, count.remainingMs, headers)
-      return headers
     },
   }
 }

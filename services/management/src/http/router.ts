@@ -147,6 +147,7 @@ async function serveCaller(
     caller,
     origin,
     site: siteOf(request.headers.host),
+    browser: { cookie: request.headers.cookie, origin: request.headers.origin },
     path: request.path,
     requestId: id,
     idempotent: idempotentRequest(caller, key, {

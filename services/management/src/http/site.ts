@@ -16,20 +16,25 @@ export interface Site {
 
 const LOOPBACK = /^(?:localhost|(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/
 
+/** Returns whether a host name is `localhost`, or whether it is a loopback address as browsers write it. */
+export function isLoopback(hostname: string): boolean {
+  return LOOPBACK.test(hostname)
+}
+
 /** Returns the site of a `Host` header, or null when the header is missing or malformed. */
 export function siteOf(host: string | undefined): Site | null {
   const url = URL.parse(`https://${host ?? ''}`)
   if (url === null || url.host !== host?.toLowerCase().replace(/:443$/, '')) return null
   const { hostname } = url
-  const isLoopback = LOOPBACK.test(hostname)
+  const isLocal = isLoopback(hostname)
   // Browsers omit the scheme's default port, so a `Host` header with port 80 belongs to HTTPS.
   const http = new URL(`http://${host}`).origin
-  return { hostname, isLoopback, origins: isLoopback ? [url.origin, http] : [url.origin] }
+  return { hostname, isLoopback: isLocal, origins: isLocal ? [url.origin, http] : [url.origin] }
 }
 
-/** Throws FORBIDDEN unless the `Origin` header is that of the site. */
-export function requireOrigin(site: Site | null, origin: string | undefined): void {
-  if (site !== null && origin !== undefined && site.origins.includes(origin)) return
+/** Returns the `Origin` header. Throws FORBIDDEN unless it is the origin of a page of the site. */
+export function requireOrigin(site: Site | null, origin: string | undefined): string {
+  if (site !== null && origin !== undefined && site.origins.includes(origin)) return origin
   const got = origin === undefined ? 'it is missing' : `got ${quote(origin)}`
   throw new ApiError(
     'FORBIDDEN',

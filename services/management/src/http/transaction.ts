@@ -9,8 +9,8 @@ import { sql } from 'kysely'
 import type { Caller } from './authentication.ts'
 import type { Db } from './context.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { Endpoint, RequestOrigin } from './endpoint.ts'
-import type { FairGate } from './fair-gate.ts'
+import type { BrowserHeaders, Endpoint, RequestOrigin } from './endpoint.ts'
+import { runInside } from './fair-gate.ts'
 import { shareOf } from './gates.ts'
 import { findStoredResponse, type IdempotentRequest, storeResponse, type WireResponse } from './idempotency.ts'
 import { ApiError, toProblem } from './problem.ts'
@@ -30,6 +30,7 @@ export interface EndpointRequest {
   caller: Caller
   origin: () => RequestOrigin
   site: Site | null
+  browser: BrowserHeaders
   path: string
   requestId: string
   idempotent: IdempotentRequest | null
@@ -47,7 +48,8 @@ async function runHandler(dependencies: Dependencies, request: EndpointRequest, 
   const { definition } = request.endpoint
   const headers: Record<string, string> = {}
   const { kind: _kind, owner: _owner, isSuspended: _isSuspended, ...caller } = request.caller
-  const result = await run({ ...caller, db, dependencies, headers, site: request.site, origin: request.origin })
+  const { site, browser, origin } = request
+  const result = await run({ ...caller, db, dependencies, headers, site, browser, origin })
   if (definition.status === 204) {
     const sent = { status: 204, headers, body: '' }
     return { sent, stored: sent }
@@ -151,26 +153,21 @@ async function writeWithRetries(dependencies: Dependencies, request: EndpointReq
   }
 }
 
-async function inside<Result>(gate: FairGate, share: string, task: () => Promise<Result>): Promise<Result> {
-  const leave = await gate.enter(share)
-  try {
-    return await task()
-  } finally {
-    leave()
-  }
-}
-
 /** Returns the response of the endpoint. Throws an ApiError, or another error, whose message must not be sent to the caller. */
 export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
   const { definition } = request.endpoint
   const { reads, writes } = dependencies.gates
   const share = shareOf(request.caller)
+  if (definition.detached === true) {
+    const run = await request.prepare()
+    return (await runHandler(dependencies, request, run, dependencies.db)).sent
+  }
   if (definition.method === 'get' || definition.readOnly === true) {
     const run = await request.prepare()
-    const response = await inside(reads, share, () => runHandler(dependencies, request, run, dependencies.readDb))
+    const response = await runInside(reads, share, () => runHandler(dependencies, request, run, dependencies.readDb))
     return response.sent
   }
-  const { response, wait } = await inside(writes, share, () => writeWithRetries(dependencies, request))
+  const { response, wait } = await runInside(writes, share, () => writeWithRetries(dependencies, request))
   if (wait === null) return response
   const applied = await dependencies.propagation.wait(request.caller.organizationId, wait.id, wait.seconds)
   return { ...response, headers: { ...response.headers, ...applied } }

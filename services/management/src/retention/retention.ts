@@ -205,6 +205,7 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ],
     ['invitations', batchOf('invitations', sql`expires_at < now()`)],
     ['passkeyChallenges', batchOf('passkey_challenges', sql`expires_at < now()`)],
+    ['openidAttempts', batchOf('openid_attempts', sql`expires_at < now()`)],
     ['storedResponses', batchOf('idempotency_keys', sql`created_at < ${before(IDEMPOTENCY_DAYS)}`)],
   ]
   const deleted: Record<string, number> = {}

@@ -15,6 +15,7 @@ import { createDecidingValidators } from '../../src/evaluate/deciding-validators
 import { Admission } from '../../src/http/admission.ts'
 import { createGates } from '../../src/http/gates.ts'
 import { StoredBytes } from '../../src/http/idempotency.ts'
+import { createSignInLimiter } from '../../src/http/sign-in-limits.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { describeAccess, documentedErrors } from '../../src/openapi/management-api.ts'
@@ -53,17 +54,18 @@ async function routedOperations(): Promise<string[]> {
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
+    signInLimiter: createSignInLimiter({ count: () => ({ used: 1, remainingMs: 1 }), close: () => Promise.resolve() }),
+    identityProvider: null,
   }
   const rateLimiter = {
     count: () => ({}),
     requireFewFailures: () => undefined,
     countFailure: () => undefined,
-    countSignIn: () => ({}),
   }
-  const { db, gates } = dependencies
+  const { db, gates, signInLimiter } = dependencies
   const app = createApp({
     dependencies,
-    admission: new Admission({ db, operatorTokens: [operatorToken], rateLimiter, gates }),
+    admission: new Admission({ db, operatorTokens: [operatorToken], rateLimiter, signInLimiter, gates }),
     onCredentialUse: () => undefined,
     corsOrigins: [],
     metrics: createMetrics(),

@@ -5,7 +5,7 @@ import { createdMember, me, sessions } from '@keyward/contract/management/sign-i
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { createRateLimiter } from '../../src/http/rate-limit.ts'
+import { createSignInLimiter } from '../../src/http/sign-in-limits.ts'
 import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -278,23 +278,72 @@ test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' 
   },
 )
 
-test('a flood of sign-ins from one address leaves other addresses unaffected', () => {
-  let counted = 0
-  const count = () => ({ used: ++counted, remainingMs: 10_000 })
-  const counts = { count, close: () => Promise.resolve() }
-  const limiter = createRateLimiter(counts, { credential: 1, organization: 1, apiKey: 1 })
-  const isAccepted = (ip: string) => {
+describe('the limits of sign-ins', () => {
+  /** A limiter whose counts are in memory. `isAccepted` returns whether a call throws no error. */
+  function limiter() {
+    const counts = new Map<string, number>()
+    const count = (owner: string, limit: number) => {
+      const used = (counts.get(owner) ?? 0) + 1
+      if (used <= limit) counts.set(owner, used)
+      return { used, remainingMs: 10_000 }
+    }
+    return { counts, signIns: createSignInLimiter({ count, close: () => Promise.resolve() }) }
+  }
+  const isAccepted = (run: () => unknown) => {
     try {
-      limiter.countSignIn(ip)
+      run()
       return true
     } catch {
       return false
     }
   }
-  const accepted = Array.from({ length: 1_000 }, () => isAccepted('203.0.113.7')).filter(Boolean).length
-  expect(accepted).toBeGreaterThanOrEqual(200)
-  // A window of ten seconds may end during the loop.
-  expect(accepted).toBeLessThanOrEqual(400)
-  expect(counted).toBe(accepted)
-  expect(isAccepted('203.0.113.8')).toBe(true)
+  const accepted = (times: number, run: (index: number) => unknown) =>
+    Array.from({ length: times }, (_, index) => isAccepted(() => run(index))).filter(Boolean).length
+
+  test('reject a flood from one address and accept other addresses', () => {
+    const { counts, signIns } = limiter()
+    const used = accepted(1_000, () => signIns.countRequest('203.0.113.7'))
+    expect(used).toBeGreaterThanOrEqual(200)
+    // A window of ten seconds may end during the loop.
+    expect(used).toBeLessThanOrEqual(400)
+    expect(counts.get('sign-in')).toBe(used)
+    expect(isAccepted(() => signIns.countRequest('203.0.113.8'))).toBe(true)
+  })
+
+  test('accept an address of a member during a flood from many addresses', () => {
+    const { signIns } = limiter()
+    signIns.countVerified('PASSKEY ada', '198.51.100.1')
+    expect(accepted(2_000, (i) => signIns.countRequest(`203.0.${i % 200}.7`))).toBe(1_000)
+    expect(isAccepted(() => signIns.countRequest('198.51.100.1'))).toBe(true)
+    expect(isAccepted(() => signIns.countRequest('198.51.100.2'))).toBe(false)
+  })
+
+  test('count failures of a passkey by address, and verified sign-ins by account', () => {
+    const { signIns } = limiter()
+    for (let i = 0; i < 20; i++) signIns.countFailure('passkey', '203.0.113.7')
+    expect(isAccepted(() => signIns.requireFewFailures('passkey', '203.0.113.7'))).toBe(false)
+    expect(isAccepted(() => signIns.requireFewFailures('passkey', '198.51.100.1'))).toBe(true)
+    expect(isAccepted(() => signIns.requireFewFailures('another', '203.0.113.7'))).toBe(true)
+    expect(accepted(50, (i) => signIns.countVerified('ACCESS_TOKEN ada', `203.0.113.${i}`))).toBe(30)
+    expect(isAccepted(() => signIns.countVerified('PASSKEY ada', '203.0.113.7'))).toBe(true)
+  })
+
+  test('reject the 31st sign-in of a member within ten seconds with 429, and not that of a colleague', async () => {
+    const [ada, grace] = [await addMember(), await addMember()]
+    const tokenOf = async (id: string) => {
+      const body = { name: 'laptop', permissions: ['licenses.read'] }
+      const response = await vendor.call('POST', `members/${id}/access-tokens`, { body })
+      return expectBody(response, 201, createdToken.required()).secret
+    }
+    const [token, other] = [await tokenOf(ada.id), await tokenOf(grace.id)]
+    const statuses: number[] = []
+    // A window of ten seconds may end during the loop.
+    for (let i = 0; i < 100 && !statuses.includes(429); i++)
+      statuses.push((await harness.call('POST', 'sessions', { token: null, body: { token } })).status)
+    expect(statuses.indexOf(429)).toBeGreaterThanOrEqual(30)
+    expect((await harness.call('POST', 'sessions', { token: null, body: { token: other } })).status).toBe(201)
+    expect(
+      (await harness.call('POST', 'sessions', { token: null, body: { invitation: ada.invitation.secret } })).status,
+    ).toBe(201)
+  })
 })

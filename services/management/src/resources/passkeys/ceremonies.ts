@@ -167,6 +167,12 @@ export interface PasskeyOwner {
   organizationId: string
 }
 
+/** Returns the credential id in a browser's response, or an empty string. */
+export function passkeyIdOf(sent: unknown): string {
+  const parsed = authenticationResponse.pick({ id: true }).safeParse(sent)
+  return parsed.success ? parsed.data.id : ''
+}
+
 /** Verifies the browser's response to `signInOptions`. Returns null unless the response proves possession of a registered passkey. */
 export async function verifySignIn(db: Db, site: Site | null, sent: unknown): Promise<PasskeyOwner | null> {
   const { id: expectedRPID, origins } = relyingParty(site)

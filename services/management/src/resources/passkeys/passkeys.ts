@@ -17,7 +17,7 @@ import { ApiError, invalid, notFound } from '../../http/problem.ts'
 import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
 import { registrationOptions, verifyRegistration } from './ceremonies.ts'
 
-const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people.' }
+const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
 const MAX_PASSKEYS = 20
 
 type AnyCall = Pick<VendorCall<unknown, unknown, unknown>, 'db' | 'organizationId' | 'actor' | 'permissions'>

@@ -10,24 +10,26 @@ import {
   type SignInMethod,
 } from '@keyward/contract/management/sign-in'
 import { hashSecret } from '@keyward/database'
+import type { z } from 'zod'
 
 import { findRow } from '../../crud/rows.ts'
 import { findCaller, isOneOf, unauthenticated } from '../../http/authentication.ts'
 import type { Db } from '../../http/context.ts'
-import { personEndpoint, publicEndpoint, type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
+import { type Call, personEndpoint, publicEndpoint, type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
 import { ApiError } from '../../http/problem.ts'
 import { sessionCookie } from '../../http/session-cookie.ts'
-import type { Site } from '../../http/site.ts'
 import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
 import { useInvitation } from '../members/invitations.ts'
 import { memberRows } from '../members/members.ts'
+import { useIdentity } from '../openid/openid.ts'
 import { findSummary } from '../organizations/store.ts'
-import { signInOptions, verifySignIn } from '../passkeys/ceremonies.ts'
+import { passkeyIdOf, signInOptions, verifySignIn } from '../passkeys/ceremonies.ts'
 import { endSession, endSessions, listSessions, openSession, type Person, type SessionOwner } from './store.ts'
 
-const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people.' }
+const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
 
 type SignIn = { owner: SessionOwner; method: SignInMethod }
+type SignInCall = Pick<Call<unknown, unknown, unknown>, 'db' | 'dependencies' | 'site' | 'browser' | 'origin'>
 
 /** Returns the person to whom a personal access token or the operator token belongs. Throws UNAUTHENTICATED and FORBIDDEN. */
 async function withToken(db: Db, token: string, operatorTokens: readonly string[]): Promise<SignIn> {
@@ -48,10 +50,33 @@ async function withInvitation(db: Db, secret: string): Promise<SignIn> {
   return { owner, method: 'INVITATION' }
 }
 
-async function withPasskey(db: Db, site: Site | null, response: unknown): Promise<SignIn> {
+async function withPasskey({ db, site, dependencies, origin }: SignInCall, response: unknown): Promise<SignIn> {
+  const { signInLimiter } = dependencies
+  const account = passkeyIdOf(response)
+  const { ip } = origin()
+  signInLimiter.requireFewFailures(account, ip)
   const owner = await verifySignIn(db, site, response)
-  if (!owner) throw unauthenticated('The passkey is not registered here, or its response is out of date. Try again.')
-  return { owner, method: 'PASSKEY' }
+  if (owner) return { owner, method: 'PASSKEY' }
+  signInLimiter.countFailure(account, ip)
+  throw unauthenticated('The passkey is not registered here, or its response is out of date. Try again.')
+}
+
+/** Returns the person whom the body identifies, and counts the sign-in. Throws UNAUTHENTICATED, FORBIDDEN and RATE_LIMITED. */
+async function identify(call: SignInCall, body: z.output<typeof createSession>): Promise<SignIn> {
+  const { db, dependencies, origin } = call
+  const { token, invitation = '', passkey, openid } = body
+  const signIn: SignIn =
+    token !== undefined
+      ? await withToken(db, token, dependencies.operatorTokens)
+      : passkey !== undefined
+        ? await withPasskey(call, passkey)
+        : openid !== undefined
+          ? { owner: await useIdentity(db, call, openid.organizationId), method: 'OPENID' }
+          : await withInvitation(db, invitation)
+  const account = 'memberId' in signIn.owner ? signIn.owner.memberId : 'operator'
+  // Each method is counted separately, so a stolen access token does not prevent a sign-in with a passkey.
+  dependencies.signInLimiter.countVerified(`${signIn.method} ${account}`, origin().ip)
+  return signIn
 }
 
 type AnyCall = Pick<
@@ -158,16 +183,10 @@ const signIn = [
       status: 201,
       response: me,
     },
-    async ({ db, body, site, headers, dependencies }) => {
-      const { token, invitation = '', passkey } = body
-      const { operatorTokens } = dependencies
-      const { owner, method } =
-        token !== undefined
-          ? await withToken(db, token, operatorTokens)
-          : passkey !== undefined
-            ? await withPasskey(db, site, passkey)
-            : await withInvitation(db, invitation)
-      const { secret, expiresAt, caller } = await openSession(db, owner, method, operatorTokens)
+    async (call) => {
+      const { db, site, headers, dependencies } = call
+      const { owner, method } = await identify(call, call.body)
+      const { secret, expiresAt, caller } = await openSession(db, owner, method, dependencies.operatorTokens)
       headers['set-cookie'] = sessionCookie(site, secret, expiresAt)
       return describeCaller({ ...caller, db })
     },

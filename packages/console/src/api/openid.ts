@@ -1,0 +1,53 @@
+/**
+ * Sign-in with OpenID Connect. The identity provider redirects the browser to `/console/sign-in` with a code in the address. The code is
+ * removed from the address and the history as soon as this module loads.
+ */
+
+import { type Me, me, type OpenidIdentity, openidIdentity, openidOptions } from '@keyward/contract/management/sign-in'
+
+import { call } from './client.ts'
+
+const BASE = '/console'
+const REDIRECT_PATH = '/sign-in'
+/** The entry of the session storage with the path to show after the sign-in. Only pages of this site can write it. */
+const RETURN = 'keyward.return'
+
+function readResponse(): string | null {
+  const { pathname, search } = window.location
+  if (pathname !== BASE + REDIRECT_PATH || search === '') return null
+  window.history.replaceState(null, '', pathname)
+  return search.slice(1)
+}
+
+let received = readResponse()
+
+/** Returns the response of the identity provider once, or null. */
+export function takeResponse(): string | null {
+  const response = received
+  received = null
+  return response
+}
+
+/** Leaves the console for the identity provider. */
+export async function goToProvider(): Promise<void> {
+  const { url } = await call({ method: 'POST', path: '/sessions/openid-options' }, openidOptions)
+  const { pathname, search } = window.location
+  const path = pathname.slice(BASE.length)
+  if (path !== REDIRECT_PATH) window.sessionStorage.setItem(RETURN, path + search)
+  window.location.assign(url)
+}
+
+/** Returns the path that was shown before the sign-in. */
+export function takeReturnPath(): string {
+  const path = window.sessionStorage.getItem(RETURN) ?? ''
+  window.sessionStorage.removeItem(RETURN)
+  return path.startsWith('/') ? path : '/'
+}
+
+export function identify(response: string): Promise<OpenidIdentity> {
+  return call({ method: 'POST', path: '/sessions/openid-identity', body: { response } }, openidIdentity)
+}
+
+export function enter(organizationId: string): Promise<Me> {
+  return call({ method: 'POST', path: '/sessions', body: { openid: { organizationId } } }, me)
+}

@@ -1,0 +1,79 @@
+/**
+ * Limits sign-ins (docs/api.md#a5) by address, by account and in total. Only a sign-in that proves its account counts toward the limit of
+ * the account, so a stranger cannot lock a member out. Addresses are counted in memory and never stored.
+ */
+
+import { createHash } from 'node:crypto'
+
+import { headersOf, networkOf, rateLimited } from './rate-limit.ts'
+import { type SharedCounts, WINDOW_MS } from './shared-counts.ts'
+import { createWindowCounts } from './window-counts.ts'
+
+/** The limits of requests in total and from one address. The second is lower, so that one address cannot exhaust the first. */
+const REQUESTS = 1_000
+const REQUESTS_OF_ADDRESS = 200
+/** The limit of sessions that one account opens with one method. */
+const SESSIONS_OF_ACCOUNT = 30
+/** The limit of failed sign-ins from one address that name the same account. */
+const FAILURES_OF_ACCOUNT = 10
+/** The maximum number of addresses that are exempt from the total. */
+const MAX_KNOWN = 10_000
+
+export interface SignInLimiter {
+  /**
+   * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does
+   * not count toward the total, nor does a request from an address from which somebody has signed in to this process.
+   */
+  countRequest(ip: string | null): Record<string, string>
+  /** Throws RATE_LIMITED when too many sign-ins from the address have named the account and failed. */
+  requireFewFailures(account: string, ip: string | null): void
+  countFailure(account: string, ip: string | null): void
+  /** Counts a verified sign-in of the account. Throws RATE_LIMITED. */
+  countVerified(account: string, ip: string | null): void
+}
+
+export function createSignInLimiter(counts: SharedCounts): SignInLimiter {
+  const requests = createWindowCounts()
+  const failures = createWindowCounts()
+  const known = new Set<string>()
+
+  // The caller chooses the length of the account's name.
+  const failureKey = (account: string, ip: string | null) =>
+    `${networkOf(ip)} ${createHash('sha256').update(account).digest('base64')}`
+
+  const remember = (ip: string | null) => {
+    if (ip === null) return
+    const network = networkOf(ip)
+    const [oldest] = known
+    known.delete(network)
+    if (known.size >= MAX_KNOWN && oldest !== undefined) known.delete(oldest)
+    known.add(network)
+  }
+
+  return {
+    countRequest(ip) {
+      const network = networkOf(ip)
+      const used = requests.add(network)
+      if (used > REQUESTS_OF_ADDRESS)
+        throw rateLimited('requests to sign in for each address', REQUESTS_OF_ADDRESS, WINDOW_MS)
+      if (known.has(network)) return headersOf('sign-in', REQUESTS_OF_ADDRESS, { used, remainingMs: WINDOW_MS })
+      const count = counts.count('sign-in', REQUESTS)
+      const headers = headersOf('sign-in', REQUESTS, count)
+      if (count.used > REQUESTS) throw rateLimited('requests to sign in', REQUESTS, count.remainingMs, headers)
+      return headers
+    },
+    requireFewFailures(account, ip) {
+      if (failures.get(failureKey(account, ip)) >= FAILURES_OF_ACCOUNT)
+        throw rateLimited('failed sign-ins for each account and address', FAILURES_OF_ACCOUNT, WINDOW_MS)
+    },
+    countFailure(account, ip) {
+      failures.add(failureKey(account, ip))
+    },
+    countVerified(account, ip) {
+      const count = counts.count(`sign-in ${account}`, SESSIONS_OF_ACCOUNT)
+      if (count.used > SESSIONS_OF_ACCOUNT)
+        throw rateLimited('sign-ins for each account', SESSIONS_OF_ACCOUNT, count.remainingMs)
+      remember(ip)
+    },
+  }
+}

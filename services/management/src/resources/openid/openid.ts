@@ -1,0 +1,172 @@
+/**
+ * Endpoints that verify a person with the identity provider (docs/api.md#a7). They are detached, so a slow provider occupies no connection
+ * to Postgres. `POST /sessions` then opens the session.
+ */
+
+import {
+  createOpenidIdentity,
+  type OpenidIdentity,
+  openidIdentity,
+  openidOptions,
+  signInMethods,
+} from '@keyward/contract/management/sign-in'
+import { sql } from 'kysely'
+
+import { unauthenticated } from '../../http/authentication.ts'
+import type { Db } from '../../http/context.ts'
+import type { IdentityProvider } from '../../http/dependencies.ts'
+import { type Call, publicEndpoint } from '../../http/endpoint.ts'
+import { runInside } from '../../http/fair-gate.ts'
+import { ApiError, quote } from '../../http/problem.ts'
+import { requireOrigin, type Site } from '../../http/site.ts'
+import {
+  attemptCookie,
+  attemptSecret,
+  beginAttempt,
+  createAttemptSecret,
+  derive,
+  endAttempt,
+  redeemAttempt,
+  storeEmail,
+} from './attempts.ts'
+
+const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
+/** The page to which the identity provider redirects the browser. It must be registered with the provider. */
+const REDIRECT_PATH = '/console/sign-in'
+/** The owner of all requests to sign in, among those that share the connections to Postgres. */
+const STRANGER = 'stranger '
+const MAX_ORGANIZATIONS = 100
+
+const NO_ATTEMPT =
+  'This browser has not begun to sign in with OpenID Connect, or has begun too long ago. Sign in again.'
+
+type AnyCall = Pick<Call<unknown, unknown, unknown>, 'db' | 'dependencies' | 'site' | 'browser' | 'origin'>
+
+/** Runs statements of a detached handler with a share of the connections. */
+function withConnection<Result>({ db, dependencies }: AnyCall, task: (db: Db) => Promise<Result>): Promise<Result> {
+  return runInside(dependencies.gates.writes, STRANGER, () => task(db))
+}
+
+function providerOf({ dependencies }: AnyCall): IdentityProvider {
+  if (dependencies.identityProvider) return dependencies.identityProvider
+  throw new ApiError('NOT_FOUND', 'OpenID Connect is not configured here. Sign in in another way.')
+}
+
+/** Returns the address to which the provider redirects. Throws FORBIDDEN for a request of another site. */
+function redirectUri({ site, browser }: AnyCall): string {
+  return requireOrigin(site, browser.origin) + REDIRECT_PATH
+}
+
+/** Returns the organizations with a member of this e-mail address. */
+async function organizationsOf(db: Db, email: string): Promise<OpenidIdentity['organizations']> {
+  return db
+    .selectFrom('members')
+    .innerJoin('organizations', 'organizations.id', 'members.organizationId')
+    .select(['organizations.id', 'organizations.name'])
+    .where(sql<string>`lower(members.email)`, '=', sql<string>`lower(${email})`)
+    .orderBy('organizations.name')
+    .orderBy('organizations.id')
+    .limit(MAX_ORGANIZATIONS)
+    .execute()
+}
+
+/** Returns the person whom the response of the provider identifies. Throws UNAUTHENTICATED, FORBIDDEN and UNAVAILABLE. */
+async function identify(call: AnyCall, response: string): Promise<OpenidIdentity> {
+  const provider = providerOf(call)
+  const redirect = redirectUri(call)
+  const secret = attemptSecret(call.site, call.browser.cookie)
+  if (secret === undefined || !(await withConnection(call, (db) => redeemAttempt(db, secret))))
+    throw unauthenticated(NO_ATTEMPT)
+  const email = await provider.verify(call.origin().ip ?? '', redirect, derive(secret), response)
+  return withConnection(call, async (db) => {
+    const organizations = await organizationsOf(db, email)
+    if (organizations.length === 0)
+      throw new ApiError('FORBIDDEN', `${quote(email)} is not a member of an organization here. Ask for an invitation.`)
+    await storeEmail(db, secret, email)
+    return { email, organizations }
+  })
+}
+
+/** The fields of a call that open a session. */
+export interface Browser {
+  site: Site | null
+  browser: AnyCall['browser']
+}
+
+/** Returns the member of the organization whose e-mail address was verified for this browser. Throws UNAUTHENTICATED and FORBIDDEN. */
+export async function useIdentity(
+  db: Db,
+  { site, browser }: Browser,
+  organizationId: string,
+): Promise<{ organizationId: string; memberId: string }> {
+  requireOrigin(site, browser.origin)
+  const secret = attemptSecret(site, browser.cookie)
+  const email = secret === undefined ? null : await endAttempt(db, secret)
+  if (email === null) throw unauthenticated(NO_ATTEMPT)
+  const member = await db
+    .selectFrom('members')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+    .executeTakeFirst()
+  if (!member) throw unauthenticated('The person is not a member of this organization. Sign in again.')
+  return { organizationId, memberId: member.id }
+}
+
+export const openid = [
+  publicEndpoint(
+    {
+      method: 'get',
+      path: '/sessions/methods',
+      tag,
+      operationId: 'readSignInMethods',
+      summary: 'Read the configured methods of signing in',
+      status: 200,
+      response: signInMethods,
+      detached: true,
+    },
+    async ({ dependencies: { identityProvider } }) => ({
+      openid: identityProvider && { label: identityProvider.label },
+    }),
+  ),
+  publicEndpoint(
+    {
+      method: 'post',
+      path: '/sessions/openid-options',
+      tag,
+      operationId: 'createOpenidOptions',
+      summary: 'Begin to sign in with OpenID Connect',
+      description:
+        'Returns the address of the identity provider and sets a cookie. The provider redirects the browser to `/console/sign-in`, which ' +
+        'sends the query of its address to `POST /sessions/openid-identity`.',
+      status: 200,
+      response: openidOptions,
+      detached: true,
+    },
+    async (call) => {
+      const provider = providerOf(call)
+      const redirect = redirectUri(call)
+      const secret = createAttemptSecret()
+      const url = await provider.authorizationUrl(call.origin().ip ?? '', redirect, derive(secret))
+      await withConnection(call, (db) => beginAttempt(db, secret))
+      call.headers['set-cookie'] = attemptCookie(call.site, secret)
+      return { url }
+    },
+  ),
+  publicEndpoint(
+    {
+      method: 'post',
+      path: '/sessions/openid-identity',
+      tag,
+      operationId: 'createOpenidIdentity',
+      summary: 'Verify the response of the identity provider',
+      description:
+        'A response is accepted once, from the browser that began the sign-in. Then send `POST /sessions` with one of the organizations.',
+      body: createOpenidIdentity,
+      status: 200,
+      response: openidIdentity,
+      detached: true,
+    },
+    (call) => identify(call, call.body.response),
+  ),
+]
