@@ -92,6 +92,15 @@ export class Stage {
     return send(this.#management.port, path, undefined, schema, this.#vendor.managementToken, 'GET')
   }
 
+  /** Deletes a resource. */
+  async remove(path: string): Promise<void> {
+    const response = await fetch(`http://127.0.0.1:${this.#management.port}/api/v1${path}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${this.#vendor.managementToken}` },
+    })
+    if (!response.ok) throw new Error(await response.text())
+  }
+
   /** Sends a check like an app. Returns its code. */
   async check(license: string, fingerprint: string): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${this.#validator.port}/api/v2/license/validate`, {
