@@ -1,4 +1,4 @@
-/** Tests the configuration. Every invalid value causes an error of one line that names the variable. */
+/** Tests the configuration. Every invalid value causes a one-line error that names the variable. */
 
 import { ConfigError, readConfig } from '@keyward/process'
 import { expect, test } from 'vitest'

@@ -85,8 +85,8 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
 }
 
 /**
- * Returns the caller of a request. A page of another site can make a browser sign in or send a session. A request that signs in, or changes
- * data with a session, must therefore come from a page of this site.
+ * Returns the caller of a request. A page of another site can make a browser sign in or send a session cookie. A request that signs in, or
+ * changes data with a session, must therefore come from a page of this site.
  */
 async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
   const { authorization, cookie, origin, host } = request.headers

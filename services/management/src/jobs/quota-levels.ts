@@ -31,7 +31,7 @@ async function readUses(db: Db): Promise<Use[]> {
   return rows
 }
 
-/** Writes the events in one transaction. Does nothing while another process runs it. */
+/** Writes the events in one transaction. Does nothing while another process writes these events. */
 export async function writeQuotaEvents(db: Db): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     const { rows } = await sql<{ locked: boolean }>`

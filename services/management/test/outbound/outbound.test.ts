@@ -17,7 +17,7 @@ import { RETRY_SECONDS, secondsToRetry } from '../../src/webhooks/retries.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 
 const PUBLIC: WebhookNetwork = { allowedNetworks: [], allowedPorts: DEFAULT_PORTS, allowsHttp: false }
-/** Allows every port and scheme, so that only the check of addresses can reject a URL. */
+/** Allows every port, and HTTP, so that only the check of addresses can reject a URL. */
 const ANY_PORT: WebhookNetwork = { allowedNetworks: [], allowedPorts: null, allowsHttp: true }
 
 /** The addresses of each name. With several lists, each lookup returns the next list, as in a DNS rebinding attack. */
@@ -125,7 +125,7 @@ describe('a hostile URL', () => {
     expect(HOSTS.length).toBeGreaterThan(60)
   })
 
-  test('is not sent to, and its receiver receives nothing', async () => {
+  test('gets no request, and its receiver receives nothing', async () => {
     const sender = createSender(ANY_PORT, resolve, 2_000)
     const port = new URL(local.url).port
     for (const host of HOSTS) {

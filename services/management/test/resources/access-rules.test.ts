@@ -127,7 +127,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('can change its mode, and conflicts with a duplicate of another mode', async () => {
+  test('can change its mode, and conflicts with a duplicate that has a different mode', async () => {
     const rule = await vendor.rule({ kind: 'RESTRICTION', mode: 'MONITOR', value: '192.0.2.5' })
     expect(rule).toMatchObject({ kind: 'RESTRICTION', mode: 'MONITOR' })
     expect(outcome(await post({ ...base, kind: 'RESTRICTION', value: '192.0.2.5' }))).toBe('409 RULE_EXISTS')

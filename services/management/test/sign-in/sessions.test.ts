@@ -167,7 +167,7 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('ends with its member, and loses a permission that the member loses', async () => {
+  test('ends when its member is deleted, and loses a permission that the member loses', async () => {
     const { id, invitation } = await addMember(['licenses.read', 'products.read'])
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('GET', 'products')).status).toBe(200)
@@ -185,7 +185,7 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is listed, and ended by another session of its member or by a manager', async () => {
+  test('is listed, and can be ended by another session of its member or by a manager', async () => {
     const { id, invitation } = await addMember()
     const first = await signIn({ invitation: invitation.secret })
     const next = expectBody(await vendor.call('POST', `members/${id}/invitation`), 200, invited.shape.invitation)

@@ -45,7 +45,7 @@ export interface ReleaseRequest {
 
 export type WorkRequest = ClaimRequest | ReleaseRequest | RenewRequest
 
-/** The outcome of a claim. It is undecided if Postgres did not respond in time. `code` is the engine's number of a code. */
+/** The outcome of a claim. It is undecided if Postgres did not respond in time. `code` is the engine's number of the code. */
 export type ClaimDecision =
   | {
       isDecided: true

@@ -237,7 +237,7 @@ export class Aggregator {
     this.#overuse.set(license, { generation, licenseId, count: 1, firstAtMs: atMs, lastAtMs: atMs })
   }
 
-  /** Adds a hostname. A later check adds a name that does not fit now. */
+  /** Adds a hostname. A hostname that does not fit is added by a later check. */
   #addHostname(record: RecordView, hostname: string): void {
     const licenseId = createId()
     const { bytes, machineAt, machineLength, organization } = record

@@ -84,7 +84,7 @@ export class Recorder {
     return shared
   }
 
-  /** Reads the rest of a ring and removes it. Call it when the worker has ended. */
+  /** Reads the rest of a ring and removes the ring. Call it when the worker has ended. */
   removeRing(shared: SharedArrayBuffer): void {
     this.#rings.get(shared)?.drain((record) => this.#add(record))
     this.#rings.delete(shared)

@@ -21,7 +21,7 @@ test('ignores the lease of another machine, license, generation or length', () =
   expect(leases.deadlineMs(keyOf(1), 61)).toBe(0)
 })
 
-test('replaces the leases that end first when it is full', () => {
+test('replaces the leases that end first when the cache is full', () => {
   const leases = small()
   const one = (n: number): LeaseKey => ({ ...keyOf(0), machineHash1: n + 1 })
   for (let n = 0; n < 12; n++) leases.set(one(n), 60, 1_000 * (n + 1))

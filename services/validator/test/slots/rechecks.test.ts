@@ -47,7 +47,7 @@ function recheck(organization: number, license: number): boolean[] {
 test('rechecks a limited number of full licenses of each organization in a window', async () => {
   const hostile = Array.from({ length: 1_000 }, (_, i) => recheck(1, i))
   const quiet = recheck(2, 0)
-  // The other rechecks end undecided at once, so their verdict is decided from memory.
+  // The other rechecks end undecided at once, so their checks are decided from memory.
   expect(hostile.filter(([isDecided]) => isDecided === false)).toHaveLength(1_000 - 32)
   await vi.advanceTimersByTimeAsync(10)
   expect(quiet).toEqual([true])

@@ -42,7 +42,7 @@ export interface RuleQuery extends PageQuery, RuleFilter {
 /** The SQL expression by which the list is sorted, and its type. */
 const SORT_KEYS: Record<Exclude<RuleSort, 'createdAt'>, { key: RawBuilder<unknown>; type: RawBuilder<unknown> }> = {
   matchCount: { key: sql`c.match_count`, type: sql`bigint` },
-  // A rule that never matched counts as the earliest.
+  // In ascending order, rules that have never matched come first.
   lastMatchedAt: {
     key: sql`coalesce(c.last_matched_at, '-infinity'::timestamptz)`,
     type: sql`timestamptz`,
