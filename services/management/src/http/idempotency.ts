@@ -1,8 +1,8 @@
 /**
  * Implements `Idempotency-Key` (docs/api.md#m2). The response of a POST is stored for a day, in the transaction of its change, so neither
  * exists without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock
- * on the key. Postgres releases the lock when the connection ends, even if the process is killed. The bytes that an organization stores in
- * a day are bounded.
+ * on the key. Postgres releases the lock when the connection ends, even if the process is killed. The number of bytes that an organization
+ * stores in a day is limited.
  */
 
 import { createHash } from 'node:crypto'

@@ -79,7 +79,7 @@ function headerReader(request: Request): (name: string) => string {
   }
 }
 
-/** Returns a function that resolves the caller's address and country. */
+/** Returns a function that determines the caller's address and country. */
 function originOf({ resolver }: Dependencies, request: Request): () => RequestOrigin {
   return () => resolver.resolveText(request.socket.remoteAddress, headerReader(request))
 }

@@ -52,7 +52,7 @@ function before(days: number): RawBuilder<unknown> {
 const SKIP_LOCKED = sql`for update skip locked`
 
 /**
- * Returns a batch that deletes the rows of a table that satisfy the condition. Rows that another transaction has locked remain until the
+ * Returns a batch that deletes from a table the rows that satisfy the condition. Rows that another transaction has locked remain until the
  * next run.
  */
 function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder<unknown> = SKIP_LOCKED): Batch {
