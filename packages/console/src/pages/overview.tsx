@@ -1,20 +1,22 @@
 /** The overview: checks by outcome, open alerts, and the usage of the plan's limits. */
 
-import { type Code, ownOrganization } from '@keyward/contract'
+import { type Code, license, ownOrganization } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'
 import { analytics } from '@keyward/contract/management/analytics'
-import { Anchor, Card, Group, Progress, SegmentedControl, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core'
-import { useState } from 'react'
-import { Link } from 'wouter'
+import type { Me } from '@keyward/contract/management/sign-in'
+import { Card, Group, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text, Title } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
 
 import { queryString } from '../api/client.ts'
 import { useList, useRead } from '../api/hooks.ts'
 import { Chart, type Bar } from '../parts/chart.tsx'
-import { ErrorMessage, Screen, Waiting, When } from '../parts/parts.tsx'
+import { ErrorMessage, Screen, TextLink, Waiting, When } from '../parts/parts.tsx'
+import { useNameOf } from '../parts/search-field.tsx'
 import { text } from '../text.ts'
 
 const t = text.overview
 const MS_PER_HOUR = 3_600_000
+const MAX_SHOWN = 6
 
 const SPANS = {
   day: { hours: 24, interval: 'hour', label: t.day },
@@ -96,29 +98,86 @@ function Checks() {
   )
 }
 
-function OpenAlerts() {
-  const list = useList('/alerts', alert)
-  const open = list.items.filter(({ acknowledgedAt }) => acknowledgedAt === null).slice(0, 5)
+function LicenseKey({ id }: { id: string }) {
+  const key = useNameOf('license', id)
   return (
-    <Card withBorder component="section" aria-label={t.alerts}>
+    <TextLink href={`/licenses/${id}`}>
+      <span className="mono">{key === '' ? id.slice(0, 8) : key}</span>
+    </TextLink>
+  )
+}
+
+/** A card with a list of a few items, and a link to all of them. */
+function Few({
+  title,
+  href,
+  empty,
+  list,
+  children,
+}: {
+  title: string
+  href: string
+  empty: string
+  list: { error: Error | null; isPending: boolean; items: readonly unknown[] }
+  children: ReactNode
+}) {
+  return (
+    <Card withBorder component="section" aria-label={title}>
       <Stack gap="sm">
-        <Title order={2} size="h4">
-          {t.alerts}
-        </Title>
+        <Group justify="space-between">
+          <Title order={2} size="h4">
+            {title}
+          </Title>
+          {list.items.length > 0 && <TextLink href={href}>{t.all}</TextLink>}
+        </Group>
         <ErrorMessage error={list.error} />
-        {!list.isPending && open.length === 0 && <Text c="dimmed">{t.noAlerts}</Text>}
-        {open.map(({ id, licenseId, count, lastAt }) => (
-          <Group key={id} justify="space-between">
-            <Anchor component={Link} href={`/licenses/${licenseId}`} size="sm">
-              {text.alerts.license} {licenseId.slice(0, 8)}
-            </Anchor>
-            <Text size="sm" c="dimmed">
-              {count.toLocaleString()} × <When at={lastAt} />
-            </Text>
-          </Group>
-        ))}
+        {list.isPending && <Skeleton height={24} />}
+        {!list.isPending && list.items.length === 0 && <Text c="dimmed">{empty}</Text>}
+        {children}
       </Stack>
     </Card>
+  )
+}
+
+function OpenAlerts() {
+  const list = useList('/alerts', alert, { open: 'true' })
+  return (
+    <Few title={t.alerts} href="/alerts" empty={t.noAlerts} list={list}>
+      {list.items.slice(0, MAX_SHOWN).map(({ id, licenseId, count, lastAt }) => (
+        <Group key={id} justify="space-between" gap="xs">
+          <LicenseKey id={licenseId} />
+          <Text size="sm" c="dimmed">
+            {t.rejectedChecks(count)}, <When at={lastAt} />
+          </Text>
+        </Group>
+      ))}
+    </Few>
+  )
+}
+
+/** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
+function Expiring() {
+  const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
+  const list = useList('/licenses', license, {
+    status: 'active',
+    expiresAfter: new Date(nowMs).toISOString(),
+    expiresBefore: new Date(nowMs + 30 * 24 * MS_PER_HOUR).toISOString(),
+    sort: 'expiresAt',
+    order: 'asc',
+  })
+  return (
+    <Few title={t.expiring} href="/licenses?within=30&status=active" empty={t.noneExpires} list={list}>
+      {list.items.slice(0, MAX_SHOWN).map(({ id, key, policy }) => (
+        <Group key={id} justify="space-between" gap="xs">
+          <TextLink href={`/licenses/${id}`}>
+            <span className="mono">{key}</span>
+          </TextLink>
+          <Text size="sm" c="dimmed">
+            <When at={policy.expiresAt} />
+          </Text>
+        </Group>
+      ))}
+    </Few>
   )
 }
 
@@ -126,6 +185,15 @@ const QUOTAS = ['licenses', 'customers', 'products', 'members'] as const
 
 function Use() {
   const { data, error } = useRead('/organization', ownOrganization)
+  const rows = data
+    ? [
+        { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
+        ...QUOTAS.flatMap((name) => {
+          const quota = data.quotas[name]
+          return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
+        }),
+      ]
+    : []
   return (
     <Card withBorder component="section" aria-label={t.quotas}>
       <Stack gap="sm">
@@ -133,32 +201,36 @@ function Use() {
           {data ? `${data.name}: ${t.plan} ${data.plan}` : t.plan}
         </Title>
         <ErrorMessage error={error} />
-        {data &&
-          QUOTAS.flatMap((name) => {
-            const quota = data.quotas[name]
-            return quota ? [{ name, ...quota }] : []
-          }).map(({ name, used, limit }) => (
-            <div key={name}>
-              <Group justify="space-between">
-                <Text size="sm">{name}</Text>
-                <Text size="sm" c="dimmed">
-                  {(used ?? 0).toLocaleString()} / {limit.toLocaleString()}
-                </Text>
-              </Group>
-              <Progress value={(100 * (used ?? 0)) / limit} aria-label={name} />
-            </div>
-          ))}
+        {rows.map(({ name, used, limit }) => (
+          <div key={name}>
+            <Group justify="space-between">
+              <Text size="sm">{name}</Text>
+              <Text size="sm" c="dimmed">
+                {used.toLocaleString()} / {limit === null ? text.unlimited : limit.toLocaleString()}
+              </Text>
+            </Group>
+            {limit !== null && (
+              <Progress
+                value={(100 * used) / Math.max(1, limit)}
+                aria-label={name}
+                {...(used >= limit && { color: 'red' })}
+              />
+            )}
+          </div>
+        ))}
       </Stack>
     </Card>
   )
 }
 
-export default function Overview() {
+export default function Overview({ me }: { me: Me }) {
+  const seesLicenses = me.permissions.includes('licenses.read')
   return (
     <Screen title={t.title}>
       <Checks />
-      <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <OpenAlerts />
+      <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
+        {seesLicenses && <Expiring />}
+        {seesLicenses && <OpenAlerts />}
         <Use />
       </SimpleGrid>
     </Screen>

@@ -2,6 +2,7 @@
 
 import { type Code, CODES } from '@keyward/contract'
 import { Group, Text } from '@mantine/core'
+import { useElementSize } from '@mantine/hooks'
 
 import { text } from '../text.ts'
 
@@ -11,7 +12,10 @@ export interface Bar {
   counts: Partial<Record<Code, number>>
 }
 
-const WIDTH = 800
+/** The width until the chart is measured. */
+const INITIAL_WIDTH = 800
+/** The width of a label of the time axis. */
+const LABEL_WIDTH = 110
 const HEIGHT = 180
 const TOP = 18
 const BOTTOM = 20
@@ -44,9 +48,13 @@ export function Chart({
   to: string
   interval: 'hour' | 'day'
 }) {
+  const { ref, width: measured } = useElementSize()
+  const total = measured === 0 ? INITIAL_WIDTH : measured
   const [start, end] = [Date.parse(from), Date.parse(to)]
   const slots = Math.max(1, Math.ceil((end - start) / MS[interval]))
-  const width = WIDTH / slots
+  const width = total / slots
+  const labels = Math.max(1, Math.min(4, Math.floor(total / LABEL_WIDTH)))
+  const parts = Array.from({ length: labels }, (_, index) => index / labels)
   const highest = Math.max(1, ...bars.map(sumOf))
   const used = CODES.filter((code) => bars.some(({ counts }) => (counts[code] ?? 0) > 0))
   const day = new Intl.DateTimeFormat(
@@ -54,10 +62,10 @@ export function Chart({
     slots > 24 ? { month: 'short', day: 'numeric' } : { timeStyle: 'short' },
   )
   return (
-    <div>
+    <div ref={ref}>
       <svg
         className="chart"
-        viewBox={`0 0 ${WIDTH} ${TOP + HEIGHT + BOTTOM}`}
+        viewBox={`0 0 ${total} ${TOP + HEIGHT + BOTTOM}`}
         role="img"
         aria-label={text.overview.chart}
       >
@@ -84,16 +92,16 @@ export function Chart({
             </g>
           )
         })}
-        {[0, 0.25, 0.5, 0.75].map((part) => (
-          <text key={part} x={part * WIDTH} y={TOP + HEIGHT + BOTTOM - 4}>
+        {parts.map((part) => (
+          <text key={part} x={part * total} y={TOP + HEIGHT + BOTTOM - 4}>
             {day.format(new Date(start + part * (end - start)))}
           </text>
         ))}
-        <line className="chart-top" x1={0} x2={WIDTH} y1={TOP} y2={TOP} />
+        <line className="chart-top" x1={0} x2={total} y1={TOP} y2={TOP} />
         <text x={0} y={TOP - 5}>
           {highest.toLocaleString()}
         </text>
-        <line className="chart-top" x1={0} x2={WIDTH} y1={TOP + HEIGHT} y2={TOP + HEIGHT} />
+        <line className="chart-top" x1={0} x2={total} y1={TOP + HEIGHT} y2={TOP + HEIGHT} />
       </svg>
       <Group gap="md" mt="xs">
         {used.map((code) => (

@@ -8,6 +8,7 @@ import {
   IconAlertTriangle,
   IconBox,
   IconBuilding,
+  IconCode,
   IconHelpCircle,
   IconHome,
   IconKey,
@@ -44,6 +45,7 @@ const OF_VENDORS: readonly (Section & { needs: Permission })[] = [
   { path: '/alerts', label: nav.alerts, icon: IconAlertTriangle, needs: 'licenses.read' },
   { path: '/activity', label: nav.activity, icon: IconActivity, needs: 'licenses.read' },
   { path: '/audit', label: nav.audit, icon: IconListDetails, needs: 'audit.read' },
+  { path: '/integrate', label: nav.integrate, icon: IconCode, needs: 'products.read' },
   { path: '/team', label: nav.team, icon: IconUsersGroup, needs: 'credentials.write' },
   { path: '/credentials', label: nav.credentials, icon: IconKey, needs: 'credentials.write' },
 ]

@@ -50,6 +50,7 @@ const Activity = lazy(() => import('../pages/activity.tsx'))
 const Audit = lazy(() => import('../pages/audit.tsx'))
 const Team = lazy(() => import('../pages/team.tsx'))
 const Credentials = lazy(() => import('../pages/credentials.tsx'))
+const Integrate = lazy(() => import('../pages/integrate/integrate.tsx'))
 const Account = lazy(() => import('../pages/account.tsx'))
 const Organizations = lazy(() => import('../pages/organizations.tsx'))
 const Validators = lazy(() => import('../pages/validators.tsx'))
@@ -193,7 +194,7 @@ export function Shell({ me }: { me: Me }) {
 function Pages({ me, home }: { me: Me; home: string }) {
   return (
     <Switch>
-      <Route path="/">{home === '/' ? <Overview /> : <Redirect to={home} replace />}</Route>
+      <Route path="/">{home === '/' ? <Overview me={me} /> : <Redirect to={home} replace />}</Route>
       <Route path="/invitation">
         <Redirect to="/account" replace />
       </Route>
@@ -233,6 +234,9 @@ function Pages({ me, home }: { me: Me; home: string }) {
       </Route>
       <Route path="/credentials">
         <Credentials me={me} />
+      </Route>
+      <Route path="/integrate">
+        <Integrate me={me} />
       </Route>
       <Route path="/account">
         <Account me={me} />

@@ -1,0 +1,28 @@
+/** Sends a check from the browser, like an app. */
+
+import { type Code, CODES } from '@keyward/contract'
+import { z } from 'zod'
+
+const verdict = z.object({ code: z.enum(CODES) })
+
+export interface Outcome {
+  code: Code
+  /** The response as the app receives it, or null when no check was made. */
+  body: string | null
+  /** Whether the validator made a check. */
+  isReal: boolean
+}
+
+/** Returns null when the validation API does not respond at the address of the console, such as with separate host names. */
+export async function checkLikeApp(apiKey: string, licenseKey: string, machineId: string): Promise<Outcome | null> {
+  const response = await fetch('/api/v2/license/validate', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ license: licenseKey, fingerprint: machineId }),
+    credentials: 'omit',
+  }).catch(() => null)
+  const received: unknown = await response?.json().catch(() => null)
+  const parsed = verdict.safeParse(received)
+  if (!parsed.success) return null
+  return { code: parsed.data.code, body: JSON.stringify(received, null, 2), isReal: true }
+}

@@ -1,0 +1,35 @@
+/** The size of the console: the scripts that a browser loads before it shows a screen. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { CONSOLE_FOLDER } from '@keyward/console'
+import { expect, test } from 'vitest'
+
+const BUDGET_BYTES = 300_000
+const ASSETS = join(CONSOLE_FOLDER, 'assets')
+
+/** Returns the scripts that a script needs before it runs, with itself. */
+function closureOf(name: string, found = new Set<string>()): Set<string> {
+  if (found.has(name)) return found
+  found.add(name)
+  const code = readFileSync(join(ASSETS, name), 'utf8')
+  for (const [, imported = ''] of code.matchAll(/(?:from|import)\s*["']\.\/([\w.-]+\.js)["']/g))
+    closureOf(imported, found)
+  return found
+}
+
+function compressedBytes(names: Iterable<string>): number {
+  return [...names].reduce((sum, name) => sum + readFileSync(join(ASSETS, `${name}.gz`)).length, 0)
+}
+
+test('loads less than 300 kB of compressed scripts for any screen', () => {
+  const page = readFileSync(join(CONSOLE_FOLDER, 'index.html'), 'utf8')
+  const entry = /assets\/([\w.-]+\.js)/.exec(page)?.[1] ?? ''
+  const first = closureOf(entry)
+  const sizes = readdirSync(ASSETS)
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => compressedBytes(new Set([...first, ...closureOf(name)])))
+  expect(compressedBytes(first)).toBeGreaterThan(50_000)
+  expect(Math.max(...sizes)).toBeLessThan(BUDGET_BYTES)
+})
