@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { licenseTests } from './licenses.ts'
+import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
@@ -25,6 +26,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
 
   licenseTests(() => stage)
   searchTests(() => stage)
+  overviewTests(() => stage)
 
   test('finds the license of a machine by the beginning of its id', async () => {
     const id = await stage.addLicense('FIND-ME00-0000-0002')
@@ -181,6 +183,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
       '/rules/import',
       '/rules/sets',
       '/rules/set/replace?name=feed',
+      '/integrate',
       '/why',
       '/alerts',
       '/activity',

@@ -3,7 +3,8 @@
 import { type Code, CODES } from '@keyward/contract'
 import { z } from 'zod'
 
-const verdict = z.object({ code: z.enum(CODES) })
+/** Only verdicts have `valid` (docs/api.md#h2). An error has a `code` too, such as NOT_FOUND for an unknown path. */
+const verdict = z.object({ valid: z.boolean(), code: z.enum(CODES) })
 
 export interface Outcome {
   code: Code

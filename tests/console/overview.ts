@@ -1,0 +1,53 @@
+/** Tests of the overview and of the page with code for apps. */
+
+import { describe, expect, test } from 'vitest'
+
+import { created, type Stage } from './stage.ts'
+
+const DAY_MS = 86_400_000
+
+export function overviewTests(open: () => Stage): void {
+  describe('overview and integration', () => {
+    test('shows the licenses that expire within 30 days, the next one first', async () => {
+      const stage = open()
+      const { page } = stage
+      const product = await stage.api('/products', { name: 'Expiring' }, created)
+      const customer = await stage.api('/customers', { email: 'expiring@example.com' }, created)
+      for (const days of [20, 3, 90]) {
+        const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString()
+        const policy = { type: 'SUBSCRIPTION', expiresAt }
+        const key = `ENDS-0000-0000-00${days}`
+        await stage.api('/licenses', { productId: product.id, customerId: customer.id, policy, key }, created)
+      }
+      await stage.open('')
+      const card = page.getByRole('region', { name: 'Expire within 30 days' })
+      await card.getByText('ENDS-0000-0000-003').waitFor()
+      const keys = await card.getByRole('link', { name: /^ENDS/ }).allInnerTexts()
+      expect(keys).toEqual(['ENDS-0000-0000-003', 'ENDS-0000-0000-0020'])
+      await card.getByRole('link', { name: 'Show all' }).click()
+      await page.getByRole('heading', { name: 'Licenses' }).waitFor()
+      await stage.cell('ENDS-0000-0000-0020').waitFor()
+      expect(await page.getByText('ENDS-0000-0000-0090').count()).toBe(0)
+    })
+
+    test('fills the code with the public key and a new API key, and says that no check was made', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.addLicense('CODE-0000-0000-0001')
+      await stage.open('/integrate?language=python')
+      await page.getByRole('combobox', { name: 'License to check' }).fill('code-0000')
+      await page.getByRole('option', { name: 'CODE-0000-0000-0001' }).click()
+      await stage.button('Send a test check').click()
+      await page.getByText('This is the decision. No check was made.').waitFor()
+      await page.getByText('Valid (VALID)').waitFor()
+      await stage.button('Create an API key').click()
+      const code = page.getByRole('region', { name: 'Python' })
+      await code.getByText(/api_key="kwk_\w{20,}"/).waitFor()
+      expect(await code.innerText()).toMatch(/public_keys=\{"[0-9a-f]{16}": "MCow/)
+      expect(await code.innerText()).toContain(`base_url="${stage.origin}"`)
+      // Here the console has another address than the validation API.
+      await stage.button('Send a test check').click()
+      await page.getByText(/The validation API did not respond at the address of the console/).waitFor()
+    })
+  })
+}
