@@ -39,6 +39,9 @@ export const accessText = {
   alerts: {
     title: 'Alerts',
     empty: 'No alerts. Keyward opens an alert when more machines use a license than it allows.',
+    emptyFiltered: 'No alert matches this filter.',
+    state: 'State',
+    states: { true: 'Open', false: 'Acknowledged' },
     license: 'License',
     count: 'Rejected checks',
     since: 'Since',

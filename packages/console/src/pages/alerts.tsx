@@ -6,22 +6,26 @@ import type { z } from 'zod'
 
 import { call } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
-import { Screen, TextLink, When } from '../parts/parts.tsx'
+import { ChoiceFilter } from '../parts/filters.tsx'
+import { LicenseKey } from '../parts/license-key.tsx'
+import { Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
+import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.alerts
 type Alert = z.infer<typeof alert>
 
 export default function Alerts() {
-  const list = useList('/alerts', alert)
+  const [filters, setFilter] = useUrlFilters({ open: '' })
+  const list = useList('/alerts', alert, filters)
   const acknowledge = useChange((id: string) => call({ method: 'POST', path: `/alerts/${id}/acknowledge` }, alert), {
     done: t.done,
   })
   const columns: readonly Column<Alert>[] = [
     {
       title: t.license,
-      cell: ({ licenseId }) => <TextLink href={`/licenses/${licenseId}`}>{licenseId.slice(0, 8)}</TextLink>,
+      cell: ({ licenseId }) => <LicenseKey id={licenseId} />,
     },
     { title: t.count, cell: ({ count }) => count.toLocaleString(), isNumber: true },
     { title: t.since, cell: ({ firstAt }) => <When at={firstAt} /> },
@@ -40,7 +44,18 @@ export default function Alerts() {
   ]
   return (
     <Screen title={t.title}>
-      <ListTable list={list} columns={columns} empty={t.empty} label={t.title} />
+      <ChoiceFilter
+        label={t.state}
+        names={t.states}
+        value={filters.open}
+        onChange={(value) => setFilter('open', value)}
+      />
+      <ListTable
+        list={list}
+        columns={columns}
+        empty={filters.open === '' ? t.empty : t.emptyFiltered}
+        label={t.title}
+      />
     </Screen>
   )
 }

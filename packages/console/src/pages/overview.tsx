@@ -10,8 +10,8 @@ import { type ReactNode, useState } from 'react'
 import { queryString } from '../api/client.ts'
 import { useList, useRead } from '../api/hooks.ts'
 import { Chart, type Bar } from '../parts/chart.tsx'
+import { LicenseKey } from '../parts/license-key.tsx'
 import { ErrorMessage, Screen, TextLink, Waiting, When } from '../parts/parts.tsx'
-import { useNameOf } from '../parts/search-field.tsx'
 import { text } from '../text.ts'
 
 const t = text.overview
@@ -98,15 +98,6 @@ function Checks() {
   )
 }
 
-function LicenseKey({ id }: { id: string }) {
-  const key = useNameOf('license', id)
-  return (
-    <TextLink href={`/licenses/${id}`}>
-      <span className="mono">{key === '' ? id.slice(0, 8) : key}</span>
-    </TextLink>
-  )
-}
-
 /** A card with a list of a few items, and a link to all of them. */
 function Few({
   title,
@@ -142,7 +133,7 @@ function Few({
 function OpenAlerts() {
   const list = useList('/alerts', alert, { open: 'true' })
   return (
-    <Few title={t.alerts} href="/alerts" empty={t.noAlerts} list={list}>
+    <Few title={t.alerts} href="/alerts?open=true" empty={t.noAlerts} list={list}>
       {list.items.slice(0, MAX_SHOWN).map(({ id, licenseId, count, lastAt }) => (
         <Group key={id} justify="space-between" gap="xs">
           <LicenseKey id={licenseId} />

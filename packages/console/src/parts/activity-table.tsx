@@ -5,7 +5,8 @@ import type { ReactNode } from 'react'
 import type { z } from 'zod'
 
 import { text } from '../text.ts'
-import { CodeBadge, TextLink, When } from './parts.tsx'
+import { LicenseKey } from './license-key.tsx'
+import { CodeBadge, When } from './parts.tsx'
 import { type Column, type ListState, ListTable } from './table.tsx'
 
 type Entry = z.infer<typeof activityEntry>
@@ -21,7 +22,7 @@ const COLUMNS: readonly Column<Entry>[] = [
 
 const LICENSE: Column<Entry> = {
   title: t.license,
-  cell: ({ licenseId }) => <TextLink href={`/licenses/${licenseId}`}>{licenseId.slice(0, 8)}</TextLink>,
+  cell: ({ licenseId }) => <LicenseKey id={licenseId} />,
 }
 
 export function ActivityTable({
