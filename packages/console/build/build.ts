@@ -57,6 +57,8 @@ async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
+    // The image of the management service is built without the configuration of the root.
+    tsconfig: false,
     // `@keyward/address` imports `isIPv6` from `node:net`, which browsers lack.
     resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
     // Ignores warnings about the "use client" directives of React components, which this bundle does not need.
