@@ -18,8 +18,11 @@ function curl({ baseUrl, apiKey, licenseKey }: Values): string {
 }
 
 function typescript({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
-  return `import { createLicenseClient } from '@keyward/client'
-import { fileStorage, machineId } from '@keyward/client/node'
+  const imports = [
+    "import { createLicenseClient } from '@keyward/client'",
+    "import { fileStorage, machineId } from '@keyward/client/node'",
+  ]
+  return `${imports.join('\n')}
 
 const client = createLicenseClient({
   baseUrl: '${baseUrl}',
