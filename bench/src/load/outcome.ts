@@ -34,7 +34,7 @@ export class Tally {
   }
 }
 
-/** Returns the `code` of a response without parsing the JSON. Every body of the validator contains one code. */
+/** Returns the `code` of a response without parsing the JSON, or '(none)'. The response to a check contains one code. */
 export function codeOf(body: string): string {
   const start = body.indexOf('"code":"')
   if (start < 0) return '(none)'

@@ -42,7 +42,7 @@ export interface Sent {
 const TICK_MS = 50
 
 /**
- * Sends for `durationMs` and resolves with the last response. If the validator is slow, checks are sent later, but none
+ * Sends checks for `durationMs`. Returns the counts after the last response. If the validator is slow, checks are sent later, but none
  * is omitted.
  */
 export async function sendTraffic(port: number, secret: string, durationMs: number): Promise<Sent> {

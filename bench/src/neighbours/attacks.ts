@@ -21,7 +21,7 @@ export interface AttackContext {
 export interface Attack {
   name: string
   connections: number
-  /** Runs the n-th step of all connections together. */
+  /** Runs one step. `n` numbers the steps of all connections in one sequence. */
   step: (context: AttackContext, n: number) => Promise<void>
 }
 

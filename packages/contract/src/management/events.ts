@@ -145,7 +145,7 @@ export const eventTypes = {
       example: 'FAILING',
     }),
   }),
-  ping: happened('Somebody tests a webhook endpoint. It is sent to that endpoint alone.', webhookEndpoint),
+  ping: happened('Somebody tests a webhook endpoint. This event is sent only to that endpoint.', webhookEndpoint),
   'quota.reached': counted('The organization uses 80 % or 100 % of a quota.', {
     quota: quotaName,
     percent: z.literal([80, 100]).meta({ description: 'The percentage of the quota that was reached.', example: 80 }),

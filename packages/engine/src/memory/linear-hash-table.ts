@@ -1,6 +1,6 @@
 /**
- * A hash table that grows without a pause: linear hashing (Litwin, 1980). Buckets have 64 bytes, one cache line, and a
- * link to an overflow bucket. Whenever the mean number of entries exceeds `fill`, one bucket is split in two, so no
+ * A hash table that grows without a pause: linear hashing (Litwin, 1980). A bucket is one cache line (64 bytes). It
+ * contains a link to an overflow bucket. Whenever the mean number of entries exceeds `fill`, one bucket is split in two, so no
  * insertion moves more than one bucket's chain. A chain is always packed: every bucket but its last is full, and
  * a removed entry is replaced by the chain's last entry. So there are no tombstones, and the first free entry ends a search.
  *

@@ -129,7 +129,7 @@ export interface RawInput {
 
 type AnyCall = Omit<VendorCall<unknown, unknown, unknown>, 'params' | 'query' | 'body'>
 
-/** A definition without its types, for the router and the OpenAPI document. */
+/** An endpoint whose input and response types are erased. The router and the OpenAPI document read it. */
 export interface Endpoint {
   definition: Definition<z.ZodObject, z.ZodObject, unknown, unknown>
   access: Access

@@ -82,7 +82,7 @@ function expiredRules(days: number): Batch {
   }
 }
 
-/** Returns a batch that deletes the oldest rows of a table whose ids are UUIDv7, so that the statement can use the primary key. */
+/** Returns a batch that deletes rows older than `days`, the oldest first. The ids are UUIDv7, so the primary key finds these rows. */
 function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')

@@ -113,7 +113,7 @@ describe('lists', () => {
     expect(seen).toEqual(ids)
   })
 
-  test('reject invalid limits, and cursors that are not of the list', async () => {
+  test('reject invalid limits, malformed cursors and cursors of other lists', async () => {
     for (let i = 0; i < 2; i++) {
       await vendor.product()
       await vendor.customer()

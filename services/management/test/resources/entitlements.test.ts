@@ -26,7 +26,7 @@ const longMembers = (bytes: number, prefix: string): object =>
   Object.fromEntries(Array.from({ length: Math.floor(bytes / 128) }, (_, n) => [`${prefix}${10 + n}`, 'v'.repeat(120)]))
 
 describe('entitlements', () => {
-  test('of products and licenses are stored, replaced as a whole and removed', async () => {
+  test('are stored, replaced as a whole and removed', async () => {
     const defaults = { edition: 'pro', seats: 5, 'export.pdf': true, empty: '', least: Number.MIN_SAFE_INTEGER }
     const { id, entitlements } = await createProduct(defaults)
     expect(entitlements).toEqual(defaults)
@@ -79,13 +79,13 @@ describe('entitlements', () => {
     expect(rejected.body).toMatchObject({ errors: [{ detail }] })
   })
 
-  test('of a product cannot be null, and those of a license can', async () => {
+  test('can be null in a license only', async () => {
     const body = { name: 'Studio', entitlements: { a: null } }
     expect(outcome(await vendor.call('POST', 'products', { body }))).toBe('422 INVALID_REQUEST')
     expect((await vendor.license({ entitlements: { a: null } })).entitlements).toEqual({ a: null })
   })
 
-  test('of product and license together have at most 4 KiB after a change of either', async () => {
+  test('of a product and its license together have at most 4 KiB', async () => {
     const { id: productId } = await createProduct(longMembers(3000, 'p'))
     const customerId = await vendor.customer()
     const add = (entitlements: object) =>

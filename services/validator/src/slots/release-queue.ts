@@ -106,7 +106,7 @@ class Pace {
 export class ReleaseQueue {
   readonly #execute: ReleaseExecutor
   readonly #clock: Clock
-  /** The organizations that have waiting releases or rest, by row, in the order in which they take part in batches. */
+  /** The organizations that have waiting releases or are throttled, by row, in the order of their turns. */
   readonly #organizations = new Map<number, Organization>()
   /** The releases that are in no batch, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
