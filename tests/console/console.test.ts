@@ -28,18 +28,6 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   searchTests(() => stage)
   overviewTests(() => stage)
 
-  test('finds the license of a machine by the beginning of its id', async () => {
-    const id = await stage.addLicense('FIND-ME00-0000-0003')
-    expect(await stage.check('FIND-ME00-0000-0003', 'laptop-of-ada')).toBe('VALID')
-    await stage.open('/licenses')
-    await stage.page.keyboard.press('Control+k')
-    await stage.field(/^Paste/).waitFor()
-    await stage.page.keyboard.insertText('laptop-of')
-    await stage.page.getByRole('option', { name: /laptop-of-ada/ }).waitFor()
-    await stage.page.keyboard.press('Enter')
-    await stage.page.waitForURL(`**/licenses/${id}`)
-  })
-
   test('shows the reason of a rejection and creates an exclusion for the machine', async () => {
     const id = await stage.addLicense('WHY0-0000-0000-0001')
     expect(await stage.check('WHY0-0000-0000-0001', 'first')).toBe('VALID')

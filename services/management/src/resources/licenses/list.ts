@@ -37,9 +37,9 @@ function statusCondition(status: License['status']): RawBuilder<unknown> {
   }
 }
 
-function conditionsOf({ organizationId }: ReadContext, query: LicenseQuery): RawBuilder<unknown>[] {
+function conditionsOf(query: LicenseQuery): RawBuilder<unknown>[] {
   const { productId, customerId, status, key, expiresAfter, expiresBefore } = query
-  const conditions = [sql`organization_id = ${organizationId}`]
+  const conditions: RawBuilder<unknown>[] = []
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
   if (customerId !== undefined) conditions.push(sql`customer_id = ${customerId}`)
   if (key !== undefined) conditions.push(sql`key = ${key}`)
@@ -86,35 +86,62 @@ interface Slice {
   count: number
 }
 
-async function readPlaces(
-  context: ReadContext,
-  query: LicenseQuery,
-  { sort, order, after, count }: Slice,
-): Promise<Place[]> {
-  const conditions = conditionsOf(context, query)
-  const direction = order === 'desc' ? sql`desc` : sql`asc`
-  const beyond = order === 'desc' ? sql`<` : sql`>`
-  const isById = sort === 'createdAt'
-  if (after !== null)
-    conditions.push(
-      isById
-        ? sql`id ${beyond} ${after.id}`
-        : sql`(${EXPIRY}, id) ${beyond} (${after.key}::timestamptz, ${after.id}::uuid)`,
-    )
-  const first = (more: readonly RawBuilder<unknown>[]) => sql`
-    select id, ${isById ? sql`''` : sql`(${EXPIRY})::text`} as key, ${EXPIRY} as expiry from licenses
-    where ${sql.join([...conditions, ...more], sql` and `)}
-    order by ${isById ? sql`` : sql`${EXPIRY} ${direction}, `}id ${direction} limit ${count}`
+/** The columns that begin an index on licenses, and their values in the page. */
+interface Prefix {
+  columns: string[]
+  values: unknown[]
+}
+
+async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slice): Promise<Place[]> {
+  const { sort, order, count } = slice
   const { email } = query
   const { organizationId } = context
-  const { rows } =
-    email === undefined
-      ? await sql<Place>`${first([])}`.execute(context.db)
-      : // Reads the licenses of each customer with the address separately, so that the cost does not depend on the licenses of other customers.
-        await sql<Place>`
-          select f.id, f.key from (
-            select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
-          ) c cross join lateral (${first([sql`customer_id = c.id`])}) f
-          order by ${isById ? sql`` : sql`f.expiry ${direction}, `}f.id ${direction} limit ${count}`.execute(context.db)
+  const ofOrganization: Prefix = { columns: ['organization_id'], values: [organizationId] }
+  if (email === undefined)
+    return (await sql<Place>`${firstPlaces(query, ofOrganization, slice)}`.execute(context.db)).rows
+  const ofCustomer: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
+  const direction = order === 'desc' ? sql`desc` : sql`asc`
+  // Reads the licenses of each customer with the address separately, so that the cost does not depend on the licenses of other customers.
+  const { rows } = await sql<Place>`
+    select f.id, f.key from (
+      select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
+    ) c cross join lateral (${firstPlaces(query, ofCustomer, slice)}) f
+    order by ${sort === 'createdAt' ? sql`` : sql`f.expiry ${direction}, `}f.id ${direction} limit ${count}`.execute(
+    context.db,
+  )
   return rows
+}
+
+const LEAST_ID = '00000000-0000-0000-0000-000000000000'
+const GREATEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/** Returns the SQL of the first places of the page among the licenses with this prefix. */
+function firstPlaces(query: LicenseQuery, prefix: Prefix, { sort, order, after, count }: Slice): RawBuilder<unknown> {
+  const conditions = conditionsOf(query)
+  const columns = prefix.columns.map((column) => sql.ref(column))
+  const direction = order === 'desc' ? sql`desc` : sql`asc`
+  const expiry = sql`${EXPIRY} as expiry`
+  if (sort !== 'createdAt') {
+    if (after !== null) {
+      const beyond = order === 'desc' ? sql`<` : sql`>`
+      conditions.push(sql`(${EXPIRY}, id) ${beyond} (${after.key}::timestamptz, ${after.id}::uuid)`)
+    }
+    for (const [i, column] of columns.entries()) conditions.push(sql`${column} = ${prefix.values[i]}`)
+    return sql`select id, (${EXPIRY})::text as key, ${expiry} from licenses where ${sql.join(conditions, sql` and `)}
+      order by ${EXPIRY} ${direction}, id ${direction} limit ${count}`
+  }
+  const least = order === 'asc' ? (after?.id ?? LEAST_ID) : LEAST_ID
+  const greatest = order === 'desc' ? (after?.id ?? GREATEST_ID) : GREATEST_ID
+  if (conditions.length > 0) {
+    for (const [i, column] of columns.entries()) conditions.push(sql`${column} = ${prefix.values[i]}`)
+    conditions.push(sql`id > ${least}::uuid`, sql`id < ${greatest}::uuid`)
+    return sql`select id, '' as key, ${expiry} from licenses where ${sql.join(conditions, sql` and `)}
+      order by id ${direction} limit ${count}`
+  }
+  // A range of the whole index key. With equalities, Postgres may instead read the licenses of all organizations in the order of their ids.
+  const row = sql.join([...columns, sql`id`])
+  const bound = (id: string) => sql.join([...prefix.values.map((value) => sql`${value}::uuid`), sql`${id}::uuid`])
+  const sorted = sql.join([...columns, sql`id`].map((column) => sql`${column} ${direction}`))
+  return sql`select id, '' as key, ${expiry} from licenses where (${row}) > (${bound(least)}) and (${row}) < (${bound(greatest)})
+    order by ${sorted} limit ${count}`
 }
