@@ -141,7 +141,7 @@ test('skips unreadable rows, and logs them without their content', async () => {
   const before = await skipped()
   const poison = [
     { type: 'IP', value: '10.0.0.0/99', kind: 'BLACKLIST' },
-    { type: 'IP', value: 'not an address', kind: 'BLACKLIST' },
+    { type: 'IP', value: 'a secret address', kind: 'BLACKLIST' },
     { type: 'COUNTRY', value: 'Atlantis', kind: 'BLACKLIST' },
     { type: 'MOON_PHASE', value: 'full', kind: 'BLACKLIST' },
     { type: 'HWID', value: 'machine of the graylist', kind: 'GRAYLIST' },
