@@ -245,7 +245,7 @@ const UNBOUND: readonly RegExp[] = [
   // Both values of the range are the id of one organization.
   /^select r\.id from access_rules r where r\.organization_id >= \$1 and r\.organization_id <= \$2\s/,
   // Both ends of the range begin with the id of one organization.
-  /^select id, '' as key, .* from licenses where \("organization_id", id\) > \(\$1::uuid, .*\) and \("organization_id", id\) < \(\$3::uuid, /,
+  /^select id, '' as key, [^]* from licenses\s+where \("organization_id", "id"\) > \(\$1::uuid, \$2::uuid\) and \("organization_id", "id"\) < \(\$3::uuid, /,
   // The entries of the operator contain no data of an organization.
   /^select \* from "audit_log" where actor ->> 'type' = 'OPERATOR' /,
 ]

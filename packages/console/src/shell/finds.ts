@@ -1,4 +1,4 @@
-/** What the search offers for a text: found items, commands, sections, and the items that were opened last. */
+/** The results of the search for a text: found items, commands, sections, and the items that were opened last. */
 
 import { parseNetwork } from '@keyward/address/network'
 import { canonicalRuleValue } from '@keyward/address/rule-values'

@@ -9,14 +9,14 @@ import { Link } from 'wouter'
 
 import { ApiError, call } from '../../api/client.ts'
 import { useList } from '../../api/hooks.ts'
+import { rejectedRows } from '../../api/rejected-rows.ts'
 import { save } from '../../api/save.ts'
-import { type BadRow, type Report, startWork, useWork } from '../../api/work.ts'
+import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { customerWith } from '../../parts/choose.tsx'
-import { Screen } from '../../parts/parts.tsx'
+import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { BadRows, WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
-import { EXAMPLE, type LicenseRow, readLicenseRows, type ReadLicenses } from './rows.ts'
+import { EXAMPLE, readLicenseRows, type ReadLicenses } from './rows.ts'
 
 const t = text.licenseImport
 const PATH = '/licenses/import'
@@ -27,7 +27,8 @@ const NOTHING: ReadLicenses = { rows: [], bad: [] }
 let createdKeys: string[] = []
 
 interface ReadyRow {
-  row: LicenseRow
+  where: string
+  email: string
   body: Record<string, unknown>
 }
 
@@ -38,20 +39,14 @@ async function importBatch(ready: readonly ReadyRow[]): Promise<{ keys: string[]
     const body = { licenses: ready.map((one) => one.body) }
     const imported = await call({ method: 'POST', path: '/licenses/import', body }, importedLicenses)
     const keys = imported.licenses.map(
-      ({ key }, index) => `"${ready[index]?.row.email ?? ''}","${key.replaceAll('"', '""')}"`,
+      ({ key }, index) => `"${ready[index]?.email ?? ''}","${key.replaceAll('"', '""')}"`,
     )
     return { keys, bad: [] }
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    const bad = new Map<number, BadRow>()
-    for (const { pointer, detail } of error.problem.errors ?? []) {
-      const index = Number(/^#\/licenses\/(\d+)/.exec(pointer)?.[1] ?? Number.NaN)
-      const one = ready[index]
-      if (one) bad.set(index, { where: one.row.where, detail: `${pointer.split('/').at(-1) ?? ''}: ${detail}` })
-    }
-    if (bad.size === 0) throw error
-    const others = await importBatch(ready.filter((_, index) => !bad.has(index)))
-    return { keys: others.keys, bad: [...bad.values(), ...others.bad] }
+    const rejected = rejectedRows(error, 'licenses', ready)
+    if (rejected === null) throw error
+    const others = await importBatch(rejected.rest)
+    return { keys: others.keys, bad: [...rejected.bad, ...others.bad] }
   }
 }
 
@@ -68,7 +63,7 @@ async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): P
       try {
         const customerId = customers.get(email) ?? (await customerWith(row.email, row.name))
         customers.set(email, customerId)
-        ready.push({ row, body: { ...row.body, customerId } })
+        ready.push({ where: row.where, email: row.email, body: { ...row.body, customerId } })
       } catch (error) {
         if (!(error instanceof ApiError) || error.problem.status !== 422) throw error
         bad.push({ where: row.where, detail: `email: ${error.problem.errors?.[0]?.detail ?? error.message}` })
@@ -131,46 +126,34 @@ function Form() {
             </Text>
           )}
         </div>
-        <BadRows rows={read.bad} />
-        <Group>
-          <Button onClick={start} disabled={read.rows.length === 0}>
-            {t.import(read.rows.length)}
-          </Button>
-          <Button variant="default" component={Link} href="/licenses">
-            {text.cancel}
-          </Button>
-        </Group>
+        <ImportEnd
+          label={t.import(read.rows.length)}
+          rows={read.rows.length}
+          bad={read.bad}
+          onStart={start}
+          back="/licenses"
+        />
       </Stack>
     </SimpleGrid>
   )
 }
 
-export default function ImportLicenses() {
-  const work = useWork(PATH)
+/** The buttons below the result. The created keys can be downloaded until the next import. */
+function Actions() {
   return (
-    <Screen title={t.title}>
-      {work === undefined ? (
-        <Form />
-      ) : (
-        <WorkPanel
-          work={work}
-          actions={
-            <>
-              <Button component={Link} href="/licenses">
-                {t.toLicenses}
-              </Button>
-              {createdKeys.length > 0 && (
-                <Button
-                  variant="default"
-                  onClick={() => save('license-keys.csv', `email,key\n${createdKeys.join('\n')}\n`)}
-                >
-                  {t.keys}
-                </Button>
-              )}
-            </>
-          }
-        />
+    <>
+      <Button component={Link} href="/licenses">
+        {t.toLicenses}
+      </Button>
+      {createdKeys.length > 0 && (
+        <Button variant="default" onClick={() => save('license-keys.csv', `email,key\n${createdKeys.join('\n')}\n`)}>
+          {t.keys}
+        </Button>
       )}
-    </Screen>
+    </>
   )
+}
+
+export default function ImportLicenses() {
+  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
 }

@@ -1,19 +1,9 @@
 /** The fields of the terms of a license: expiry, machine slots, leases and releases. */
 
 import type { License, PolicyType } from '@keyward/contract'
-import {
-  Checkbox,
-  Group,
-  Input,
-  NumberInput,
-  Radio,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-} from '@mantine/core'
+import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
 
+import { ChoiceCards } from '../../parts/choice-cards.tsx'
 import type { FieldErrors } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
 
@@ -178,24 +168,14 @@ export function PolicyFields(props: Props) {
   const { value, onChange } = props
   return (
     <>
-      <Radio.Group
+      <ChoiceCards
         label={t.terms}
+        values={TYPES}
+        names={t.types}
+        hints={t.typeHints}
         value={value.type}
-        onChange={(type) => onChange({ type: TYPES.find((one) => one === type) ?? 'PERPETUAL' })}
-      >
-        <SimpleGrid cols={{ base: 1, sm: 3 }} mt={6} spacing="xs">
-          {TYPES.map((type) => (
-            <Radio.Card key={type} value={type} p="sm" className="choice" aria-label={t.types[type]}>
-              <Text size="sm" fw={600}>
-                {t.types[type]}
-              </Text>
-              <Text size="xs" c="dimmed">
-                {t.typeHints[type]}
-              </Text>
-            </Radio.Card>
-          ))}
-        </SimpleGrid>
-      </Radio.Group>
+        onChange={(type) => onChange({ type })}
+      />
       {value.type !== 'PERPETUAL' && <Term {...props} />}
       <Slots {...props} />
     </>

@@ -1,17 +1,17 @@
 /** Imports access rules from text or a file. Shows a preview, the progress, and the invalid rows. */
 
 import { importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
-import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { Button, Card, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
 
-import { ApiError, call } from '../../api/client.ts'
-import { type BadRow, type Report, startWork, useWork } from '../../api/work.ts'
+import { call } from '../../api/client.ts'
+import { rejectedRows } from '../../api/rejected-rows.ts'
+import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { ExpiryField, type Expiry, NEVER, timeOf } from '../../parts/expiry-field.tsx'
-import { Screen } from '../../parts/parts.tsx'
+import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { BadRows, WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { readRuleRows, type ReadRows, type RuleRow } from './rows.ts'
 import { KindField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
@@ -21,19 +21,6 @@ const PATH = '/rules/import'
 const BATCH = 500
 const NOTHING: ReadRows = { rows: [], bad: [] }
 
-/** Splits the rows into rejected rows and the rest. Returns null if the error concerns the whole request. */
-export function rejectedRows(error: unknown, rows: readonly RuleRow[]): { rest: RuleRow[]; bad: BadRow[] } | null {
-  if (!(error instanceof ApiError)) return null
-  const bad = new Map<number, BadRow>()
-  for (const { pointer, detail } of error.problem.errors ?? []) {
-    const index = Number(/^#\/rules\/(\d+)/.exec(pointer)?.[1] ?? Number.NaN)
-    const row = rows[index]
-    if (row) bad.set(index, { where: row.where, detail: `${pointer.split('/').slice(3).join('/')} ${detail}`.trim() })
-  }
-  if (bad.size === 0) return null
-  return { rest: rows.filter((_, index) => !bad.has(index)), bad: [...bad.values()] }
-}
-
 /** Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. */
 async function importBatch(rows: readonly RuleRow[]): Promise<{ created: number; skipped: number; bad: BadRow[] }> {
   if (rows.length === 0) return { created: 0, skipped: 0, bad: [] }
@@ -42,7 +29,7 @@ async function importBatch(rows: readonly RuleRow[]): Promise<{ created: number;
     const imported = await call({ method: 'POST', path: '/access-rules/import', body }, importedAccessRules)
     return { ...imported, bad: [] }
   } catch (error) {
-    const rejected = rejectedRows(error, rows)
+    const rejected = rejectedRows(error, 'rules', rows)
     if (rejected === null) throw error
     const others = await importBatch(rejected.rest)
     return { ...others, bad: [...rejected.bad, ...others.bad] }
@@ -125,36 +112,23 @@ function Form() {
         <Text role="status" fw={600}>
           {content.trim() === '' ? t.nothing : t.ready(read.rows.length)}
         </Text>
-        <BadRows rows={read.bad} />
-        <Group>
-          <Button onClick={start} disabled={read.rows.length === 0}>
-            {t.import(read.rows.length)}
-          </Button>
-          <Button variant="default" component={Link} href="/rules">
-            {text.cancel}
-          </Button>
-        </Group>
+        <ImportEnd
+          label={t.import(read.rows.length)}
+          rows={read.rows.length}
+          bad={read.bad}
+          onStart={start}
+          back="/rules"
+        />
       </Stack>
     </SimpleGrid>
   )
 }
 
 export default function ImportRules() {
-  const work = useWork(PATH)
-  return (
-    <Screen title={t.title}>
-      {work === undefined ? (
-        <Form />
-      ) : (
-        <WorkPanel
-          work={work}
-          actions={
-            <Button component={Link} href="/rules">
-              {t.toRules}
-            </Button>
-          }
-        />
-      )}
-    </Screen>
+  const actions = (
+    <Button component={Link} href="/rules">
+      {t.toRules}
+    </Button>
   )
+  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={actions} />
 }

@@ -3,8 +3,9 @@
 import { COUNTRY_CODES } from '@keyward/address/country'
 import type { RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_MODES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
-import { Input, Radio, SegmentedControl, Select, SimpleGrid, Stack, Text } from '@mantine/core'
+import { Input, SegmentedControl, Select, Stack, Text } from '@mantine/core'
 
+import { ChoiceCards } from '../../parts/choice-cards.tsx'
 import { ProductField } from '../../parts/choose.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
 import { text } from '../../text.ts'
@@ -22,20 +23,14 @@ function isOneOf<Value extends string>(values: readonly Value[], value: string |
 
 export function KindField({ value, onChange }: { value: RuleKind; onChange: (kind: RuleKind) => void }) {
   return (
-    <Radio.Group label={t.kind} value={value} onChange={(kind) => isOneOf(RULE_KINDS, kind) && onChange(kind)}>
-      <SimpleGrid cols={{ base: 1, sm: 3 }} mt={6} spacing="xs">
-        {RULE_KINDS.map((kind) => (
-          <Radio.Card key={kind} value={kind} p="sm" className="choice" aria-label={text.kinds[kind]}>
-            <Text size="sm" fw={600}>
-              {text.kinds[kind]}
-            </Text>
-            <Text size="xs" c="dimmed">
-              {t.kindHints[kind]}
-            </Text>
-          </Radio.Card>
-        ))}
-      </SimpleGrid>
-    </Radio.Group>
+    <ChoiceCards
+      label={t.kind}
+      values={RULE_KINDS}
+      names={text.kinds}
+      hints={t.kindHints}
+      value={value}
+      onChange={onChange}
+    />
   )
 }
 

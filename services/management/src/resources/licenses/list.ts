@@ -116,32 +116,39 @@ const LEAST_ID = '00000000-0000-0000-0000-000000000000'
 const GREATEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Returns the SQL of the first places of the page among the licenses with this prefix. */
-function firstPlaces(query: LicenseQuery, prefix: Prefix, { sort, order, after, count }: Slice): RawBuilder<unknown> {
-  const conditions = conditionsOf(query)
-  const columns = prefix.columns.map((column) => sql.ref(column))
+function firstPlaces(query: LicenseQuery, prefix: Prefix, slice: Slice): RawBuilder<unknown> {
+  const filters = conditionsOf(query)
+  if (slice.sort === 'createdAt' && filters.length === 0) return placesInRange(prefix, slice)
+  const equal = prefix.columns.map((column, i) => sql`${sql.ref(column)} = ${prefix.values[i]}`)
+  return placesWith([...equal, ...filters], slice)
+}
+
+function placesWith(conditions: readonly RawBuilder<unknown>[], { sort, order, after, count }: Slice) {
+  const isById = sort === 'createdAt'
   const direction = order === 'desc' ? sql`desc` : sql`asc`
-  const expiry = sql`${EXPIRY} as expiry`
-  if (sort !== 'createdAt') {
-    if (after !== null) {
-      const beyond = order === 'desc' ? sql`<` : sql`>`
-      conditions.push(sql`(${EXPIRY}, id) ${beyond} (${after.key}::timestamptz, ${after.id}::uuid)`)
-    }
-    for (const [i, column] of columns.entries()) conditions.push(sql`${column} = ${prefix.values[i]}`)
-    return sql`select id, (${EXPIRY})::text as key, ${expiry} from licenses where ${sql.join(conditions, sql` and `)}
-      order by ${EXPIRY} ${direction}, id ${direction} limit ${count}`
-  }
+  const beyond = order === 'desc' ? sql`<` : sql`>`
+  const next = (place: Place) =>
+    isById
+      ? sql`id ${beyond} ${place.id}::uuid`
+      : sql`(${EXPIRY}, id) ${beyond} (${place.key}::timestamptz, ${place.id}::uuid)`
+  return sql`
+    select id, ${isById ? sql`''` : sql`(${EXPIRY})::text`} as key, ${EXPIRY} as expiry from licenses
+    where ${sql.join([...conditions, ...(after === null ? [] : [next(after)])], sql` and `)}
+    order by ${isById ? sql`` : sql`${EXPIRY} ${direction}, `}id ${direction} limit ${count}`
+}
+
+/**
+ * Uses a range of the whole index key. With equal organizations and an order by id, Postgres may instead read the licenses of all
+ * organizations in the order of their ids.
+ */
+function placesInRange({ columns, values }: Prefix, { order, after, count }: Slice) {
+  const key = [...columns, 'id'].map((column) => sql.ref(column))
+  const bound = (id: string) => sql.join([...values, id].map((value) => sql`${value}::uuid`))
   const least = order === 'asc' ? (after?.id ?? LEAST_ID) : LEAST_ID
   const greatest = order === 'desc' ? (after?.id ?? GREATEST_ID) : GREATEST_ID
-  if (conditions.length > 0) {
-    for (const [i, column] of columns.entries()) conditions.push(sql`${column} = ${prefix.values[i]}`)
-    conditions.push(sql`id > ${least}::uuid`, sql`id < ${greatest}::uuid`)
-    return sql`select id, '' as key, ${expiry} from licenses where ${sql.join(conditions, sql` and `)}
-      order by id ${direction} limit ${count}`
-  }
-  // A range of the whole index key. With equalities, Postgres may instead read the licenses of all organizations in the order of their ids.
-  const row = sql.join([...columns, sql`id`])
-  const bound = (id: string) => sql.join([...prefix.values.map((value) => sql`${value}::uuid`), sql`${id}::uuid`])
-  const sorted = sql.join([...columns, sql`id`].map((column) => sql`${column} ${direction}`))
-  return sql`select id, '' as key, ${expiry} from licenses where (${row}) > (${bound(least)}) and (${row}) < (${bound(greatest)})
-    order by ${sorted} limit ${count}`
+  const direction = order === 'desc' ? sql`desc` : sql`asc`
+  return sql`
+    select id, '' as key, ${EXPIRY} as expiry from licenses
+    where (${sql.join(key)}) > (${bound(least)}) and (${sql.join(key)}) < (${bound(greatest)})
+    order by ${sql.join(key.map((column) => sql`${column} ${direction}`))} limit ${count}`
 }
