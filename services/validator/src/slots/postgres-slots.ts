@@ -38,8 +38,8 @@ export class PostgresSlots implements SlotStore {
   }
 
   /** Records machines of licenses without a machine limit. Results are in the order of the claims. */
-  record(claims: readonly Claim[]): Promise<ClaimAnswer[]> {
-    return claimSlots(this.#behind, claims)
+  record(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]> {
+    return claimSlots(this.#behind, claims, { patient: waits })
   }
 
   /** Returns whether the connection or the server failed. An error without an SQLSTATE is an error of the connection. */

@@ -26,8 +26,8 @@ export interface Machine {
 }
 
 export interface NewMachinesOptions {
-  /** Records machines in Postgres. Results are in the order of the claims. */
-  recordMachines(claims: readonly Claim[]): Promise<ClaimAnswer[]>
+  /** Records machines in Postgres. Results are in the order of the claims. With `waits`, waits for locked licenses. */
+  recordMachines(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]>
   onMachine(claim: Claim, result: ClaimAnswer): void
 }
 
@@ -89,7 +89,8 @@ export class NewMachines {
 
   /**
    * Writes up to MAX_PER_FLUSH machines of each organization, or joins the flush in progress, which also writes machines that
-   * are added meanwhile. Rejects when a batch fails. The machines of that batch wait for the next flush.
+   * are added meanwhile. Rejects when a batch fails. The machines of that batch, and those of locked licenses, wait for the next
+   * flush.
    */
   flush(): Promise<void> {
     this.#flushing ??= this.#flushAll().finally(() => {
@@ -109,7 +110,7 @@ export class NewMachines {
     if (own.length === 0) return
     for (const key of own) this.#writingNow.add(key)
     try {
-      await this.#write(own)
+      this.#enqueue(await this.#write(own, true))
     } finally {
       for (const key of own) this.#writingNow.delete(key)
     }
@@ -119,14 +120,19 @@ export class NewMachines {
     for (const [license, untilMs] of this.#cappedUntil)
       if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
     const written = new Map<number, number>()
-    for (let keys = this.#take(written); keys.size > 0; keys = this.#take(written)) {
-      const done = this.#write([...keys])
-      this.#writing = { keys, done: done.catch(() => undefined) }
-      try {
-        await done
-      } finally {
-        this.#writing = null
+    const locked = new Set<string>()
+    try {
+      for (let keys = this.#take(written); keys.size > 0; keys = this.#take(written)) {
+        const writing = this.#write([...keys], false)
+        this.#writing = { keys, done: writing.then(noop, noop) }
+        try {
+          for (const key of await writing) locked.add(key)
+        } finally {
+          this.#writing = null
+        }
       }
+    } finally {
+      this.#enqueue([...locked])
     }
   }
 
@@ -143,26 +149,37 @@ export class NewMachines {
     return new Set(keys)
   }
 
-  /** Writes a batch. Rejects when the statement fails; the machines then wait again. */
-  async #write(keys: readonly string[]): Promise<void> {
+  /**
+   * Writes a batch. Returns the keys of the machines whose licenses are locked, which are not written. Rejects when the statement
+   * fails; the machines then wait again.
+   */
+  async #write(keys: readonly string[], waits: boolean): Promise<string[]> {
     const claims = keys.map((key) => this.#waiting.get(key)!)
     let results: ClaimAnswer[]
     try {
-      results = await this.#options.recordMachines(claims)
+      results = await this.#options.recordMachines(claims, waits)
     } catch (error) {
-      for (const [i, key] of keys.entries()) this.#order.add(claims[i]!.organization, key)
+      this.#enqueue(keys)
       throw error
     }
-    for (const [i, key] of keys.entries()) {
+    return keys.filter((key, i) => {
+      if (results[i]!.outcome === 'busy') return true
       this.#waiting.delete(key)
       this.#share.release(claims[i]!.organization)
-      this.#settle(claims[i]!, results[i])
-    }
+      this.#settle(claims[i]!, results[i]!)
+      return false
+    })
   }
 
-  #settle(claim: Claim, result: ClaimAnswer | undefined): void {
-    if (!result) return
+  /** Adds waiting machines to the machines that a flush takes. */
+  #enqueue(keys: readonly string[]): void {
+    for (const key of keys) this.#order.add(this.#waiting.get(key)!.organization, key)
+  }
+
+  #settle(claim: Claim, result: ClaimAnswer): void {
     if (result.outcome === 'capped') this.#cappedUntil.set(toHex(claim.licenseId), performance.now() + CAPPED_MS)
     this.#options.onMachine(claim, result)
   }
 }
+
+const noop = (): void => undefined

@@ -28,8 +28,8 @@ export interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex
-  /** Records machines of licenses without a machine limit in Postgres. */
-  recordMachines: (claims: readonly Claim[]) => Promise<ClaimAnswer[]>
+  /** Records machines of licenses without a machine limit in Postgres. With `waits`, waits for locked licenses. */
+  recordMachines: (claims: readonly Claim[], waits: boolean) => Promise<ClaimAnswer[]>
   /** Receives the result for each recorded machine. */
   onMachine: (claim: Claim, result: ClaimAnswer) => void
   onError: (error: unknown) => void

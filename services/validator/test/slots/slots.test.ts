@@ -110,8 +110,9 @@ test('decides checks of known machines without Postgres', async () => {
   for (let round = 0; round < 20; round++)
     await Promise.all(Array.from({ length: 100 }, (_, i) => check(i, license.key, 'known')))
   const seconds = (performance.now() - startedMs) / 1_000 + 3
-  // In any case, each of the two validators reads the log, writes its heartbeat and flushes about once a second.
-  expect((await transactions()) - before).toBeLessThan(20 * seconds + 20)
+  // In any case, each of the two validators reads the log, writes its heartbeat and flushes about once a second, and Postgres may
+  // count the last writes of the previous test late. A transaction for each check would be 2,000.
+  expect((await transactions()) - before).toBeLessThan(40 * seconds + 40)
 }, 60_000)
 
 test('frees a released slot at once on the same validator, and soon on others', async () => {

@@ -10,15 +10,20 @@ const LICENSE = new Uint8Array(16)
 
 let batches: string[][]
 let fails: boolean
+/** The names of machines whose licenses are locked for calls that do not wait. */
+let locked: Set<string>
 let machines: NewMachines
 
 beforeEach(() => {
   batches = []
   fails = false
+  locked = new Set()
   machines = new NewMachines({
-    recordMachines: (claims) => {
+    recordMachines: (claims, waits) => {
       batches.push(claims.map(nameOf))
-      return fails ? Promise.reject(new Error('no connection')) : Promise.resolve(claims.map(recorded))
+      if (fails) return Promise.reject(new Error('no connection'))
+      const answer = (claim: Claim) => (!waits && locked.has(nameOf(claim)) ? busy() : recorded())
+      return Promise.resolve(claims.map(answer))
     },
     onMachine: () => undefined,
   })
@@ -33,6 +38,7 @@ const recorded = (): ClaimAnswer => ({
   expiresAtMs: Infinity,
   leaseSeconds: null,
 })
+const busy = (): ClaimAnswer => ({ ...recorded(), outcome: 'busy', used: null })
 const add = (organization: number, name: string): void => machines.add(organization, LICENSE, Buffer.from(name), null)
 
 test('keeps capacity for other organizations during a flood, and writes them in the next batch', async () => {
@@ -80,4 +86,19 @@ test('keeps the machines of a batch that fails', async () => {
   await machines.flush()
   expect(batches.flat().toSorted()).toEqual(Array.from({ length: 10 }, (_, i) => `m ${i}`))
   expect(machines.waiting).toBe(0)
+})
+
+test('keeps the machines of a locked license for the next flush', async () => {
+  for (let i = 0; i < 500; i++) add(QUIET, `m ${i}`)
+  locked = new Set(['m 3', 'm 499'])
+  await machines.flush()
+  expect([batches.flat().length, machines.waiting]).toEqual([500, 2])
+  batches = []
+  await machines.flush()
+  expect([batches, machines.waiting]).toEqual([[['m 3', 'm 499']], 2])
+  await machines.writeNow([{ licenseId: LICENSE, machineId: Buffer.from('m 3') }])
+  locked.clear()
+  batches = []
+  await machines.flush()
+  expect([batches, machines.waiting]).toEqual([[['m 499']], 0])
 })
