@@ -46,14 +46,20 @@ test('the start fails with an error that names the missing migration', async () 
 test.skipIf(process.platform !== 'linux')(
   'the admin port is open only on MANAGEMENT_ADMIN_HOST (needs 127.0.0.2)',
   async () => {
-    const management = await start({ MANAGEMENT_ADMIN_HOST: '127.0.0.2' })
-    const statusOf = (host: string): Promise<number> =>
-      fetch(`http://${host}:${management.adminPort}/livez`).then(
-        ({ status }) => status,
-        () => 0,
-      )
-    expect([await statusOf('127.0.0.2'), await statusOf('127.0.0.1')]).toEqual([200, 0])
-    await management.close()
+    const statuses = async (): Promise<number[]> => {
+      const management = await start({ MANAGEMENT_ADMIN_HOST: '127.0.0.2' })
+      const statusOf = (host: string): Promise<number> =>
+        fetch(`http://${host}:${management.adminPort}/livez`).then(
+          ({ status }) => status,
+          () => 0,
+        )
+      const found = [await statusOf('127.0.0.2'), await statusOf('127.0.0.1')]
+      await management.close()
+      return found
+    }
+    // Another program may use the same port on 127.0.0.1, so the test tries several ports.
+    const tries = [await statuses(), await statuses(), await statuses()]
+    expect(tries).toContainEqual([200, 0])
   },
 )
 
