@@ -271,9 +271,18 @@ export interface Database {
     xid: string
     kind: string
     organizationId: string | null
-    licenseId: string
+    licenseId: string | null
     machineId: Buffer | null
     details: JsonObject | null
+    /** The machines, one element of each array for each. Null in an occurrence about a license. */
+    ids: string[] | null
+    licenseIds: string[] | null
+    machineIds: Buffer[] | null
+    hostnames: (string | null)[] | null
+    firstSeen: Date[] | null
+    lastSeen: Date[] | null
+    leaseEnds: (Date | null)[] | null
+    changes: number
   }
   webhookEndpoints: {
     id: string

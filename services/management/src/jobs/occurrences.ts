@@ -11,6 +11,7 @@ import { type OwnedEvent, writeEvents } from '../events/writer.ts'
 import type { Db } from '../http/context.ts'
 import { licensesById } from './licenses.ts'
 
+/** The number of changes after which a batch takes no further occurrence. */
 const BATCH = 500
 const kinds = z.enum([
   'MACHINE_ACTIVATED',
@@ -22,33 +23,47 @@ const kinds = z.enum([
 ])
 const ACTOR = { type: 'SYSTEM' } as const
 
+/** A change of a license or of one machine. */
 interface Occurrence {
+  /** The id of the event. */
   id: string
   xid: string
   kind: z.output<typeof kinds>
   licenseId: string
   machineId: Buffer | null
   details: unknown
+  /** The other columns of the machine. All are null for a change of a license. */
+  machine: string | null
+  hostname: string | null
+  firstSeen: Date | null
+  lastSeen: Date | null
+  leaseEnd: Date | null
 }
 
 const time = z.string().transform((value) => new Date(value).toISOString())
-const machineDetails = z.object({
-  id: z.string(),
-  hostname: z.string().nullable(),
-  firstSeenAt: time,
-  lastSeenAt: time,
-  leaseEndsAt: time.nullable(),
-})
 const alertDetails = z.object({ id: z.string(), count: z.number(), firstAt: time, lastAt: time })
 
 /**
- * Deletes and returns the oldest occurrences, with all other occurrences of their transactions. A release and the deletion of its machine
- * belong to one transaction.
+ * Deletes and returns the changes of the oldest occurrences, with all other occurrences of their transactions. A release and the deletion of
+ * its machine belong to one transaction. The first machine of an occurrence gets its id, and the others get ids of the same time.
  */
 async function take(db: Db): Promise<Occurrence[]> {
   const { rows } = await sql<Occurrence & { kind: string }>`
-    delete from occurrences where xid in (select xid from occurrences order by id limit ${BATCH})
-    returning id, xid::text as xid, kind, license_id, machine_id, details`.execute(db)
+    with oldest as (
+      select id, xid, changes from occurrences order by id limit ${BATCH}
+    ), taken as (
+      delete from occurrences where xid in (
+        select xid from (select xid, sum(changes) over (order by id) - changes as earlier from oldest) o where earlier < ${BATCH})
+      returning *
+    )
+    select case when coalesce(m.n, 1) = 1 then t.id else (left(t.id::text, 19) || right(gen_random_uuid()::text, 17))::uuid end as id,
+      t.xid::text as xid, t.kind, coalesce(m.license_id, t.license_id) as license_id,
+      coalesce(m.machine_id, t.machine_id) as machine_id, t.details, m.id as machine, m.hostname, m.first_seen, m.last_seen, m.lease_end
+    from taken t left join lateral unnest(
+      t.ids, t.license_ids, t.machine_ids, t.hostnames, t.first_seen, t.last_seen, t.lease_ends
+    ) with ordinality as m (id, license_id, machine_id, hostname, first_seen, last_seen, lease_end, n) on true`.execute(
+    db,
+  )
   return rows
     .flatMap((row) => {
       const kind = kinds.safeParse(row.kind)
@@ -70,10 +85,17 @@ async function firstUsed(db: Db, licenseIds: readonly string[]): Promise<Set<str
 const machineKey = ({ xid, licenseId, machineId }: Occurrence) =>
   `${xid} ${licenseId} ${machineId?.toString('hex') ?? ''}`
 
-/** Returns the machine of an occurrence in the representation of the API, or null when it was deleted before the trigger could read it. */
-function machineOf({ machineId, details }: Occurrence) {
-  const parsed = machineDetails.safeParse(details)
-  return parsed.success && machineId !== null ? { ...parsed.data, machineId: machineId.toString('utf8') } : null
+/** Returns the machine of a change in the representation of the API, or null for a change of a license. */
+function machineOf({ machine: id, machineId, hostname, firstSeen, lastSeen, leaseEnd }: Occurrence) {
+  if (id === null || machineId === null || firstSeen === null || lastSeen === null) return null
+  return {
+    id,
+    machineId: machineId.toString('utf8'),
+    hostname,
+    firstSeenAt: firstSeen.toISOString(),
+    lastSeenAt: lastSeen.toISOString(),
+    leaseEndsAt: leaseEnd?.toISOString() ?? null,
+  }
 }
 
 /** The rows from which the events of one batch are built. */

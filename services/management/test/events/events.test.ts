@@ -201,6 +201,29 @@ describe('the events of validators', () => {
     expect(await events(own, '&type=license.first_used')).toHaveLength(1)
   })
 
+  test('report each machine of a statement, at the time of the change', async () => {
+    const own = await createVendor(harness)
+    const { id } = await own.license({ policy: { type: 'PERPETUAL', maxMachines: 500, leaseSeconds: 60 } })
+    const machines = Array.from({ length: 240 }, (_, i) => Buffer.from(`machine ${i}`))
+    await query(`select * from claim_slots($1, $2, array_fill(null::text, array[240]), true, '{terms,leases}')`, [
+      machines.map(() => id),
+      machines,
+    ])
+    await query(`update machines set lease_ends_at = now() - interval '1 second' where license_id = $1`, [id])
+    await claim(id, 'another')
+    const count = async (type: EventType) => {
+      const { rows } = await harness.database.pool.query<{ machines: number; times: number }>(
+        `select count(distinct data -> 'resource' ->> 'machineId')::integer as machines, count(distinct left(id::text, 13))::integer as times
+         from events where organization_id = $1 and type = $2`,
+        [own.id, type],
+      )
+      return rows[0]
+    }
+    await expect.poll(() => count('machine.released'), { timeout: 15_000 }).toMatchObject({ machines: 240 })
+    expect(await count('machine.activated')).toEqual({ machines: 241, times: 2 })
+    expect(await events(own, '&type=license.first_used')).toHaveLength(1)
+  })
+
   test('report the start of a term, and the first use of a license', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'TRIAL', durationDays: 14, maxMachines: 1 } })
