@@ -16,9 +16,12 @@ export type Call = <T>(
   body?: object,
 ) => Promise<{ value: T; ms: number }>
 
-export function startManagement(databaseUrl: string): ReturnType<typeof startChild> {
+const ROOT = join(import.meta.dirname, '../../..')
+
+/** Starts the management service of this checkout, or of the checkout in the folder `root`. */
+export function startManagement(databaseUrl: string, root = ROOT): ReturnType<typeof startChild> {
   return startChild({
-    file: join(import.meta.dirname, '../../../services/management/src/main.ts'),
+    file: join(root, 'services/management/src/main.ts'),
     env: {
       DATABASE_URL: databaseUrl,
       MANAGEMENT_PORT: '0',
