@@ -10,9 +10,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildConsole } from '@keyward/console/build'
 import { effectiveVariables, explainStart, onStop } from '@keyward/process'
 
+import { createDemoData } from '../demo-data/demo-data.ts'
 import { ensureDemo, type Demo, inviteDemoMember } from '../shared/demo.ts'
 import { choosePorts } from '../shared/ports.ts'
 import { untilReady } from '../shared/service-process.ts'
+import { readArguments } from './arguments.ts'
 import { configSchema, portsOf, readStartConfig, type StartConfig } from './config.ts'
 import { startDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
@@ -21,17 +23,21 @@ import { startServiceProcesses, type Secrets } from './service-processes.ts'
 import { type DemoFile, FOLDER, openState, type StateStore } from './state.ts'
 import { isRunning, verdictOf } from './verdict.ts'
 
+type DemoDataTarget = Demo & Pick<DemoFile, 'managementUrl' | 'operatorToken' | 'databaseUrl'>
+
 /** The functions that stop the running parts, in the order of their start. */
 const stops: (() => Promise<void>)[] = []
 /** The folder that contains `.keyward/`. */
 const home = process.cwd()
 
 async function main(): Promise<void> {
+  const { wantsDemoData } = readArguments(process.argv.slice(2))
   const given = readStartConfig(process.env)
   report('Starting …')
   const store = await openState(home)
   const earlier = await store.readDemoFile()
   if (earlier !== null && (await isRunning(earlier))) {
+    if (wantsDemoData) await ensureDemoData(store, earlier)
     await print(alreadyRunsAt(earlier), earlier)
     return stop(0)
   }
@@ -55,6 +61,7 @@ async function main(): Promise<void> {
   const { demo, created } = await ensureDemo(access, store.state.demo, (next) => store.saveDemo(next))
   await untilReady('validator', validator.current().adminPort)
   if (created) await untilReplicated(validatorUrl, demo)
+  if (wantsDemoData) await ensureDemoData(store, { ...demo, ...access, managementUrl, databaseUrl: database.url })
 
   const gateway = await startGateway(config.GATEWAY_PORT, {
     validator: () => validatorUrl,
@@ -67,6 +74,15 @@ async function main(): Promise<void> {
   await store.writeDemoFile(file)
   await print(startedAt(file, performance.now()), file)
   process.stdout.write('Stop with Ctrl-C.\n')
+}
+
+/** Creates the demo data, unless an earlier start has completed it. */
+async function ensureDemoData(store: StateStore, target: DemoDataTarget): Promise<void> {
+  if (store.state.demoDataIn === target.organizationId) return
+  report('Creating the demo data …')
+  const access = { url: target.managementUrl, operatorToken: target.operatorToken }
+  await createDemoData(access, target, target.databaseUrl)
+  await store.saveDemoData(target.organizationId)
 }
 
 /** Prints the address of a running installation and commands to try. */

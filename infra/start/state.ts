@@ -15,7 +15,13 @@ import { demoSchema, type DemoState, demoStateSchema } from '../shared/demo.ts'
 
 export const FOLDER = '.keyward'
 
-const stateSchema = z.object({ operatorToken: z.string(), masterKey: z.string(), demo: demoStateSchema.optional() })
+const stateSchema = z.object({
+  operatorToken: z.string(),
+  masterKey: z.string(),
+  demo: demoStateSchema.optional(),
+  /** The id of the organization that contains the complete demo data. */
+  demoDataIn: z.string().optional(),
+})
 export type State = z.infer<typeof stateSchema>
 
 /** The content of `demo.json`: the addresses and credentials of this installation. */
@@ -33,6 +39,8 @@ export interface StateStore {
   readonly state: State
   /** Saves the demo. Resolves when `state.json` is on disk. */
   saveDemo(demo: DemoState): Promise<void>
+  /** Saves the id of the organization that contains the complete demo data. */
+  saveDemoData(organizationId: string): Promise<void>
   /** Returns the `demo.json` of an earlier start. Returns null if the file is missing or unreadable. */
   readDemoFile(): Promise<DemoFile | null>
   writeDemoFile(file: DemoFile): Promise<void>
@@ -45,16 +53,17 @@ export async function openState(parent: string): Promise<StateStore> {
   const state = await readOrCreateState(folder, path).catch((error: unknown) => {
     throw explainFolder(folder, error)
   })
-  let { demo } = state
-  const secrets = state
+  let current = state
+  const save = async (changed: Partial<State>) => {
+    current = { ...current, ...changed }
+    await replaceFile(path, current)
+  }
   return {
     get state() {
-      return demo === undefined ? secrets : { ...secrets, demo }
+      return current
     },
-    async saveDemo(next) {
-      demo = next
-      await replaceFile(path, { ...secrets, demo })
-    },
+    saveDemo: (demo) => save({ demo }),
+    saveDemoData: (demoDataIn) => save({ demoDataIn }),
     readDemoFile: () => readDemoFile(join(folder, 'demo.json')),
     writeDemoFile: (file) => replaceFile(join(folder, 'demo.json'), file),
   }

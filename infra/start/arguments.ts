@@ -1,0 +1,17 @@
+/** Reads the arguments of `npm start`. */
+
+import { parseArgs } from 'node:util'
+
+import { ConfigError } from '@keyward/process'
+
+const HELP = 'npm start takes the option --demo-data, which creates demo data to look at'
+
+/** Returns the options. Throws ConfigError for any other argument. */
+export function readArguments(given: string[]): { wantsDemoData: boolean } {
+  try {
+    const { values } = parseArgs({ args: given, options: { 'demo-data': { type: 'boolean', default: false } } })
+    return { wantsDemoData: values['demo-data'] }
+  } catch {
+    throw new ConfigError(`${HELP}; got ${given.join(' ')}`)
+  }
+}
