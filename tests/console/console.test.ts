@@ -1,19 +1,16 @@
 /** Tests tasks of members in a real browser against the real services. No screen may have an accessibility violation. */
 
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { z } from 'zod'
 
+import { accessibilityTests } from './accessibility.ts'
 import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const violations = z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) }))
+import { webhookTests } from './webhooks.ts'
 
 describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, { timeout: 120_000 }, () => {
   let stage: Stage
@@ -154,43 +151,9 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   })
 
   ruleTests(() => stage)
+  webhookTests(() => stage)
 
-  test('has no accessibility violation on any screen in light and dark mode', async () => {
-    const id = await stage.addLicense('AXE0-0000-0000-0001')
-    await stage.check('AXE0-0000-0000-0001', 'm')
-    const paths = [
-      '',
-      '/licenses',
-      '/licenses/new',
-      '/licenses/import',
-      `/licenses/${id}`,
-      '/customers',
-      '/products',
-      '/rules',
-      '/rules/new',
-      '/rules/import',
-      '/rules/sets',
-      '/rules/set/replace?name=feed',
-      '/integrate',
-      '/why',
-      '/alerts',
-      '/activity',
-    ]
-    const found: string[] = []
-    await stage.page.emulateMedia({ reducedMotion: 'reduce' })
-    for (const path of [...paths, '/audit', '/team', '/credentials', '/account']) {
-      await stage.open(path)
-      await stage.page.waitForLoadState('networkidle')
-      await stage.page.evaluate(axe)
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await stage.page.emulateMedia({ colorScheme })
-        const result = violations.parse(await stage.page.evaluate('axe.run().then(({ violations }) => violations)'))
-        for (const { id: rule, nodes } of result)
-          found.push(`${colorScheme} ${path}: ${rule} ${nodes[0]?.html.slice(0, 160)}`)
-      }
-    }
-    expect(found).toEqual([])
-  })
+  accessibilityTests(() => stage)
 
   test('loads no resource of another host and causes no script error', () => {
     expect(stage.complaints).toEqual([])

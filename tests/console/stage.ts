@@ -186,10 +186,17 @@ async function send<Schema extends z.ZodType>(
   return schema.parse(await response.json())
 }
 
+/** Allows webhooks to receivers on this machine. */
+const LOCAL_RECEIVERS = {
+  WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  WEBHOOK_ALLOWED_PORTS: 'all',
+  WEBHOOK_ALLOW_HTTP: 'true',
+}
+
 export async function openStage(): Promise<Stage> {
   const database = await createTestDatabase()
   const [management, validator] = await Promise.all([
-    startManagement(database.managementUrl, { LOG_LEVEL: 'error' }),
+    startManagement(database.managementUrl, { LOG_LEVEL: 'error', ...LOCAL_RECEIVERS }),
     startValidator(database.validatorUrl, { LOG_LEVEL: 'error' }),
   ])
   await untilReady(management, validator)

@@ -1,6 +1,6 @@
 /** Starts the console in the browser with its theme, response cache and router. */
 
-import { Badge, createTheme, type CSSVariablesResolver, MantineProvider } from '@mantine/core'
+import { Alert, Badge, createTheme, type CSSVariablesResolver, MantineProvider, Modal } from '@mantine/core'
 import { Notifications } from '@mantine/notifications'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
@@ -16,7 +16,13 @@ const theme = createTheme({
   defaultRadius: 'md',
   autoContrast: true,
   respectReducedMotion: true,
-  components: { Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 600, miw: 'max-content' } }) },
+  components: {
+    // The colored titles of the component library have too little contrast.
+    Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
+    // The header of a window is no banner of the page.
+    Modal: Modal.extend({ defaultProps: { attributes: { header: { role: 'presentation' } } } }),
+    Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 600, miw: 'max-content' } }),
+  },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
 })
 

@@ -6,6 +6,7 @@ import { accessText } from './text-access.ts'
 import { licenseText } from './text-licenses.ts'
 import { peopleText } from './text-people.ts'
 import { ruleText } from './text-rules.ts'
+import { webhookText } from './text-webhooks.ts'
 
 const statuses: Record<LicenseStatus, string> = {
   active: 'Active',
@@ -43,6 +44,7 @@ export const text = {
   ...licenseText,
   ...peopleText,
   ...ruleText,
+  ...webhookText,
 
   name: 'Keyward',
   failed: 'The action failed',
@@ -59,6 +61,8 @@ export const text = {
   loadMore: 'Load more',
   unlimited: 'no limit',
   any: 'Any',
+  undo: 'Undo',
+  undone: 'Undone.',
   actions: 'Actions',
   selectAll: 'Select all',
   select: (name: string) => `Select ${name}`,
@@ -86,6 +90,7 @@ export const text = {
     team: 'Team',
     credentials: 'Credentials',
     integrate: 'Integrate',
+    webhooks: 'Webhooks',
     account: 'Your account',
     organizations: 'Organizations',
     validators: 'Validators',

@@ -9,25 +9,35 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient, type UseQueryR
 import { useMemo } from 'react'
 import type { z } from 'zod'
 
-import { showDone, showError } from '../notices.ts'
+import { showDone, showError } from '../notices.tsx'
+import { text } from '../text.ts'
 import { ApiError, call, queryString } from './client.ts'
 
 export type Filters = Readonly<Record<string, string | number | null | undefined>>
 
-/** Reads one resource. Sends no request while `path` is null. */
+/** Reads one resource, again every `refreshMs` if given. Sends no request while `path` is null. */
 export function useRead<Schema extends z.ZodType>(
   path: string | null,
   schema: Schema,
+  refreshMs: number | false = false,
 ): UseQueryResult<z.output<Schema>> {
   return useQuery({
     queryKey: [path],
     queryFn: () => call({ method: 'GET', path: path ?? '' }, schema),
     enabled: path !== null,
+    refetchInterval: refreshMs,
   })
 }
 
-/** Reads a list page by page. */
-export function useList<Item extends z.ZodType>(path: string, item: Item, filters: Filters = {}) {
+const REFRESH_MS = 2_000
+
+/** Reads a list page by page. While an item of the list changes by itself, the list is read again every two seconds. */
+export function useList<Item extends z.ZodType>(
+  path: string,
+  item: Item,
+  filters: Filters = {},
+  isChanging?: (item: z.output<Item>) => boolean,
+) {
   const schema = useMemo(() => page(item), [item])
   const read = useInfiniteQuery({
     queryKey: [path, filters],
@@ -35,6 +45,8 @@ export function useList<Item extends z.ZodType>(path: string, item: Item, filter
     queryFn: ({ pageParam }) =>
       call({ method: 'GET', path: path + queryString({ ...filters, limit: 50, cursor: pageParam }) }, schema),
     getNextPageParam: ({ nextCursor }) => nextCursor,
+    refetchInterval: ({ state }) =>
+      isChanging !== undefined && state.data?.pages.some(({ data }) => data.some(isChanging)) === true && REFRESH_MS,
   })
   const items = useMemo(() => read.data?.pages.flatMap(({ data }) => data) ?? [], [read.data])
   return {
@@ -64,21 +76,38 @@ export function useMe(): { me: Me | null | undefined; error: Error | null } {
   return { me: read.data, error: read.error }
 }
 
-/** Returns a mutation that calls `change`. Success invalidates the cache and shows `done`. Failure shows the error, unless `quiet` is set. */
+/**
+ * Returns a mutation that calls `change`. Success invalidates the cache and shows `done`, with a button that calls `undo` if given.
+ * Failure shows the error, unless `quiet` is set.
+ */
 export function useChange<Input, Output>(
   change: (input: Input) => Promise<Output>,
-  options: { done?: string; onDone?: (output: Output) => void; quiet?: boolean } = {},
+  options: {
+    done?: string | ((output: Output) => string)
+    onDone?: (output: Output) => void
+    /** Reverts the change. */
+    undo?: (output: Output, input: Input) => Promise<unknown>
+    quiet?: boolean
+  } = {},
 ) {
   const queries = useQueryClient()
+  const { done, onDone, undo, quiet } = options
+  const refresh = () => queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'name' })
   return useMutation({
     mutationFn: change,
-    onSuccess: async (output) => {
-      await queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'name' })
-      if (options.done !== undefined) showDone(options.done)
-      options.onDone?.(output)
+    onSuccess: async (output, input) => {
+      await refresh()
+      const revert = async () => {
+        await undo?.(output, input)
+        await refresh()
+        showDone(text.undone)
+      }
+      if (done !== undefined)
+        showDone(typeof done === 'string' ? done : done(output), undo === undefined ? undefined : revert)
+      onDone?.(output)
     },
     onError: (error) => {
-      if (options.quiet !== true) showError(error)
+      if (quiet !== true) showError(error)
     },
   })
 }

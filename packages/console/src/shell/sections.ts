@@ -18,6 +18,7 @@ import {
   IconShield,
   IconUsers,
   IconUsersGroup,
+  IconWebhook,
 } from '@tabler/icons-react'
 
 import { text } from '../text.ts'
@@ -46,6 +47,7 @@ const OF_VENDORS: readonly (Section & { needs: Permission })[] = [
   { path: '/activity', label: nav.activity, icon: IconActivity, needs: 'licenses.read' },
   { path: '/audit', label: nav.audit, icon: IconListDetails, needs: 'audit.read' },
   { path: '/integrate', label: nav.integrate, icon: IconCode, needs: 'products.read' },
+  { path: '/webhooks', label: nav.webhooks, icon: IconWebhook, needs: 'webhooks.read' },
   { path: '/team', label: nav.team, icon: IconUsersGroup, needs: 'credentials.write' },
   { path: '/credentials', label: nav.credentials, icon: IconKey, needs: 'credentials.write' },
 ]

@@ -51,6 +51,9 @@ const Audit = lazy(() => import('../pages/audit.tsx'))
 const Team = lazy(() => import('../pages/team.tsx'))
 const Credentials = lazy(() => import('../pages/credentials.tsx'))
 const Integrate = lazy(() => import('../pages/integrate/integrate.tsx'))
+const Webhooks = lazy(() => import('../pages/webhooks/webhooks.tsx'))
+const WebhookEndpoint = lazy(() => import('../pages/webhooks/endpoint.tsx'))
+const Events = lazy(() => import('../pages/webhooks/events.tsx'))
 const Account = lazy(() => import('../pages/account.tsx'))
 const Organizations = lazy(() => import('../pages/organizations.tsx'))
 const Validators = lazy(() => import('../pages/validators.tsx'))
@@ -238,6 +241,11 @@ function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/integrate">
         <Integrate me={me} />
       </Route>
+      <Route path="/webhooks">
+        <Webhooks me={me} />
+      </Route>
+      <Route path="/webhooks/events" component={Events} />
+      <Route path="/webhooks/:id">{({ id }) => <WebhookEndpoint key={id} id={id} me={me} />}</Route>
       <Route path="/account">
         <Account me={me} />
       </Route>

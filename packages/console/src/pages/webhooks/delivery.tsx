@@ -1,0 +1,142 @@
+/** The window with one delivery: its attempts with the responses of the endpoint, and the request that Keyward sent. */
+
+import { event } from '@keyward/contract/management/events'
+import type { Delivery } from '@keyward/contract/management/webhooks'
+import { Alert, Badge, Button, Code, Group, Loader, Modal, Stack, Text, Title } from '@mantine/core'
+
+import { ApiError } from '../../api/client.ts'
+import { useRead } from '../../api/hooks.ts'
+import { ErrorMessage, When } from '../../parts/parts.tsx'
+import { text } from '../../text.ts'
+import { type Attempt, explain } from './outcome.ts'
+
+const t = text.deliveries
+const COLORS: Record<Delivery['status'], string> = { SUCCEEDED: 'teal', PENDING: 'blue', FAILED: 'red' }
+
+/** The status of a delivery. A waiting delivery with failed attempts has another label and color. */
+export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Delivery }) {
+  const isRetrying = status === 'PENDING' && attempts.length > 0
+  return (
+    <Badge variant="dot" color={isRetrying ? 'orange' : COLORS[status]}>
+      {isRetrying ? t.retrying : t.statuses[status]}
+    </Badge>
+  )
+}
+
+function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) {
+  const { at, durationMs, error, response, status } = attempt
+  return (
+    <Stack gap={6} component="section" aria-label={t.attempt(number)}>
+      <Group justify="space-between" gap="xs">
+        <Title order={3} size="h6">
+          {t.attempt(number)}
+        </Title>
+        <Text size="xs" c="dimmed">
+          <When at={at} />, {t.took(durationMs)}
+        </Text>
+      </Group>
+      <Text size="sm" {...(error !== null && { fw: 600 })}>
+        {explain(attempt)}
+      </Text>
+      {status === null && error !== null && (
+        <Code block className="snippet">
+          {error}
+        </Code>
+      )}
+      {response !== null && (
+        <>
+          <Text size="xs" c="dimmed">
+            {response === '' ? t.noBody : t.response}
+          </Text>
+          {response !== '' && (
+            <Code block className="snippet response" tabIndex={0}>
+              {response}
+            </Code>
+          )}
+        </>
+      )}
+    </Stack>
+  )
+}
+
+function SentRequest({ eventId, url }: { eventId: string; url: string }) {
+  const read = useRead(`/events/${eventId}`, event)
+  if (read.error instanceof ApiError && read.error.problem.status === 404)
+    return (
+      <Text size="sm" c="dimmed">
+        {t.gone}
+      </Text>
+    )
+  return (
+    <details>
+      <summary>{t.request}</summary>
+      <Stack gap="xs" mt="xs">
+        <ErrorMessage error={read.error} />
+        {read.data && (
+          <Code block className="snippet response" tabIndex={0}>
+            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${JSON.stringify(read.data, null, 2)}`}
+          </Code>
+        )}
+        <Text size="xs" c="dimmed">
+          {t.headers}
+        </Text>
+      </Stack>
+    </details>
+  )
+}
+
+export function DeliveryWindow({
+  delivery,
+  url,
+  onClose,
+  onAgain,
+  isSending,
+}: {
+  delivery: Delivery
+  url: string
+  onClose: () => void
+  /** Sends the event again. Null: the person may not, or the endpoint is turned off. */
+  onAgain: (() => void) | null
+  isSending: boolean
+}) {
+  const { eventType, eventId, attempts, nextAttemptAt, status } = delivery
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={
+        <Group gap="sm">
+          <span className="mono">{eventType}</span>
+          <DeliveryBadge delivery={delivery} />
+        </Group>
+      }
+      size="xl"
+      aria-label={t.detail}
+      closeButtonProps={{ 'aria-label': text.close }}
+    >
+      <Stack>
+        {attempts.length === 0 && (
+          <Alert color="blue" icon={<Loader size={16} />} role="status">
+            {t.notSent}
+          </Alert>
+        )}
+        {attempts
+          .map((attempt, index) => <AttemptPart key={attempt.at} attempt={attempt} number={index + 1} />)
+          .toReversed()}
+        {status === 'PENDING' && attempts.length > 0 && (
+          <Text size="sm">
+            {t.next}: <When at={nextAttemptAt} />
+          </Text>
+        )}
+        <SentRequest eventId={eventId} url={url} />
+        {onAgain && (
+          <Group justify="flex-end">
+            <Button onClick={onAgain} loading={isSending}>
+              {t.again}
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </Modal>
+  )
+}

@@ -1,0 +1,164 @@
+/** One webhook endpoint: its state, the actions on it, and its deliveries. */
+
+import type { Me } from '@keyward/contract/management/sign-in'
+import {
+  createdWebhookEndpoint,
+  delivery,
+  replayedEvents,
+  webhookEndpoint,
+  type WebhookEndpoint,
+} from '@keyward/contract/management/webhooks'
+import { Button, Card, Group, Select, SimpleGrid, Text } from '@mantine/core'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+
+import { call, callWithoutResponse } from '../../api/client.ts'
+import { useChange, useRead } from '../../api/hooks.ts'
+import { FormWindow } from '../../parts/form.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
+import { text } from '../../text.ts'
+import { Deliveries } from './deliveries.tsx'
+import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
+import { StateBadge, StateNotice } from './state.tsx'
+
+const t = text.webhooks
+/** Attempts change the state of the endpoint. */
+const REFRESH_MS = 5_000
+const MS_PER_HOUR = 3_600_000
+const DAY_HOURS = '24'
+
+/** The window that sends the events of a period again. */
+function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
+  const [hours, setHours] = useState(DAY_HOURS)
+  const replay = useChange(
+    () => {
+      const body = { from: new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString() }
+      return call({ method: 'POST', path: `/webhook-endpoints/${id}/replay`, body }, replayedEvents)
+    },
+    { done: ({ deliveries }) => t.replayed(deliveries), quiet: true },
+  )
+  return (
+    <FormWindow
+      title={t.replayTitle}
+      action={t.replaySubmit}
+      opened
+      onClose={onClose}
+      onSubmit={() => replay.mutateAsync(undefined)}
+    >
+      {(errors) => (
+        <>
+          <Text size="sm">{t.replayHint}</Text>
+          <Select
+            label={t.replayPeriod}
+            data={Object.entries(t.replayPeriods).map(([value, label]) => ({ value, label }))}
+            value={hours}
+            onChange={(value) => setHours(value ?? DAY_HOURS)}
+            allowDeselect={false}
+            error={Object.values(errors)[0]}
+          />
+        </>
+      )}
+    </FormWindow>
+  )
+}
+
+function useTurning(id: string) {
+  const set = (enabled: boolean) =>
+    call({ method: 'PATCH', path: `/webhook-endpoints/${id}`, body: { enabled } }, webhookEndpoint)
+  const turnOn = useChange(() => set(true), { done: t.turnedOn })
+  const turnOff = useChange(() => set(false), { done: t.turnedOff, undo: () => set(true) })
+  return { turnOn, turnOff }
+}
+
+function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff: () => void }) {
+  const { id, enabled } = endpoint
+  const path = `/webhook-endpoints/${id}`
+  const [, navigate] = useLocation()
+  const [isEditing, setIsEditing] = useState(false)
+  const [isReplaying, setIsReplaying] = useState(false)
+  const [secret, setSecret] = useState<string | null>(null)
+  const test = useChange(() => call({ method: 'POST', path: `${path}/test` }, delivery), {
+    onDone: (created) => navigate(`/webhooks/${id}?delivery=${created.id}`),
+  })
+  const rotate = useChange(() => call({ method: 'POST', path: `${path}/rotate-secret` }, createdWebhookEndpoint), {
+    onDone: (rotated) => setSecret(rotated.secret ?? null),
+  })
+  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path }), {
+    done: t.deleted,
+    onDone: () => navigate('/webhooks'),
+  })
+  return (
+    <>
+      {enabled && (
+        <>
+          <Button onClick={() => test.mutate(undefined)} loading={test.isPending}>
+            {t.test}
+          </Button>
+          <Button variant="default" onClick={() => setIsReplaying(true)}>
+            {t.replay}
+          </Button>
+        </>
+      )}
+      <Button variant="default" onClick={() => setIsEditing(true)}>
+        {t.edit}
+      </Button>
+      <ConfirmButton
+        label={t.rotate}
+        title={t.rotateTitle}
+        consequence={t.rotateHint}
+        color="orange"
+        onConfirm={() => rotate.mutateAsync(undefined)}
+      />
+      {enabled && (
+        <Button variant="default" onClick={onTurnOff}>
+          {t.turnOff}
+        </Button>
+      )}
+      <ConfirmButton
+        label={t.delete}
+        title={t.deleteTitle}
+        consequence={t.deleteHint}
+        onConfirm={() => remove.mutateAsync(undefined)}
+      />
+      {isEditing && <EndpointWindow before={endpoint} onClose={() => setIsEditing(false)} />}
+      {isReplaying && <ReplayWindow id={id} onClose={() => setIsReplaying(false)} />}
+      <SecretWindow secret={secret} onClose={() => setSecret(null)} />
+    </>
+  )
+}
+
+export default function Endpoint({ id, me }: { id: string; me: Me }) {
+  const read = useRead(`/webhook-endpoints/${id}`, webhookEndpoint, REFRESH_MS)
+  const { turnOn, turnOff } = useTurning(id)
+  if (read.error) return <ErrorMessage error={read.error} />
+  if (!read.data) return <Waiting />
+  const endpoint = read.data
+  const canWrite = me.permissions.includes('webhooks.write')
+  return (
+    <Screen
+      title={endpoint.description ?? t.endpoint}
+      actions={canWrite && <Actions endpoint={endpoint} onTurnOff={() => turnOff.mutate(undefined)} />}
+    >
+      <StateNotice endpoint={endpoint} onTurnOn={canWrite ? () => turnOn.mutate(undefined) : null} />
+      <Card withBorder>
+        <SimpleGrid cols={{ base: 1, sm: 2 }} component="dl" m={0}>
+          <Fact term={t.url}>
+            <Copyable value={endpoint.url} />
+          </Fact>
+          <Fact term={t.types}>
+            {endpoint.types.includes('*') ? t.everyEvent : <span className="mono">{endpoint.types.join(', ')}</span>}
+          </Fact>
+          <Fact term={t.state}>
+            <Group gap="xs">
+              <StateBadge endpoint={endpoint} />
+            </Group>
+          </Fact>
+          <Fact term={text.licenses.createdOn}>
+            <When at={endpoint.createdAt} />
+          </Fact>
+        </SimpleGrid>
+      </Card>
+      <Deliveries endpoint={endpoint} canWrite={canWrite} />
+    </Screen>
+  )
+}

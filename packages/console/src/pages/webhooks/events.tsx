@@ -1,0 +1,95 @@
+/** The events of the last 30 days, with filters in the URL. A row opens the event as endpoints receive it. */
+
+import { actor } from '@keyward/contract'
+import { type Event, event } from '@keyward/contract/management/events'
+import { Anchor, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
+import { z } from 'zod'
+
+import { useList } from '../../api/hooks.ts'
+import { actorName } from '../../parts/actor.ts'
+import { ChoiceFilter } from '../../parts/filters.tsx'
+import { Copyable, Screen, TextLink, When } from '../../parts/parts.tsx'
+import { ResourceLink } from '../../parts/resource-link.tsx'
+import { nameAmong } from '../../parts/resource-name.ts'
+import { type Column, ListTable } from '../../parts/table.tsx'
+import { useUrlFilters } from '../../parts/url.ts'
+import { text } from '../../text.ts'
+
+const t = text.events
+const ABSENT = { type: '', resourceId: '', event: '' }
+/** The members of `data` that most events have. */
+const shown = z.object({ actor: actor.optional(), resource: z.looseObject({ id: z.string().optional() }).optional() })
+
+function Resource({ of: { type, data } }: { of: Event }) {
+  const { resource } = shown.safeParse(data).data ?? {}
+  if (resource?.id === undefined) return ''
+  const name = nameAmong(resource) ?? resource.id.slice(0, 8)
+  return <ResourceLink type={type.split('.')[0] ?? ''} id={resource.id} name={name} />
+}
+
+function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={<span className="mono">{one.type}</span>}
+      size="xl"
+      aria-label={t.detail}
+      closeButtonProps={{ 'aria-label': text.close }}
+    >
+      <Stack gap="sm">
+        <Copyable value={one.id} />
+        <Text size="sm">{t.body}</Text>
+        <Code block className="snippet response" tabIndex={0}>
+          {JSON.stringify(one, null, 2)}
+        </Code>
+      </Stack>
+    </Modal>
+  )
+}
+
+export default function Events() {
+  const [{ event: openId, ...filters }, setFilter, setFilters] = useUrlFilters(ABSENT)
+  const list = useList('/events', event, filters)
+  const columns: readonly Column<Event>[] = [
+    {
+      title: t.type,
+      cell: ({ id, type }) => (
+        <Anchor component="button" size="sm" aria-label={t.open(type)} onClick={() => setFilter('event', id)}>
+          <span className="mono event-type">{type}</span>
+        </Anchor>
+      ),
+    },
+    { title: t.resource, cell: (one) => <Resource of={one} /> },
+    {
+      title: t.who,
+      cell: ({ data }) => {
+        const by = shown.safeParse(data).data?.actor
+        return by === undefined ? '' : actorName(by)
+      },
+    },
+    { title: t.at, cell: ({ timestamp }) => <When at={timestamp} /> },
+  ]
+  const isFiltered = filters.type !== '' || filters.resourceId !== ''
+  const open = list.items.find(({ id }) => id === openId)
+  return (
+    <Screen title={t.title} actions={<TextLink href="/webhooks">{text.webhooks.title}</TextLink>}>
+      <Text c="dimmed">{t.intro}</Text>
+      <Group align="end" gap="sm" role="search">
+        <ChoiceFilter
+          label={t.group}
+          names={t.groups}
+          value={filters.type}
+          onChange={(value) => setFilter('type', value)}
+        />
+        {isFiltered && (
+          <Button variant="subtle" color="gray" onClick={() => setFilters(ABSENT)}>
+            {text.clearFilters}
+          </Button>
+        )}
+      </Group>
+      <ListTable list={list} columns={columns} label={t.title} empty={isFiltered ? t.emptyFiltered : t.empty} />
+      {open && <EventWindow of={open} onClose={() => setFilter('event', null)} />}
+    </Screen>
+  )
+}

@@ -1,0 +1,15 @@
+/** The name of a resource of any type, as a link to its screen if it has one. */
+
+import { TextLink } from './parts.tsx'
+
+/** The screens of resources by the resource type of the API. */
+const SCREENS: Readonly<Record<string, (id: string) => string>> = {
+  license: (id) => `/licenses/${id}`,
+  customer: (id) => `/customers/${id}`,
+  webhook_endpoint: (id) => `/webhooks/${id}`,
+}
+
+export function ResourceLink({ type, id, name }: { type: string; id: string; name: string }) {
+  const screen = SCREENS[type]
+  return screen === undefined ? name : <TextLink href={screen(id)}>{name}</TextLink>
+}

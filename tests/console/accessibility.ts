@@ -1,0 +1,110 @@
+/** Tests that no screen has an accessibility violation that axe finds, in light and dark mode. */
+
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+import { type Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { OPERATOR_TOKEN } from '../faults/support/children.ts'
+import { created, type Stage } from './stage.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const violations = z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) }))
+const ofCustomer = z.object({ customerId: z.string() })
+const TIMEOUT_MS = 240_000
+/** Examines the open window, or the whole screen if there is none. A window makes the screen behind it inert. */
+const RUN = `axe.run(document.querySelector('[role=dialog]') ?? document).then(({ violations }) => violations)`
+
+/** Returns the violations on the screens with these paths, in both themes. */
+async function violationsOn(page: Page, origin: string, paths: readonly string[]): Promise<string[]> {
+  const found: string[] = []
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  for (const path of paths) {
+    await page.goto(`${origin}/console${path}`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.waitForLoadState('networkidle')
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const result = violations.parse(await page.evaluate(RUN))
+      for (const { id, nodes } of result) found.push(`${colorScheme} ${path}: ${id} ${nodes[0]?.html.slice(0, 160)}`)
+    }
+  }
+  return found
+}
+
+export function accessibilityTests(open: () => Stage): void {
+  describe('has no accessibility violation in light and dark mode', { timeout: TIMEOUT_MS }, () => {
+    let licenseId = ''
+    let customerId = ''
+    let endpointId = ''
+    let deliveryId = ''
+
+    beforeAll(async () => {
+      const stage = open()
+      licenseId = await stage.addLicense('AXE0-0000-0000-0001')
+      await stage.check('AXE0-0000-0000-0001', 'm')
+      customerId = (await stage.read(`/licenses/${licenseId}`, ofCustomer)).customerId
+      const set = { rules: [{ kind: 'BLACKLIST', type: 'IP', value: '192.0.2.200', scope: 'ORGANIZATION' }] }
+      await stage.api('/access-rules/sets/axe', set, z.object({ version: z.string() }), 'PUT')
+      const endpoint = { url: 'https://127.0.0.1:1/hook', types: ['*'], description: 'Closed port' }
+      endpointId = (await stage.api('/webhook-endpoints', endpoint, created)).id
+      deliveryId = (await stage.api(`/webhook-endpoints/${endpointId}/test`, {}, created)).id
+    }, TIMEOUT_MS)
+
+    const screens: Record<string, () => string[]> = {
+      'licenses, customers and products': () => [
+        '',
+        '/licenses',
+        '/licenses/new',
+        '/licenses/import',
+        `/licenses/${licenseId}`,
+        '/customers',
+        `/customers/${customerId}`,
+        `/customers/${customerId}/merge`,
+        '/products',
+      ],
+      'access rules and decisions': () => [
+        '/rules',
+        '/rules/new',
+        '/rules/import',
+        '/rules/sets',
+        '/rules/set?name=axe',
+        '/rules/set/replace?name=feed',
+        '/why',
+        '/alerts',
+        '/activity',
+        '/audit',
+      ],
+      'webhooks, people and credentials': () => [
+        '/webhooks',
+        '/webhooks/events',
+        `/webhooks/${endpointId}`,
+        `/webhooks/${endpointId}?delivery=${deliveryId}`,
+        '/integrate',
+        '/team',
+        '/credentials',
+        '/account',
+      ],
+    }
+    for (const [name, paths] of Object.entries(screens))
+      test(`on the screens for ${name}`, async () => {
+        const stage = open()
+        expect(await violationsOn(stage.page, stage.origin, paths())).toEqual([])
+      })
+
+    test('on the screens of the operator, and on the sign-in', async () => {
+      const stage = open()
+      const context = await stage.browser.newContext()
+      const page = await context.newPage()
+      expect(await violationsOn(page, stage.origin, [''])).toEqual([])
+      await page.getByLabel('Personal access token or operator token').fill(OPERATOR_TOKEN)
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+      await page.getByRole('heading', { name: 'Organizations' }).waitFor()
+      expect(await violationsOn(page, stage.origin, ['/organizations', '/validators'])).toEqual([])
+      await context.close()
+    })
+  })
+}
