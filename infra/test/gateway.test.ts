@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
+import { listenOn } from '../shared/ports.ts'
 import { startGateway, VALIDATION_PATHS, type Gateway } from '../start/gateway.ts'
 import { Upstream } from './upstream.ts'
 
@@ -148,6 +149,89 @@ test('returns 503 without a verdict for the paths of a service that is down', as
   expect((await fetch(`${base}/docs`)).status).toBe(400)
 })
 
+test('forwards a request whose line contains a whole address', async () => {
+  const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
+  const head = 'Host: x\r\nConnection: close\r\n\r\n'
+  socket.write(`GET http://licenses.example.com/api/v1/public-key?x=1 HTTP/1.1\r\n${head}`)
+  expect(await text(socket)).toContain('{"from":"validator"}')
+  expect(validator.seen[0]?.url).toBe('/api/v1/public-key?x=1')
+})
+
+describe('a service that closes connections', () => {
+  /** Responds to the first request of each connection, and closes the connection when the second arrives. */
+  async function startClosing(): Promise<{ url: string; requests: () => number; close: () => void }> {
+    let requests = 0
+    const server = createServer((socket) => {
+      let hasResponded = false
+      socket.on('error', () => undefined)
+      socket.on('data', () => {
+        requests++
+        if (hasResponded) return socket.destroy()
+        hasResponded = true
+        return socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}')
+      })
+    })
+    const url = `http://127.0.0.1:${await listenOn(server, 0)}`
+    return { url, requests: () => requests, close: () => server.close() }
+  }
+
+  const CHECK = { method: 'POST', body: '{"license":"x"}' }
+
+  test.each([
+    ['a check', '/api/v2/license/validate', CHECK, 200],
+    [
+      'a chunked check',
+      '/api/v1/validate',
+      { ...CHECK, body: new Blob(['{}']).stream(), duplex: 'half' as const },
+      200,
+    ],
+    ['a GET to management', '/api/v1/licenses', {}, 200],
+    ['a POST to management', '/api/v1/licenses', CHECK, 503],
+  ])('repeats %s only if that is safe', async (_name, path, sent, status) => {
+    const service = await startClosing()
+    const own = await startGateway(0, { validator: () => service.url, management: () => service.url })
+    expect((await fetch(`http://127.0.0.1:${own.port}/api/v1/public-key`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${own.port}${path}`, sent)).status).toBe(status)
+    expect(service.requests()).toBe(status === 200 ? 3 : 2)
+    await own.close()
+    service.close()
+  })
+
+  test('repeats a request once', async () => {
+    let connections = 0
+    const server = createServer((socket) => {
+      const isFirst = ++connections === 1
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        if (!isFirst) return socket.destroy()
+        socket.once('data', () => socket.destroy())
+        return socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}')
+      })
+    })
+    const url = `http://127.0.0.1:${await listenOn(server, 0)}`
+    const own = await startGateway(0, { validator: () => url, management: () => url })
+    const check = (): Promise<Response> => fetch(`http://127.0.0.1:${own.port}/api/v1/validate`, CHECK)
+    expect([(await check()).status, (await check()).status]).toEqual([200, 503])
+    expect(connections).toBe(2)
+    await own.close()
+    server.close()
+  })
+})
+
+test('replaces a response of the HTTP library of a validator by JSON, and keeps the connection open', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.end('HTTP/1.1 431 Too Large\r\nConnection: close\r\n\r\n<h1>Too Large</h1>'))
+  })
+  const url = `http://127.0.0.1:${await listenOn(server, 0)}`
+  const own = await startGateway(0, { validator: () => url, management: () => url })
+  const response = await fetch(`http://127.0.0.1:${own.port}/api/v1/validate`, { method: 'POST', body: '{}' })
+  expect(await response.json()).toMatchObject({ status: 431, code: 'BAD_REQUEST' })
+  expect(response.headers.get('connection')).toBe('keep-alive')
+  await own.close()
+  server.close()
+})
+
 test('finishes requests in progress when it stops', async () => {
   const stopped = await startGateway(0, targets)
   const failures: unknown[] = []
@@ -169,7 +253,7 @@ test('finishes requests in progress when it stops', async () => {
     }
   }
   const clients = Array.from({ length: 6 }, client)
-  await vi.waitUntil(() => responses >= 50)
+  await vi.waitUntil(() => responses >= 50, { timeout: 20_000 })
   await stopped.close()
   await Promise.all(clients)
   expect(failures).toEqual([])
