@@ -1,4 +1,4 @@
-/** The size of the console: the scripts that a browser loads before it shows a screen. */
+/** Tests the size of the scripts that a browser loads before it shows a screen of the console. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Tests of the screens for products, licenses and customers. */
+/** Defines the tests of the screens for products, licenses and customers. */
 
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-/** Tests of the overview and of the page with code for apps. */
+/** Defines the tests of the overview and of the page with code for apps. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,4 +1,4 @@
-/** Tests of the screens for access rules. */
+/** Defines the tests of the screens for access rules. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,4 +1,4 @@
-/** Tests of the search (Ctrl-K) with the keyboard alone. */
+/** Defines the tests of the search (Ctrl-K), which use only the keyboard. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,4 +1,4 @@
-/** The services, an organization and a browser with a signed-in member, which the tests of the console share. */
+/** Starts the services and a browser with a signed-in member, which the tests of the console share. */
 
 import { existsSync } from 'node:fs'
 

@@ -14,7 +14,7 @@ const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const TRAILER = Buffer.from([0xff, 0xff])
 const POSTGRES_EPOCH_MS = Date.UTC(2000, 0, 1)
 
-/** Writes rows in sequence. `row` begins a row and writes its number of fields; every other method appends a field. */
+/** Writes rows in sequence. `row` begins a row and writes its number of fields. The methods after it append one field each. */
 export class RowWriter {
   #chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   #at = 0

@@ -3,7 +3,7 @@
  * machine id of a generated database.
  */
 
-/** Mixes four numbers into 32 bits by two rounds of MurmurHash3's finalizer over a running sum. */
+/** Mixes four numbers into 32 bits by two rounds of MurmurHash3's finalizer. */
 export function scatter(seed: number, table: number, ordinal: number, word = 0): number {
   let h = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(table + 0x7f4a7c15, 0xc2b2ae35)
   h = finish(h ^ Math.imul(ordinal + 1, 0x27d4eb2f))
@@ -29,7 +29,7 @@ export const TABLE = {
 } as const
 export type TableName = keyof typeof TABLE
 
-/** The time in generated UUIDv7s: 2026-01-01T00:00:00Z, so that generated rows sort before later rows. */
+/** The time in the first UUIDv7 of each table: 2026-01-01T00:00:00Z, so that generated rows sort before rows that are added later. */
 const FIRST_ID_MS = 1_767_225_600_000
 
 /** Writes a UUIDv7 of 16 bytes. Ids sort in the order of their ordinals. */

@@ -14,7 +14,7 @@ export interface Figures {
 
 const STATEMENTS: Record<string, string> = {
   'slot claims': '%claim_slots(%',
-  'slot releases': '%release_slot(%',
+  'slot releases': '%release_slots(%',
   'writing usage': '%write_usage(%',
   'reading the change log': '%feed as materialized%',
   'validator heartbeat': '%note_validator(%',

@@ -1,5 +1,5 @@
 /**
- * Measures how many machine slots a second Postgres grants. Rounds with many claims per statement, as the validator sends
+ * Measures the number of machine slots that Postgres grants per second. Rounds with many claims per statement, as the validator sends
  * them, alternate with rounds of one claim per statement. Both use the same server and connections, with durable commits.
  */
 

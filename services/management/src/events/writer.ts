@@ -1,6 +1,7 @@
 /**
- * Writes events (docs/api.md#w1) and their deliveries to webhook endpoints. Both are written in the transaction of the change, so a change
- * that is rolled back leaves neither. They are inserted as a part of another statement, without a separate round trip.
+ * Writes events (docs/api.md#w1) and their deliveries to webhook endpoints. Both are written in the transaction of the caller, so a change
+ * that is rolled back leaves neither. The event of a request is inserted by the statement that inserts its audit entry, without a separate
+ * round trip.
  */
 
 import type { Actor } from '@keyward/contract'

@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every request reads its credential from Postgres, so a revocation and
- * the withdrawal of a permission take effect at the next request.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Except for the operator token, every request reads its credential from
+ * Postgres, so a revocation and the withdrawal of a permission take effect at the next request.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'

@@ -64,7 +64,10 @@ function decoderOf(request: IncomingMessage): Transform | null {
   return create()
 }
 
-/** Passes the decoded bytes to `take` as they arrive. Rejects with PAYLOAD_TOO_LARGE, MALFORMED_JSON, or an error of `take`. */
+/**
+ * Passes the decoded bytes to `take` as they arrive. Rejects with PAYLOAD_TOO_LARGE, MALFORMED_JSON, or an error of `take`. Throws
+ * UNSUPPORTED_MEDIA_TYPE.
+ */
 function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Buffer) => void): Promise<void> {
   const decoder = decoderOf(request)
   const source: Readable = decoder === null ? request : request.pipe(decoder)
@@ -99,8 +102,8 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
 }
 
 /**
- * Returns the body. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`. The
- * rows of an import are returned unparsed.
+ * Returns the body. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__` or
+ * nesting that is too deep. The rows of an import are returned unparsed.
  */
 export async function readBody(request: IncomingMessage, { maxBytes, rows }: BodyLimits): Promise<RequestBody> {
   const hash = createHash('sha256')

@@ -97,7 +97,10 @@ function rejectProto(text: string, value: unknown, base: readonly PropertyKey[])
   }
 }
 
-/** Returns the parsed text. `base` is its place in the body. Throws MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`. */
+/**
+ * Returns the parsed text. `base` is its place in the body. Throws MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__` or for
+ * nesting deeper than MAX_NESTING.
+ */
 export function parseJson(bytes: Uint8Array, base: readonly PropertyKey[] = []): unknown {
   if (isTooDeep(bytes)) throw invalid(pointerTo('#', [...base]), `must not be nested deeper than ${MAX_NESTING}`)
   let text: string

@@ -15,9 +15,9 @@ const APP_REQUESTS = 100
 const FAILED_AUTHENTICATIONS = 1_000
 
 export interface RateLimits {
-  /** The limit of each management token and access token, and of the operator token. */
+  /** The limit of each management token, access token and session, and of the operator token. */
   credential: number
-  /** The limit of all tokens of an organization together. */
+  /** The limit of all tokens and sessions of an organization together. */
   organization: number
   /** The limit of one API key, from all addresses together. */
   apiKey: number

@@ -33,7 +33,7 @@ export interface RouterOptions {
   dependencies: Dependencies
   endpoints: readonly Endpoint[]
   admission: Admission
-  /** Called for every request that a credential has authenticated. */
+  /** Called for every authenticated request, except those with the operator token. Receives the id of the credential or session. */
   onCredentialUse: (credentialId: string) => void
 }
 

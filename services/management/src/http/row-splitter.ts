@@ -8,7 +8,7 @@ import { ApiError } from './problem.ts'
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c] as const
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const
-/** The maximum size of the frame, which is the body without its rows: `{"rules":[]}` and white space. */
+/** The maximum size of the frame, which is the body without its rows, such as `{"rules":[]}`. */
 const MAX_FRAME_BYTES = 64 * 1024
 /** The member name of the rows, the colon and the opening bracket are recognized in this number of bytes at the end of the frame. */
 const TAIL_BYTES = 64

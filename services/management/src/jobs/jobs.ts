@@ -22,7 +22,7 @@ import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 
-/** Each job has one connection, and webhooks have three, so that no job waits for another. */
+/** These connections suffice for one statement of each of the three jobs and three statements of the webhook worker at the same time. */
 const CONNECTIONS = 6
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
@@ -57,7 +57,7 @@ interface JobOptions {
   onError: (error: unknown) => void
 }
 
-/** Starts the jobs and the delivery of webhooks. The returned function waits for the running jobs and stops. */
+/** Starts the jobs and the delivery of webhooks. Returns a function that stops both and resolves when the running jobs have ended. */
 export function startJobs({ config, log, keyring, registry, onError }: JobOptions): () => Promise<void> {
   const db = createDatabase(
     createPool(config.databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }),

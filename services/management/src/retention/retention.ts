@@ -24,7 +24,9 @@ export interface RetentionOptions {
   days: RetentionDays
   /** The maximum number of rows in one batch. */
   batchRows?: number
-  /** The maximum number of events of one organization. Default: 1,000,000. */
+  /**
+   * The maximum number of events of one organization (default: 1,000,000), and of deliveries of one webhook endpoint (default: 200,000).
+   */
   maxEvents?: number
   /** Aborted when the process stops. */
   signal?: AbortSignal

@@ -1,4 +1,4 @@
-/** Disables endpoints that return 410 or have failed for days (docs/api.md#w5), and writes an audit entry and an event. */
+/** Disables endpoints that return 410 or have failed for five days (docs/api.md#w5), and writes an audit entry and an event. */
 
 import { sql } from 'kysely'
 

@@ -24,7 +24,7 @@ export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   })
   const due = new Gauge({
     name: 'keyward_management_webhook_due',
-    help: 'Deliveries of all processes that are due and have not been attempted, counted up to 100,000.',
+    help: 'Deliveries that are due and that no process has claimed, counted up to 100,000.',
     registers: [registry],
   })
   return {

@@ -39,8 +39,8 @@ export interface DueEndpoint {
 const PENDING = sql`status = 'PENDING' and worker is null`
 
 /**
- * Returns the endpoints with due deliveries. The query reads one index entry per endpoint, so its cost does not depend on the lengths of
- * their queues.
+ * Returns at most MAX_ENDPOINTS endpoints with due deliveries, in random order. The query reads a few index entries per endpoint, so its
+ * cost does not depend on the lengths of the queues.
  */
 export async function findDue(db: Db): Promise<DueEndpoint[]> {
   const { rows } = await sql<DueEndpoint>`
@@ -90,7 +90,7 @@ async function readEndpoints(db: Db, ids: readonly string[]): Promise<Map<string
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The result of an attempt, and the time of the next attempt. */
+/** The result of an attempt, and the time until the next attempt. */
 export interface Outcome {
   deliveryId: string
   endpointId: string
@@ -99,7 +99,7 @@ export interface Outcome {
   retryInSeconds: number | null
 }
 
-/** Writes outcomes in one statement each for attempts, deliveries and endpoints. */
+/** Writes the attempts, the states of their deliveries and `failingSince` of their endpoints, in one statement. */
 export async function writeOutcomes(db: Db, worker: string, outcomes: readonly Outcome[]): Promise<void> {
   const column = <Value>(pick: (outcome: Outcome) => Value): Value[] => outcomes.map(pick)
   await sql`
@@ -146,7 +146,7 @@ export async function release(db: Db, worker: string, ids: readonly string[]): P
     where id = any (${ids}::uuid[]) and worker = ${worker}`.execute(db)
 }
 
-/** Returns to the queue what the worker has claimed, except for the deliveries that it knows. */
+/** Releases the deliveries that the worker has claimed, except those in `known`. */
 export async function releaseOthers(db: Db, worker: string, known: readonly string[]): Promise<void> {
   await sql`
     update webhook_deliveries set worker = null where worker = ${worker} and not id = any (${known}::uuid[])`.execute(
@@ -184,7 +184,7 @@ export async function leave(db: Db, worker: string): Promise<void> {
 
 const depth = z.array(z.object({ waiting: z.coerce.number() }))
 
-/** Returns the number of pending deliveries that are due, counted up to 100,000. */
+/** Returns the number of due deliveries that no worker has claimed, counted up to 100,000. */
 export async function countDue(db: Db): Promise<number> {
   const { rows } = await sql`
     select count(*)::integer as waiting from (

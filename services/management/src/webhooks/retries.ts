@@ -4,7 +4,7 @@ import type { Attempt } from '../outbound/sender.ts'
 
 const MINUTES = 60
 const HOURS = 3_600
-/** The seconds from each failed attempt to the next. */
+/** The seconds from each failed attempt to the next, without jitter. */
 export const RETRY_SECONDS = [
   5,
   5 * MINUTES,

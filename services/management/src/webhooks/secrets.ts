@@ -40,7 +40,7 @@ export function openSecrets(keyring: Keyring, row: Sealed, now = new Date()): Bu
   return [open(keyring, row, row.secretEncrypted), ...(isPreviousUsed ? [open(keyring, row, previous)] : [])]
 }
 
-/** Seals the secrets that are sealed under the previous master key under the current one. Returns their number. */
+/** Reads the secrets that are sealed under another master key and seals them under the current one. Returns the number of endpoints. */
 export async function resealWebhookSecrets(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {
     const count = await db.transaction().execute(async (transaction) => {

@@ -1,7 +1,8 @@
 /**
- * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. The number of concurrent attempts is
- * limited for each endpoint and each organization, so a slow endpoint does not delay others. A failing endpoint gets one attempt at a time.
- * An outcome is written after its attempt, so when a process is killed, attempts may be repeated and no delivery is lost.
+ * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. Each worker limits the number of its
+ * concurrent attempts for each endpoint and each organization, so a slow endpoint does not delay others. A failing endpoint gets one
+ * attempt at a time. An outcome is written after its attempt, so when a process is killed, attempts may be repeated and no delivery is
+ * lost.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,23 +35,23 @@ import {
 import { GONE, secondsToRetry } from './retries.ts'
 import { type EndpointRow, openSecrets } from './secrets.ts'
 
-/** How many attempts run at once. */
+/** The maximum numbers of concurrent attempts. */
 const MAX_RUNNING_OF_ENDPOINT = 20
 const MAX_RUNNING_OF_ORGANIZATION = 60
-/** How many deliveries are claimed, so that the next attempt begins as soon as one ends. */
+/** The maximum numbers of claimed deliveries. They exceed those of attempts, so that an attempt begins as soon as another ends. */
 const MAX_OF_ENDPOINT = 100
 const MAX_OF_ORGANIZATION = 300
 const MAX_IN_ALL = 1_200
-/** Endpoints that fail get no more when so many are claimed, so that hanging ones leave capacity to the others. */
+/** While this many deliveries are claimed, no more are claimed for failing endpoints, so that those leave capacity for others. */
 const MAX_FAILING = 600
-/** The pause when nothing is due, and the least pause. */
+/** The pause after a claim without deliveries, and after a claim with deliveries. */
 const IDLE_MS = 250
 const BUSY_MS = 10
 const FLUSH_MS = 20
 const BEAT_MS = 1_500
 const COUNT_MS = 5_000
 const RECONCILE_MS = 15_000
-/** Running attempts may take so long when the process stops. */
+/** The time for which `close` waits for running attempts. */
 const STOP_MS = 3_000
 const LOG_INTERVAL_MS = 10_000
 const USER_AGENT = 'Keyward-Webhooks/1'
@@ -63,7 +64,7 @@ export interface WorkerOptions {
   log: Logger
 }
 
-/** A claimed delivery with what its attempt needs. */
+/** A claimed delivery with its endpoint and the body of its attempt. */
 interface Ready {
   claimed: Claimed
   endpoint: EndpointRow
@@ -84,15 +85,15 @@ export class WebhookWorker {
   readonly #options: WorkerOptions
   readonly #id = uuidv7()
   readonly #stopping = new AbortController()
-  /** Claimed deliveries, running attempts included, by endpoint and by organization. */
+  /** The number of claimed deliveries, including running attempts, by endpoint and by organization. */
   readonly #claimed = new Map<string, number>()
-  /** Running attempts by endpoint and by organization. */
+  /** The number of running attempts, by endpoint and by organization. */
   readonly #running = new Map<string, number>()
   readonly #attempts = new Set<Promise<void>>()
   /** The ids of claimed deliveries, until their outcome is stored. */
   readonly #mine = new Set<string>()
   #lastReconciledMs = Date.now()
-  /** Claimed deliveries that are not attempted yet, oldest first. */
+  /** The claimed deliveries that are not attempted yet, in the order of their claims. */
   #waiting: Ready[] = []
   #outcomes: Outcome[] = []
   #lastLogMs = 0
@@ -184,7 +185,7 @@ export class WebhookWorker {
   async #claim(): Promise<boolean> {
     const { db, keyring } = this.#options
     if (Date.now() - this.#lastReconciledMs >= RECONCILE_MS) {
-      // A claim whose response was lost in an outage is of this worker, which does not know it.
+      // If the response to a claim was lost in an outage, this worker has claimed deliveries that `#mine` does not contain.
       await releaseOthers(db, this.#id, [...this.#mine])
       this.#lastReconciledMs = Date.now()
     }
@@ -213,7 +214,7 @@ export class WebhookWorker {
     return claimed.length > 0
   }
 
-  /** Starts the attempts that the bounds allow. */
+  /** Starts the attempts that the limits of endpoint and organization allow. */
   #startWaiting(): void {
     const rest: Ready[] = []
     for (const ready of this.#waiting) {
@@ -257,7 +258,7 @@ export class WebhookWorker {
     if (attempt.error !== null) this.#returnWaiting(endpoint.id)
   }
 
-  /** Returns the waiting deliveries of an endpoint that fails to the queue, where one at a time is claimed. */
+  /** Releases the waiting deliveries of a failing endpoint. They are then claimed one at a time. */
   #returnWaiting(endpointId: string): void {
     const returned = this.#waiting.filter(({ claimed }) => claimed.endpointId === endpointId)
     if (returned.length === 0) return

@@ -1,6 +1,6 @@
 /**
- * Applies the parts of a check that do not depend on its request: leases, claims, the response and the recording. Single
- * checks and batches use the same parts, so that they have the same verdicts and effects (docs/api.md#h13).
+ * Implements the parts of a check that follow its decision: leases, claims, the response and the recording. Single checks and batches share
+ * this code, so they have the same verdicts and effects (docs/api.md#h13).
  */
 
 import {
@@ -57,8 +57,7 @@ export interface SlotClaims {
 /** Receives every check that has a verdict, without its address and country (docs/api.md#d1). */
 export interface UsageSink {
   /**
-   * Records a check. The caller may reuse the arguments after the call. `hostname` is null unless the machine is to be
-   * recorded.
+   * Records a check. The caller may reuse the arguments after the call. `hostname` is null unless it is to be recorded.
    */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
   /** Makes the recorded checks visible. */

@@ -5,9 +5,8 @@
  * that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the slot as `known`,
  * so no slot is lost.
  *
- * Organizations take turns in a batch. The claims of one organization may fill only a part of a batch and use only half of the
- * connections. The number of its waiting claims is limited. A flood of claims from one organization does not delay the others
- * (docs/api.md#s9).
+ * Organizations take turns in a batch. For each organization, the claims in one batch, the claims in all executing batches and the waiting
+ * claims are limited. A flood of claims from one organization does not delay the others (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -47,7 +46,7 @@ export interface ClaimQueueOptions {
   maxBatch?: number
   maxConcurrent?: number
   maxQueued?: number
-  /** Limits for the claims of one organization. `maxQueued` limits those that wait or execute. */
+  /** Limits for the claims of one organization: that wait or execute, that execute, and in one batch. */
   organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void

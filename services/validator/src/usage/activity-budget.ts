@@ -21,7 +21,7 @@ export interface ActivityLimits {
   valid: number
   /** The maximum number of machines with other checks per license and minute. */
   rejected: number
-  /** The maximum number of machines per organization and day (UTC). A machine counts once per minute. */
+  /** The maximum number of machines per organization and day (UTC). A machine counts once per minute and code. */
   day: number
   /** The maximum number of license entries per organization and day (UTC). An entry counts in each flush. */
   dayLicenses: number
@@ -64,7 +64,7 @@ export class ActivityBudget {
     this.#share = new FairShare(limits.minute)
   }
 
-  /** Returns whether the machine of the check may be named. Counts the machine if it was not named before in the minute. */
+  /** Returns whether the machine of the check may be named. Counts the machine if it was not named with this code before in the minute. */
   allows(check: NamedCheck, minuteMs: number, isValid: boolean): boolean {
     this.#startMinute(minuteMs)
     const { organization, license, licenseGeneration: generation } = check

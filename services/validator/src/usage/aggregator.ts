@@ -208,7 +208,7 @@ export class Aggregator {
     else this.#budget.countLicense(record.organization)
   }
 
-  /** Returns whether the feed has capacity for an entry of the machine. */
+  /** Takes capacity for an entry of the machine. Returns false if there is none. */
   #mayName(record: RecordView, minuteMs: number): boolean {
     const isValid = record.code === CODE.VALID
     const share = isValid ? this.#shares.valid : this.#shares.machines

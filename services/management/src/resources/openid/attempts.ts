@@ -59,7 +59,7 @@ export async function beginAttempt(db: Db, secret: string): Promise<void> {
     values (${hashOf(secret)}, now() + ${MINUTES} * interval '1 minute')`.execute(db)
 }
 
-/** Returns whether the attempt is open and received no response before. Every later call returns false. */
+/** Marks the attempt as redeemed. Returns false if it was redeemed before, has ended or does not exist. */
 export async function redeemAttempt(db: Db, secret: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('openidAttempts')

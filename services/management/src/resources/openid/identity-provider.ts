@@ -152,7 +152,7 @@ export class OpenidProvider implements IdentityProvider {
     }
   }
 
-  /** Logs an error that the operator can correct, and returns the error of the response. */
+  /** Logs a failure of the provider for the operator, and returns the error for the caller. */
   #unavailable(error: unknown): ApiError {
     // The cause is omitted, because it may contain tokens.
     const reason = error instanceof Error ? error.message : String(error)

@@ -87,7 +87,7 @@ async function identify(call: AnyCall, response: string): Promise<OpenidIdentity
   })
 }
 
-/** The fields of a call that open a session. */
+/** The fields of a call that the opening of a session requires. */
 export interface Browser {
   site: Site | null
   browser: AnyCall['browser']
