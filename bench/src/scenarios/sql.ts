@@ -11,7 +11,7 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 
 const TOGETHER = 'Fastify + SQL, one core'
-const APART = 'Fastify + SQL, Postgres on a core of its own'
+const SEPARATE = 'Fastify + SQL, Postgres on a core of its own'
 
 export const sql: Scenario = {
   name: 'sql',
@@ -27,7 +27,7 @@ export const sql: Scenario = {
       const contenders = [
         { name: 'Keyward', server: keyward, checks, helpers, prepare: () => movePostgres(bench, bench.plan.server) },
         { name: TOGETHER, server: fastify, checks, helpers, prepare: () => movePostgres(bench, bench.plan.server) },
-        { name: APART, server: fastify, checks, helpers, prepare: () => movePostgres(bench, bench.plan.postgres) },
+        { name: SEPARATE, server: fastify, checks, helpers, prepare: () => movePostgres(bench, bench.plan.postgres) },
       ]
       const rounds = await alternate(contenders, bench)
       return describe(rounds)
@@ -40,7 +40,7 @@ export const sql: Scenario = {
 
 function describe(rounds: Awaited<ReturnType<typeof alternate>>): Outcome {
   const gain = ratios(column(rounds, 'Keyward', 'perSecond'), column(rounds, TOGETHER, 'perSecond'))
-  const shown = [{ name: 'Keyward' }, { name: TOGETHER, constant: true }, { name: APART, constant: true }]
+  const shown = [{ name: 'Keyward' }, { name: TOGETHER, constant: true }, { name: SEPARATE, constant: true }]
   const cpu = summarize(ratios(column(rounds, TOGETHER, 'cpuUs'), column(rounds, 'Keyward', 'cpuUs')))
   return {
     title: 'Against Fastify and one SQL statement per check',

@@ -14,7 +14,7 @@ const TITLES: Record<Case, string> = {
   idle: 'after 30 s',
 }
 
-/** Returns the lines of the table. A case that a client cannot send is a dash. */
+/** Returns the lines of the table. A case that a client cannot send is shown as a dash. */
 export function tableOf(results: readonly Result[]): string[] {
   const rows = CLIENTS.map((client) => {
     const cells = CASES.map((name) => cellOf(results.filter((one) => one.client === client && one.case === name)))

@@ -1,4 +1,4 @@
-/** The cases of several steps: requests, retries, license files, clocks and storage. */
+/** Combines the cases with several steps: requests, license files, clocks and storage. */
 
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'

@@ -1,4 +1,4 @@
-/** Tests of entitlements in results and of the products of files. */
+/** Tests entitlements in results and of the products of files. */
 
 import { describe, expect, test } from 'vitest'
 

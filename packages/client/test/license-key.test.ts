@@ -1,4 +1,4 @@
-/** Tests of license keys as people type them. */
+/** Tests license keys as people type them. */
 
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

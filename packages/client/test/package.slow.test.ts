@@ -1,4 +1,4 @@
-/** Tests of the packed client outside the workspace: its installation with npm, its examples and its types. */
+/** Tests the packed client outside the workspace: its installation with npm, its examples and its types. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

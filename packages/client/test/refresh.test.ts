@@ -1,4 +1,4 @@
-/** Tests of the refresh of the stored file, and of failing storages and callbacks. */
+/** Tests the refresh of the stored file, and of failing storages and callbacks. */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'

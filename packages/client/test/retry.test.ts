@@ -1,4 +1,4 @@
-/** Tests of retries within the time budget. They count requests instead of measuring durations. */
+/** Tests retries within the time budget. The tests count requests instead of measuring durations. */
 
 import { describe, expect, test } from 'vitest'
 

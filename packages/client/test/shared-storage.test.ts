@@ -1,5 +1,5 @@
 /**
- * Tests of two processes with one storage, which fails for the first process. The pending change of the first process replaces
+ * Tests two processes with one storage, which fails for the first process. The pending change of the first process replaces
  * the value that was stored when the change arrived, but not a newer value of the other process.
  */
 

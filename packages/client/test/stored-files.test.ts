@@ -1,4 +1,4 @@
-/** Tests of the stored file of a license key: the responses that end its use, allow it again, or have no effect. */
+/** Tests the stored file of a license key: the responses that end its use, allow it again, or have no effect. */
 
 import { describe, expect, test, vi } from 'vitest'
 

@@ -1,4 +1,4 @@
-/** Tests of the client strategy (docs/api.md#c1 to #c3): the cases in which the service or the file decides. */
+/** Tests the client strategy (docs/api.md#c1 to #c3): the cases in which the service or the file decides. */
 
 import { describe, expect, test } from 'vitest'
 

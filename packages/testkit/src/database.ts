@@ -26,8 +26,8 @@ export interface TestDatabase {
   readonly managementUrl: string
   /** A pool of connections of the owner. */
   readonly pool: pg.Pool
-  /** Ends the pool and drops the database. Throws when the test has left another connection open. */
-  readonly drop: () => Promise<void>
+  /** Ends the pool and drops the database. Throws when another connection of the test is still open after `limitMs`. */
+  readonly drop: (limitMs?: number) => Promise<void>
 }
 
 export async function createTestDatabase(): Promise<TestDatabase> {
@@ -40,10 +40,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const url = withDatabase(server, name)
   const pool = new pg.Pool({ connectionString: url, max: 20, application_name: 'test' })
   pool.on('error', () => undefined) // tests break connections intentionally
-  const drop = async (): Promise<void> => {
+  const drop = async (limitMs = 5_000): Promise<void> => {
     await pool.end()
     await onServer(server, async (client) => {
-      const leaked = await connectionsLeft(client, name)
+      const leaked = await connectionsLeft(client, name, limitMs)
       await client.query(`drop database ${name} with (force)`)
       if (leaked.length > 0) throw new Error(`Connections were left open: ${leaked.join('; ')}`)
     })
@@ -69,15 +69,17 @@ export async function onServer<T>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-/** Returns the open connections. Retries for a while, because the server detects closed connections with a delay. */
-async function connectionsLeft(client: pg.Client, name: string): Promise<string[]> {
-  for (let attempt = 0; ; attempt++) {
+/** Returns the open connections. Retries for `limitMs`, because the server detects closed connections with a delay. */
+async function connectionsLeft(client: pg.Client, name: string, limitMs: number): Promise<string[]> {
+  const untilMs = performance.now() + limitMs
+  for (;;) {
     const { rows } = await client.query<{ application: string; query: string }>(
       `select application_name as application, query from pg_stat_activity
        where datname = $1 and backend_type = 'client backend'`,
       [name],
     )
-    if (rows.length === 0 || attempt === 100) return rows.map((row) => `${row.application} after "${row.query}"`)
+    if (rows.length === 0 || performance.now() >= untilMs)
+      return rows.map((row) => `${row.application} after "${row.query}"`)
     await sleep(50)
   }
 }

@@ -36,7 +36,7 @@ test('throws on drop when a connection is still open', async () => {
   const leak = new pg.Client({ connectionString: database.validatorUrl, application_name: 'leak' })
   leak.on('error', () => undefined)
   await leak.connect()
-  await expect(database.drop()).rejects.toThrow(/left open: leak/)
+  await expect(database.drop(200)).rejects.toThrow(/left open: leak/)
 })
 
 test('repeats random values for the same seed only', () => {

@@ -1,7 +1,7 @@
 /**
- * A quiet organization beside a hostile one, in a management service in a separate process. The quiet organization reads and writes at a
- * fixed pace. An attack may delay the requests of the quiet organization but must cause no error. Prints the p99 duration of these requests
- * without an attack and with each attack.
+ * Tests a quiet organization beside a hostile one, in a management service in a separate process. The quiet organization reads and writes
+ * at a fixed pace. An attack may delay the requests of the quiet organization but must cause no error. Prints the p99 duration of these
+ * requests without an attack and with each attack.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** The start and the stop of the service: required migrations, dropped partitions, and draining. */
+/** Tests the start and the stop of the service: required migrations, dropped partitions, and draining. */
 
 import { Agent, get } from 'node:http'
 

@@ -41,6 +41,8 @@ export interface ValidatorConfig {
   indexFile: { path: string; intervalMs: number } | null
   /** The time for which a stopping validator still accepts connections, so that balancers can detect that it is not ready. */
   drainMs: number
+  /** The interval at which recorded usage is written. */
+  usageFlushMs: number
 }
 
 const trustedProxies = (): z.ZodType<OriginResolverOptions['trustedProxies'], string> =>
@@ -102,6 +104,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     logLevel: env.LOG_LEVEL,
     indexFile: env.INDEX_FILE === undefined ? null : { path: env.INDEX_FILE, intervalMs: env.INDEX_FILE_INTERVAL },
     drainMs: 1_000,
+    usageFlushMs: 1_000,
   }
 })
 

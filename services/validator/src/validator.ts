@@ -137,6 +137,7 @@ class Validator {
       url: databaseUrl,
       validatorId: this.#heartbeat.id,
       index: this.#index.shared,
+      flushMs: config.usageFlushMs,
       recordMachines: (claims, waits) => this.#whenThawed(this.#slots.record(claims, waits)),
       onMachine: (claim, result) => applyClaim(this.#updater, claim, result),
       onError: this.#warning('usage not written'),

@@ -71,6 +71,8 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     indexFile: null,
     logLevel: 'silent',
     drainMs: 0,
+    // Shorter than in production, so that tests wait less for recorded usage.
+    usageFlushMs: 200,
     ...given,
   }
 }

@@ -1,4 +1,7 @@
-/** `search`: finds licenses, customers, products, machines and access rules by a part of a key, name or value. */
+/**
+ * `search`: finds licenses and machines by the beginning of a key, id or host name, customers and products by a part of a name, and access
+ * rules by their value.
+ */
 
 import { type SearchResults, searchResults } from '@keyward/contract/management/search'
 import type { Command } from 'commander'

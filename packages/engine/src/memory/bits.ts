@@ -1,5 +1,5 @@
 /**
- * Conversion between bytes and 32-bit words, and mixing of words. Ids are read as big-endian words, so their order as
+ * Converts between bytes and 32-bit words, and mixes words. Ids are read as big-endian words, so their order as
  * unsigned words is the order of their bytes.
  */
 

@@ -1,4 +1,4 @@
-/** Seeded pseudo-random values: the same seed leads to the same world on every machine. */
+/** Returns seeded pseudorandom values. The same seed yields the same world on every machine. */
 
 export interface Random {
   /** Returns an integer from 0 to n - 1. */

@@ -1,4 +1,4 @@
-/** Rows for small tests: an organization with a product, a customer and a license. */
+/** Defines rows for small tests: an organization with a product, a customer and a license. */
 
 import type {
   AccessRuleRecord,

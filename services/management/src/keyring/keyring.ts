@@ -1,6 +1,7 @@
 /**
- * Encrypts private signing keys at rest with AES-256-GCM under the master key. A sealed key is bound to its organization and key id, so it
- * cannot be opened in another row. The previous master key opens keys until all are sealed under the current one, and seals none.
+ * Encrypts private signing keys and secrets of webhook endpoints at rest, with AES-256-GCM under the master key. A sealed key is bound to
+ * its organization and key id, so it cannot be opened in another row. The previous master key opens keys until all are sealed under the
+ * current one, and seals none.
  */
 
 import { createCipheriv, createDecipheriv, createHash, createPrivateKey, randomBytes, sign } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Activity, alerts and analytics as vendors read them. The tests insert the rows that validators would write. */
+/** Tests activity, alerts and analytics as vendors read them. The tests insert the rows that validators would write. */
 
 import { activityEntry, alert } from '@keyward/contract/management/activity'
 import { analytics } from '@keyward/contract/management/analytics'

@@ -1,4 +1,4 @@
-/** Products, customers, licenses and the actions on licenses. */
+/** Tests products, customers, licenses and the actions on licenses. */
 
 import { customer as customerSchema, license as licenseSchema } from '@keyward/contract'
 import { product as productSchema } from '@keyward/contract/management/products'

@@ -1,6 +1,6 @@
 /**
- * Query plans of lists and cascades over many rows. Each statement reads about as many rows as it returns, instead of all rows of its
- * organization or of other organizations.
+ * Tests the query plans of lists and cascades over many rows. A statement must not read all rows of its organization, or rows of other
+ * organizations.
  */
 
 import type { Database } from '@keyward/database'
@@ -242,7 +242,7 @@ test.each<[string, MachineQuery]>([
   ['none', { limit: 50 }],
   ['machineId', { limit: 50, machineId: 'machine of key 7' }],
   ['hostname', { limit: 50, hostname: 'HOST of key 7' }],
-])('machines by %s', async (_, query) => {
+])('reads few rows to list machines by %s', async (_, query) => {
   const { rows, scanned } = await costOfList(() => findMachines(context, query))
   expect(scanned).toEqual([])
   expect(rows).toBeLessThan(500)

@@ -1,4 +1,6 @@
-/** A PATCH without a difference writes nothing: `updatedAt` stays the same, and the audit log and the change log get no entry. */
+/**
+ * Tests that a PATCH without a difference writes nothing: `updatedAt` stays the same, and the audit log and the change log get no entry.
+ */
 
 import { member as memberSchema } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'

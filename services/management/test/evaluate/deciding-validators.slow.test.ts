@@ -1,4 +1,4 @@
-/** The choice of the validator that decides a check, and the fallback when it does not respond. */
+/** Tests which validator decides an evaluated check, and the fallback when it does not respond. */
 
 import { createServer, type Server } from 'node:http'
 

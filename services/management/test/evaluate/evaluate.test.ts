@@ -1,4 +1,4 @@
-/** Evaluation of a check: the verdict of a validator, the rules that match, and the caller's address. */
+/** Tests the evaluation of a check: the verdict of a validator, the rules that match, and the caller's address. */
 
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
 import { evaluation, myIp } from '@keyward/contract'

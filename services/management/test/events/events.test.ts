@@ -1,4 +1,4 @@
-/** Events (docs/api.md#w1): the events of changes and of validators, and their list. */
+/** Tests the events of changes and of validators, and their list (docs/api.md#w1). */
 
 import { createdToken, page } from '@keyward/contract'
 import { EVENT_TYPES, type Event, event, type EventType, eventTypes } from '@keyward/contract/management/events'

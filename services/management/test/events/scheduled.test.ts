@@ -1,4 +1,4 @@
-/** Events about expiries and quotas (docs/api.md#w1): several processes write each event exactly once. */
+/** Tests that several processes write each event about expiries and quotas exactly once (docs/api.md#w1). */
 
 import { page } from '@keyward/contract'
 import { type Event, event } from '@keyward/contract/management/events'

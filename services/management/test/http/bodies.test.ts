@@ -1,4 +1,4 @@
-/** Bodies of requests: limits by endpoint, the largest imports, and hostile bodies. */
+/** Tests the bodies of requests: limits by endpoint, the largest imports, and hostile bodies. */
 
 import { createServer, request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -176,7 +176,7 @@ describe('an import', () => {
 })
 
 describe('a hostile body', () => {
-  test('may be nested a hundred times, and brackets in strings do not count', async () => {
+  test('may be nested to a depth of a hundred, where brackets in strings do not count', async () => {
     const nested = (depth: number, text = 'x') =>
       `{"name":"a","metadata":${'['.repeat(depth)}"${text}"${']'.repeat(depth)}}`
     const errorOf = async (raw: string) => {

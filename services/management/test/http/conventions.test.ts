@@ -1,4 +1,4 @@
-/** The conventions of all endpoints: request ids, methods, cursors, idempotency, rate limits, CORS, audit log. */
+/** Tests the conventions of all endpoints: request ids, methods, cursors, idempotency, rate limits, CORS, audit log. */
 
 import { accessRule, importedLicenses } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'

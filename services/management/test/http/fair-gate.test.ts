@@ -1,4 +1,4 @@
-/** The fair gate: shares and turns of owners, and rejection beyond the queue. */
+/** Tests the shares and turns of owners at a fair gate, and the rejection of tasks beyond its queue. */
 
 import { expect, test } from 'vitest'
 

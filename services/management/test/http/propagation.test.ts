@@ -1,4 +1,4 @@
-/** `Prefer: wait`, which compares the snapshots that validators write, and the operator's list of validators. */
+/** Tests `Prefer: wait`, which compares the snapshots that validators write, and the operator's list of validators. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 

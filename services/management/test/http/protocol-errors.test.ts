@@ -1,4 +1,4 @@
-/** Protocol errors: their responses are problems with a request id. */
+/** Tests that the responses to protocol errors are problems with a request id. */
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'

@@ -1,4 +1,4 @@
-/** Rate limits: their scopes, the cost of rejected requests, and the callers that they do not affect. */
+/** Tests rate limits: their scopes, the cost of rejected requests, and the callers that they do not affect. */
 
 import { createdToken } from '@keyward/contract'
 import { createDatabase } from '@keyward/database/kysely'

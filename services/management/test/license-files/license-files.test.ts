@@ -1,6 +1,5 @@
 /**
- * License files and signing keys, verified with OpenSSL and with packages/license-file, also after rotations of the signing key and of the
- * master key.
+ * Verifies license files with OpenSSL and with packages/license-file, also after rotations of the signing key and of the master key.
  */
 
 import { execFileSync } from 'node:child_process'

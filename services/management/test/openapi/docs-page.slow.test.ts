@@ -1,4 +1,6 @@
-/** The documentation page in a browser: the page renders, its offered requests succeed, and it loads nothing from another host. */
+/**
+ * Tests in a browser that the documentation page renders, that its offered requests succeed, and that it loads nothing from another host.
+ */
 
 import { existsSync } from 'node:fs'
 

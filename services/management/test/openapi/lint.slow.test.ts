@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document passes the recommended rules of Redocly and Spectral without an error. Spectral's rules for examples take half a
- * minute, so the last test checks every example instead.
+ * Tests that the OpenAPI document passes the recommended rules of Redocly and Spectral without an error. Spectral's rules for examples take
+ * half a minute, so the last test checks every example instead.
  */
 
 import { execFile } from 'node:child_process'

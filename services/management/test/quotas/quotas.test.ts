@@ -1,4 +1,4 @@
-/** Quotas (docs/api.md#m13): their limits, also under concurrent requests, and their counters. */
+/** Tests the limits of quotas, also under concurrent requests, and their counters (docs/api.md#m13). */
 
 import { DEFAULT_QUOTAS, organizationDetails, ownOrganization, problem, type Quota } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'

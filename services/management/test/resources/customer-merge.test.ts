@@ -1,4 +1,7 @@
-/** Merging customers (docs/api.md#m10): moved licenses and rules, combined duplicates, matches that are written late, and the old id. */
+/**
+ * Tests merges of customers (docs/api.md#m10): moved licenses and rules, combined duplicates, matches that are written late, and the old
+ * id.
+ */
 
 import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
 import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'

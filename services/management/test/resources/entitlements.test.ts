@@ -1,4 +1,4 @@
-/** Entitlements of products and licenses (docs/api.md#v13), and API keys that are bound to a product (docs/api.md#v12). */
+/** Tests entitlements of products and licenses (docs/api.md#v13), and API keys that are bound to a product (docs/api.md#v12). */
 
 import { apiKey, importedLicenses, license, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'

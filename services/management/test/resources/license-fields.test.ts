@@ -1,6 +1,6 @@
 /**
- * Every field that the contract accepts for a license is stored, returned, audited, and logged for validators if verdicts depend on it.
- * The fields and their values come from the schemas, so a new field without support fails here.
+ * Tests that every field that the contract accepts for a license is stored, returned, audited, and logged for validators if verdicts depend
+ * on it. The fields and their values come from the schemas, so a new field without support fails here.
  */
 
 import { createLicense, importedLicenses, license as licenseSchema, page, updateLicense } from '@keyward/contract'

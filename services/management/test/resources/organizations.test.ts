@@ -1,4 +1,4 @@
-/** The operator's actions on organizations: suspension, recovery tokens, and the operator's audit log. */
+/** Tests the operator's actions on organizations: suspension, recovery tokens, and the operator's audit log. */
 
 import { ALL_PERMISSIONS, organizationDetails, page, token } from '@keyward/contract'
 import { auditEntry, operatorAuditEntry } from '@keyward/contract/management/audit'

@@ -1,4 +1,4 @@
-/** Plan limits (docs/api.md#r7): they apply to adding rules, also under concurrent requests, and never to existing rules. */
+/** Tests that plan limits (docs/api.md#r7) apply to adding rules, also under concurrent requests, and never to existing rules. */
 
 import { accessRule, importedAccessRules, ownOrganization } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'

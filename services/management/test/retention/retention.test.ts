@@ -1,4 +1,4 @@
-/** Retention (docs/api.md#d6): deletes only old rows, in batches, in one process at a time. */
+/** Tests that retention (docs/api.md#d6) deletes only old rows, in batches, in one process at a time. */
 
 import { createDatabase } from '@keyward/database/kysely'
 import pg from 'pg'

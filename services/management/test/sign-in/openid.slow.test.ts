@@ -1,4 +1,4 @@
-/** Sign-in with OpenID Connect in a real browser, and with a provider that does not respond (docs/api.md#a7). */
+/** Tests the sign-in with OpenID Connect in a real browser, and with a provider that does not respond (docs/api.md#a7). */
 
 import { existsSync } from 'node:fs'
 

@@ -1,4 +1,4 @@
-/** Passkeys (docs/api.md#a6) with a real browser and its virtual authenticator, at the host name `localhost`. */
+/** Tests passkeys (docs/api.md#a6) with a real browser and its virtual authenticator, at the host name `localhost`. */
 
 import { existsSync } from 'node:fs'
 

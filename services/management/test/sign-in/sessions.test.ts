@@ -1,4 +1,4 @@
-/** Sessions and invitations (docs/api.md#a5, docs/api.md#a6) as a browser uses them: a cookie, and the header `Origin`. */
+/** Tests sessions and invitations (docs/api.md#a5, docs/api.md#a6) as a browser uses them: with a cookie and the header `Origin`. */
 
 import { createdToken } from '@keyward/contract'
 import { createdMember, me, sessions } from '@keyward/contract/management/sign-in'

@@ -1,4 +1,4 @@
-/** One valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
+/** Contains one valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
 
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
 import { event as eventSchema } from '@keyward/contract/management/events'

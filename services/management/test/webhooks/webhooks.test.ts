@@ -1,4 +1,4 @@
-/** Webhooks (docs/api.md#w3): endpoints, signatures, retries and deliveries, received with the official library. */
+/** Tests webhooks (docs/api.md#w3): endpoints, signatures, retries and deliveries. A receiver verifies them with the official library. */
 
 import { page } from '@keyward/contract'
 import { event } from '@keyward/contract/management/events'

@@ -20,7 +20,6 @@ import { type FeedReading, type Id, mayContinue, type Suspect } from '@keyward/d
 import { INDEX_IS_FULL } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
-import { Apart } from './apart.ts'
 import { covers } from './catch-up.ts'
 import { Comparison } from './comparison.ts'
 import { convertChanges, type SkippedRow } from './convert.ts'
@@ -33,6 +32,7 @@ import type {
   Position,
   Since,
 } from './follower-interfaces.ts'
+import { LargeRead } from './large-read.ts'
 import { type IndexPosition, Parking } from './parking.ts'
 
 export type * from './follower-interfaces.ts'
@@ -56,7 +56,7 @@ export class Follower {
   /** The snapshot up to which every change is applied. Null before the first load and in a gap. */
   #snapshot: string | null = null
   /** The large change that is being read separately, or null. While it is set, `#snapshot` applies to the other organizations. */
-  #apart: Apart | null = null
+  #largeRead: LargeRead | null = null
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
   /** The number of requests for a reload that have been fulfilled. Null requests a reload in any case. */
@@ -99,7 +99,7 @@ export class Follower {
 
   /** The position of the index. Null when the index does not contain exactly a state that Postgres had. */
   get position(): IndexPosition | null {
-    const isExact = this.#apart === null && this.#comparison === null && !this.#target.isInPlace
+    const isExact = this.#largeRead === null && this.#comparison === null && !this.#target.isInPlace
     if (!isExact || this.#identity === null || this.#snapshot === null) return null
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
@@ -163,7 +163,7 @@ export class Follower {
         await this.#sleep()
       }
     } finally {
-      await this.#stopApart()
+      await this.#stopLargeRead()
       connection.close()
     }
   }
@@ -202,16 +202,16 @@ export class Follower {
   async #read(connection: FeedConnection, identity: string, from: string): Promise<void> {
     this.#isNotified = false
     const startedMs = this.#clock.nowMs()
-    const reading = await connection.read(from, { except: this.#apart?.organizations ?? [] })
+    const reading = await connection.read(from, { except: this.#largeRead?.organizations ?? [] })
     this.#events.onRead(this.#clock.nowMs() - startedMs)
     if (reading.behind) {
-      await this.#stopApart()
+      await this.#stopLargeRead()
       this.#beginGap()
     } else if (reading.large.length > 0) {
-      await this.#readApart(connection, from, reading.large)
+      await this.#beginLargeRead(connection, from, reading.large)
     } else {
       this.#apply(reading, { identity, startedMs })
-      if (this.#apart === null) await this.#check(connection, reading)
+      if (this.#largeRead === null) await this.#check(connection, reading)
     }
   }
 
@@ -223,8 +223,8 @@ export class Follower {
     this.#snapshot = snapshot
     this.#hasProgressed = true
     const position = { snapshot, identity, asOfMs: startedMs }
-    if (this.#apart === null) this.#caughtUp(position)
-    else this.#endApart(this.#apart, position)
+    if (this.#largeRead === null) this.#caughtUp(position)
+    else this.#endLargeRead(this.#largeRead, position)
   }
 
   /** Reports that the index equals the state of Postgres at the position. */
@@ -326,13 +326,13 @@ export class Follower {
   }
 
   /** Begins to read the changes of more organizations separately. The next read follows at once. */
-  async #readApart(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
-    const organizations = [...(this.#apart?.organizations ?? []), ...large]
-    await this.#stopApart()
+  async #beginLargeRead(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
+    const organizations = [...(this.#largeRead?.organizations ?? []), ...large]
+    await this.#stopLargeRead()
     // In a reload, all rows of the large change would count as differences or as changes since the reload began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
-    this.#apart = new Apart(connection, this.#target, {
+    this.#largeRead = new LargeRead(connection, this.#target, {
       since,
       organizations,
       report: (skipped) => this.#report(skipped),
@@ -342,7 +342,7 @@ export class Follower {
   }
 
   /** Ends a large change whose pages are all applied. All organizations are then read from its snapshot on. */
-  #endApart({ outcome, organizations }: Apart, position: Position): void {
+  #endLargeRead({ outcome, organizations }: LargeRead, position: Position): void {
     if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
     if (outcome === null) return
     if ('error' in outcome) throw outcome.error
@@ -351,16 +351,16 @@ export class Follower {
     if (!covers(position.snapshot, outcome.snapshot)) return
     this.#target.endPages()
     this.#snapshot = outcome.snapshot
-    this.#apart = null
+    this.#largeRead = null
   }
 
   /** Abandons the large change. All organizations are read again from the snapshot at which it began. */
-  async #stopApart(): Promise<void> {
-    if (this.#apart === null) return
-    await this.#apart.stop()
+  async #stopLargeRead(): Promise<void> {
+    if (this.#largeRead === null) return
+    await this.#largeRead.stop()
     this.#target.abandonPages()
-    this.#snapshot = this.#apart.since
-    this.#apart = null
+    this.#snapshot = this.#largeRead.since
+    this.#largeRead = null
   }
 
   /** Reports skipped rows. Returns how many of them did not fit into the index. */

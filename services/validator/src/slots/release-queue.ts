@@ -1,8 +1,8 @@
 /**
  * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
  * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
- * cost. After a burst, an organization takes part in one batch every ORGANIZATION_REST_MS, and a license in one every
- * LICENSE_REST_MS. For each organization, the number of machines in a batch and the number of waiting releases are limited.
+ * cost. After a burst, an organization takes part in one batch every ORGANIZATION_INTERVAL_MS, and a license in one every
+ * LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting releases are limited.
  * Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in only one of
  * them, so it does not delay other organizations.
  *
@@ -41,28 +41,28 @@ interface Entry {
 interface License {
   known: Entry[]
   unknown: Entry[]
-  pace: Pace
+  throttle: Throttle
 }
 
 interface Organization {
   /** Whether the organization takes part in a batch that is executing. */
   isExecuting: boolean
-  /** The licenses with waiting releases or a rest, by license id in hexadecimal. */
+  /** The licenses that have waiting releases or are throttled, by license id in hexadecimal. */
   licenses: Map<string, License>
   /** The number of waiting releases of the organization. */
   waiting: number
-  pace: Pace
+  throttle: Throttle
 }
 
 const WINDOW_MS = 2
-/** The interval at which the queue is examined while every waiting organization rests. */
+/** The interval at which the queue is examined while every waiting organization is throttled. */
 const TICK_MS = 10
-const ORGANIZATION_REST_MS = 50
-const LICENSE_REST_MS = 200
-/** The number of batches in which an organization or license may take part without a rest. */
+const ORGANIZATION_INTERVAL_MS = 50
+const LICENSE_INTERVAL_MS = 200
+/** The number of batches in which an organization or license may take part before it is throttled. */
 const BURST = 10
-/** The rest of a license whose row was locked. */
-const BUSY_REST_MS = 25
+/** The time for which a license takes part in no batch after its row was locked. */
+const BUSY_BACKOFF_MS = 25
 const MAX_BATCH = 256
 const MAX_CONCURRENT = 2
 const MAX_ORGANIZATION_BATCH = 64
@@ -73,32 +73,32 @@ const MAX_WAITING = 20_000
 const LIMIT_MS = 1_500
 const LICENSE_HEX = 32
 
-/** Allows BURST steps at once, and on average one step per `restMs`. */
-class Pace {
-  readonly #restMs: number
-  /** The time at which the rests of all previous steps have passed. */
-  #restedAtMs = 0
+/** Allows BURST steps at once, and on average one step per `intervalMs` (the generic cell rate algorithm). */
+class Throttle {
+  readonly #intervalMs: number
+  /** The time at which the intervals of all previous steps have passed. */
+  #idleAtMs = 0
   /** The earliest time of the next step. */
   #notBeforeMs = 0
 
-  constructor(restMs: number) {
-    this.#restMs = restMs
+  constructor(intervalMs: number) {
+    this.#intervalMs = intervalMs
   }
 
   isReady(nowMs: number): boolean {
-    return nowMs >= this.#notBeforeMs && this.#restedAtMs - nowMs <= (BURST - 1) * this.#restMs
+    return nowMs >= this.#notBeforeMs && this.#idleAtMs - nowMs <= (BURST - 1) * this.#intervalMs
   }
 
-  /** Returns whether all rests have passed. The pace then has the state of a new pace. */
-  isRested(nowMs: number): boolean {
-    return nowMs >= this.#notBeforeMs && nowMs >= this.#restedAtMs
+  /** Returns whether the intervals of all steps have passed. The throttle then has the state of a new throttle. */
+  isIdle(nowMs: number): boolean {
+    return nowMs >= this.#notBeforeMs && nowMs >= this.#idleAtMs
   }
 
   spend(nowMs: number): void {
-    this.#restedAtMs = Math.max(this.#restedAtMs, nowMs) + this.#restMs
+    this.#idleAtMs = Math.max(this.#idleAtMs, nowMs) + this.#intervalMs
   }
 
-  restUntil(ms: number): void {
+  backOffUntil(ms: number): void {
     this.#notBeforeMs = ms
   }
 }
@@ -145,8 +145,9 @@ export class ReleaseQueue {
     const nowMs = this.#clock.nowMs()
     const entry = { release, key, expiresMs: nowMs + LIMIT_MS, waiting: [done] }
     this.#insert(entry, organization, license)
-    const mustRest = organization.isExecuting || !organization.pace.isReady(nowMs) || !license.pace.isReady(nowMs)
-    this.#schedule(mustRest ? TICK_MS : WINDOW_MS)
+    const mustWait =
+      organization.isExecuting || !organization.throttle.isReady(nowMs) || !license.throttle.isReady(nowMs)
+    this.#schedule(mustWait ? TICK_MS : WINDOW_MS)
   }
 
   /** Ends every waiting release undecided. */
@@ -160,7 +161,12 @@ export class ReleaseQueue {
   #organization(row: number): Organization {
     let organization = this.#organizations.get(row)
     if (!organization) {
-      organization = { isExecuting: false, licenses: new Map(), waiting: 0, pace: new Pace(ORGANIZATION_REST_MS) }
+      organization = {
+        isExecuting: false,
+        licenses: new Map(),
+        waiting: 0,
+        throttle: new Throttle(ORGANIZATION_INTERVAL_MS),
+      }
       this.#organizations.set(row, organization)
     }
     return organization
@@ -207,7 +213,7 @@ export class ReleaseQueue {
     }
     const organization = this.#organization(entry.release.organization)
     const license = licenseOf(organization, entry.key.slice(0, LICENSE_HEX))
-    license.pace.restUntil(nowMs + BUSY_REST_MS)
+    license.throttle.backOffUntil(nowMs + BUSY_BACKOFF_MS)
     this.#insert(entry, organization, license)
   }
 
@@ -219,8 +225,7 @@ export class ReleaseQueue {
   }
 
   /**
-   * Returns the next batch, in which organizations take turns. Removes organizations that have no waiting releases and do not
-   * rest.
+   * Returns the next batch, in which organizations take turns. Removes organizations that have no waiting releases and are not throttled.
    */
   #take(nowMs: number): Entry[] {
     this.#expire(nowMs)
@@ -228,13 +233,13 @@ export class ReleaseQueue {
     const turn = [...this.#organizations]
     for (const [row, organization] of turn) {
       if (batch.length >= MAX_BATCH) break
-      if (organization.isExecuting || !organization.pace.isReady(nowMs)) continue
+      if (organization.isExecuting || !organization.throttle.isReady(nowMs)) continue
       const most = Math.min(MAX_ORGANIZATION_BATCH, MAX_BATCH - batch.length)
       const taken = takeOf(organization, most, nowMs)
       batch.push(...taken)
-      if (taken.length > 0) organization.pace.spend(nowMs)
+      if (taken.length > 0) organization.throttle.spend(nowMs)
       this.#organizations.delete(row)
-      const isIdle = organization.licenses.size === 0 && organization.pace.isRested(nowMs)
+      const isIdle = organization.licenses.size === 0 && organization.throttle.isIdle(nowMs)
       if (!isIdle) this.#organizations.set(row, organization) // behind the others
     }
     for (const { key } of batch) this.#entries.delete(key)
@@ -260,7 +265,7 @@ export class ReleaseQueue {
 function licenseOf(organization: Organization, id: string): License {
   let license = organization.licenses.get(id)
   if (!license) {
-    license = { known: [], unknown: [], pace: new Pace(LICENSE_REST_MS) }
+    license = { known: [], unknown: [], throttle: new Throttle(LICENSE_INTERVAL_MS) }
     organization.licenses.set(id, license)
   }
   return license
@@ -272,13 +277,13 @@ function takeOf(organization: Organization, most: number, nowMs: number): Entry[
   const turn = [...organization.licenses]
   for (const [id, license] of turn) {
     if (taken.length >= most) break
-    if (!license.pace.isReady(nowMs)) continue
+    if (!license.throttle.isReady(nowMs)) continue
     const known = license.known.splice(0, most - taken.length)
     const unknown = license.unknown.splice(0, most - taken.length - known.length)
     const isTaken = known.length + unknown.length > 0
     taken.push(...known, ...unknown)
-    if (isTaken) license.pace.spend(nowMs)
-    else if (!license.pace.isRested(nowMs)) continue
+    if (isTaken) license.throttle.spend(nowMs)
+    else if (!license.throttle.isIdle(nowMs)) continue
     organization.licenses.delete(id)
     if (isTaken) organization.licenses.set(id, license) // behind the others
   }

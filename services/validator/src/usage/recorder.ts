@@ -17,7 +17,6 @@ import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
-const FLUSH_MS = 1_000
 /** The limits of the aggregator. One organization alone may use half of each. */
 const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
 /** The time for which `close` retries. */
@@ -28,6 +27,8 @@ export interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex
+  /** The interval between writes. */
+  flushMs: number
   /** Records machines of licenses without a machine limit in Postgres. With `waits`, waits for locked licenses. */
   recordMachines: (claims: readonly Claim[], waits: boolean) => Promise<ClaimAnswer[]>
   /** Receives the result for each recorded machine. */
@@ -98,7 +99,7 @@ export class Recorder {
 
   start(): void {
     this.#timers.push(setInterval(() => this.#drain(), DRAIN_MS))
-    this.#timers.push(setInterval(() => void this.#flush(), FLUSH_MS))
+    this.#timers.push(setInterval(() => void this.#flush(), this.#options.flushMs))
   }
 
   /**

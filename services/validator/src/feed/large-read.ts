@@ -8,7 +8,7 @@ import type { Id, LargeChange } from '@keyward/database'
 import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget } from './follower-interfaces.ts'
 
-export interface ApartOptions {
+export interface LargeReadOptions {
   /** The snapshot up to which the changes of `organizations` have already been applied. */
   readonly since: string
   readonly organizations: readonly Id[]
@@ -16,14 +16,18 @@ export interface ApartOptions {
   readonly onEnd: () => void
 }
 
-export class Apart {
+export class LargeRead {
   readonly since: string
   readonly organizations: readonly Id[]
   /** The outcome, or null while pages are being read. `snapshot` is the snapshot of all pages. */
   outcome: { snapshot: string } | { error: unknown } | null = null
   readonly #change: LargeChange
 
-  constructor(connection: FeedConnection, target: FeedTarget, { since, organizations, report, onEnd }: ApartOptions) {
+  constructor(
+    connection: FeedConnection,
+    target: FeedTarget,
+    { since, organizations, report, onEnd }: LargeReadOptions,
+  ) {
     this.since = since
     this.organizations = organizations
     this.#change = connection.readLarge(since, organizations, (page) => {
@@ -32,7 +36,7 @@ export class Apart {
       // Rows of the step `restrict` are written again by a later page, which reports them.
       report(page.step === 'restrict' ? [] : [...unreadable, ...skipped])
     })
-    const settle = (outcome: Apart['outcome']): void => {
+    const settle = (outcome: LargeRead['outcome']): void => {
       this.outcome = outcome
       onEnd()
     }
