@@ -36,7 +36,7 @@ export interface WrkOptions {
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** How often wrk slept because no response was waiting: rarely if wrk is the bottleneck. Null without `naps`. */
+  /** The number of times that wrk slept because no response was waiting. It is low if wrk is the bottleneck. Null without `naps`. */
   naps: number | null
 }
 

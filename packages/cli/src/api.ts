@@ -27,7 +27,10 @@ export interface Call {
 
 export interface ApiResponse<T> {
   data: T
-  /** How many of the live validators have applied the change, such as `3/3`. Null unless `waitS` was given. */
+  /**
+   * The number of live validators that have applied the change, and the number of all live ones, such as `3/3`. Null unless `waitS` was
+   * given.
+   */
   appliedBy: string | null
 }
 

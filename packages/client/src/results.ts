@@ -3,7 +3,7 @@
  * `online` if the service responded, and `offline` if it could not be reached.
  */
 
-/** The reason of an online rejection (docs/api.md#v8). `REJECTED` stands for codes of later versions. */
+/** The reason of an online rejection (docs/api.md#v8). `REJECTED` represents codes of later versions. */
 export type RejectionCode =
   | 'NOT_FOUND'
   | 'BLACKLISTED'

@@ -162,7 +162,7 @@ async function fillBatch(
   return rows[0]?.locked ?? 0
 }
 
-/** Records the licenses whose first use was before the event of a first use existed. */
+/** Records the licenses that were used before events of a first use existed. */
 async function fillUsedLicenses(client: pg.ClientBase): Promise<void> {
   let after: string | undefined = '00000000-0000-0000-0000-000000000000'
   while (after !== undefined) {

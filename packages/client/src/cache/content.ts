@@ -53,8 +53,8 @@ export function serializeContent({ latestSeenMs, licenses }: Content): string {
 }
 
 /**
- * Parses the text. Returns empty content for any other text. The single `file` of version 1 is assigned to the license key
- * that it contains, or to `ownKey` when it is malformed.
+ * Parses the text of a storage. Returns empty content for text in another form. The single `file` of version 1 is assigned to the license
+ * key that it contains, or to `ownKey` when it is malformed.
  */
 export function parseContent(text: string | null, ownKey: string): Content {
   const { file, latestSeenMs, licenses } = parseObject(text ?? '') ?? {}

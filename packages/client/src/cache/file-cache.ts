@@ -17,7 +17,10 @@ export interface FileCache {
   readonly rejections: number
   /** Fetches a file now, or waits for the fetch in progress. */
   refresh(): Promise<RefreshResult>
-  /** Fetches a file in the background if the stored one is missing, not good, a day old, or has another expiry. */
+  /**
+   * Fetches a file in the background if the stored one is missing, is not good, has another expiry, or has reached the age of a day or half
+   * of its lifetime.
+   */
   keepFresh(expiresAt: string | null): void
   /** Returns the change that ends the use of the file. `code` is the code of the rejection or `DEACTIVATED`. */
   reject(code: string): Change

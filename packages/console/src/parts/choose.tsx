@@ -12,7 +12,7 @@ import { useList } from '../api/hooks.ts'
 import { text } from '../text.ts'
 
 const SETTLE_MS = 150
-/** The least characters for which the server searches customers. */
+/** The minimum length of a text by which the server finds customers. */
 const MIN_SEARCH = 3
 
 /** A field for selecting a product by its name. An optional field can be cleared. */

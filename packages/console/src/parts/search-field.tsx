@@ -12,7 +12,7 @@ import { call, queryString } from '../api/client.ts'
 import { text } from '../text.ts'
 
 const SETTLE_MS = 150
-/** Lists show many names, which change rarely. */
+/** The time for which a name is cached. Names change rarely, and lists show many of them. */
 const NAME_STALE_MS = 300_000
 
 /** Functions that request the displayed name of a resource by its id. */

@@ -26,7 +26,7 @@ export function BadRows({ rows }: { rows: readonly BadRow[] }) {
   )
 }
 
-/** The panel of one work. Shows `actions` when the work has ended. */
+/** The panel of the work of one screen. Shows `actions` when the work has ended. */
 export function WorkPanel({
   work,
   actions,

@@ -101,7 +101,7 @@ function commandsAbout(typed: string, me: Me): Offer[] {
   return /\s/.test(typed) || typed.length < 6 || !me.permissions.includes('licenses.write') ? [] : [block]
 }
 
-/** Returns the groups for a text without results of the server. */
+/** Returns the groups of commands, sections and recent items that match a text. They need no request. */
 export function localGroups(typed: string, sections: readonly Section[], me: Me): { first: Group[]; last: Group[] } {
   const allowed = COMMANDS.filter(({ needs }) => me.permissions.includes(needs))
   const commands = allowed.filter(({ label, words }) => has(`${label} ${words}`, typed))

@@ -60,7 +60,7 @@ const Validators = lazy(() => import('../pages/validators.tsx'))
 
 const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
 
-/** Shows the progress of work that continues in the background, and leads to it. */
+/** Shows the progress of work that continues in the background, as a link to its screen. */
 function RunningWork() {
   const work = useRunningWork()
   if (!work) return null

@@ -4,7 +4,7 @@ import type pg from 'pg'
 
 /**
  * Drops the partitions of activity (weeks) and analytics (months) whose rows are all older than the given ages. Returns the names of the
- * dropped tables. Skips a partition that is in use. Call it about once an hour.
+ * dropped tables. Skips a partition that is in use. Management calls it every ten minutes.
  */
 export async function dropOldPartitions(
   client: Pick<pg.ClientBase, 'query'>,

@@ -35,11 +35,10 @@ import { validationError } from './validation.ts'
 
 export interface IndexOptions {
   /**
-   * 16 random bytes, secret and new in every process. Without them the hashes are predictable, which is acceptable in
-   * tests and dry runs only.
+   * 16 random bytes, which must be secret. Without them the hashes are predictable, which is acceptable only in tests and measurements.
    */
   hashKey?: Uint8Array
-  /** How much address space to reserve: 'large' (default) for a service, 'small' (1/1024) for a dry run. */
+  /** The address space to reserve: `large` (default) for a service, or `small` (1/1024) for tests. */
   reserve?: 'small' | 'large'
   /**
    * Called after every write section, when readers can see its changes. Tests use it to check every intermediate state.
@@ -146,7 +145,7 @@ export class IndexWriter {
    */
   receive(changes: readonly Change[]): Rejected[] {
     if (this.#reload === null) throw new Error('No reload has begun: call beginReload first.')
-    // A removal here stands for a row that could not be read. Its row in the index stays unmarked, so the end of the
+    // A removal here represents a row that could not be read. Its row in the index stays unmarked, so the end of the
     // reload removes it.
     if (this.#reload === 'in place') {
       return this.apply(changes.filter((change) => change.entity === 'machine' || change.row !== null))
