@@ -52,3 +52,14 @@ export const decideResponse = z.object({
     .nullable(),
 })
 export type DecideResponse = z.infer<typeof decideResponse>
+
+/** The response for a license key that no license of the organization has. */
+export const DECIDED_NOT_FOUND: DecideResponse = {
+  code: 'NOT_FOUND',
+  needsSlot: false,
+  holdsLease: false,
+  decidedBy: null,
+  matched: [],
+  monitored: [],
+  restricted: null,
+}

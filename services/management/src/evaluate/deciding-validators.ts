@@ -6,7 +6,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { byteLength, MAX_LICENSE_KEY_BYTES } from '@keyward/contract'
-import { DECIDE_PATH, type DecideRequest, decideResponse, type DecideResponse } from '@keyward/contract/internal'
+import {
+  DECIDE_PATH,
+  DECIDED_NOT_FOUND,
+  type DecideRequest,
+  decideResponse,
+  type DecideResponse,
+} from '@keyward/contract/internal'
 import { type Logger, parseHttpOrigin } from '@keyward/process'
 import { sql } from 'kysely'
 
@@ -77,7 +83,7 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
   return {
     async decide(context, check) {
       // No license has a key of more than MAX_LICENSE_KEY_BYTES.
-      if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return NOT_FOUND
+      if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return DECIDED_NOT_FOUND
       const prepared = await prepare(context)
       if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')
       const { secret, snapshot } = prepared
@@ -99,16 +105,6 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
       }
     },
   }
-}
-
-const NOT_FOUND: DecideResponse = {
-  code: 'NOT_FOUND',
-  needsSlot: false,
-  holdsLease: false,
-  decidedBy: null,
-  matched: [],
-  monitored: [],
-  restricted: null,
 }
 
 function unavailable(): never {

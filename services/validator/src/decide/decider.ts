@@ -4,7 +4,7 @@
  */
 
 import { packCountry, parseAddress } from '@keyward/address'
-import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
+import { DECIDED_NOT_FOUND, type DecideRequest, type DecideResponse } from '@keyward/contract/internal'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { bytesToUuid, uuidToBytes } from '@keyward/database/ids'
 import {
@@ -44,7 +44,7 @@ export class Decider {
     if (machineId.length > MAX_MACHINE_ID_BYTES) return null
     check.organization = this.#reader.findOrganization(uuidToBytes(request.organizationId))
     if (request.productId !== undefined) check.product = this.#reader.findProduct(uuidToBytes(request.productId))
-    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0 || check.product < 0) return NOT_FOUND
+    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0 || check.product < 0) return DECIDED_NOT_FOUND
     check.licenseKey = key
     check.licenseKeyLength = key.length
     check.machineId = machineId
@@ -86,14 +86,4 @@ export class Decider {
     if (!this.#reader.ruleId(row, generation, id)) throw new Error('the index does not contain the rule that matched')
     return bytesToUuid(id)
   }
-}
-
-const NOT_FOUND: DecideResponse = {
-  code: 'NOT_FOUND',
-  needsSlot: false,
-  holdsLease: false,
-  decidedBy: null,
-  matched: [],
-  monitored: [],
-  restricted: null,
 }

@@ -3,21 +3,15 @@
  * scrape. Counting costs a nanosecond and no message.
  */
 
+import { validationErrorCode } from '@keyward/contract/validation'
 import { CODE, CODES, type Code } from '@keyward/engine'
 
 export const CHECK_APIS = ['v1', 'v2'] as const
 export type CheckApi = (typeof CHECK_APIS)[number]
 
+/** The codes of errors, and other events of requests. */
 export const EVENTS = [
-  'BAD_REQUEST',
-  'INVALID_REQUEST',
-  'UNAUTHORIZED',
-  'PAYLOAD_TOO_LARGE',
-  'UNSUPPORTED_MEDIA_TYPE',
-  'UNAVAILABLE',
-  'NOT_FOUND',
-  'METHOD_NOT_ALLOWED',
-  'REQUEST_TIMEOUT',
+  ...validationErrorCode.options,
   // Clients that disconnected before the response. A disconnect while the request waits for Postgres is not counted.
   'aborted',
   'failed',
