@@ -10,7 +10,7 @@ export type Client = Parameters<typeof writeBehind>[0]
 
 const DAY_MS = 86_400_000
 
-/** What was stored from `startedAt` until the next shift began is moved, so that it began at `atMs`. */
+/** Moves everything that was stored from `startedAt` until the start of the next shift, so that it begins at `atMs`. */
 export interface Shift {
   readonly startedAt: Date
   readonly atMs: number

@@ -1,6 +1,6 @@
 /**
- * Runs the simulation (test/simulation). `KEYWARD_SEED=n` begins at this seed, and `KEYWARD_LONG=1` runs 20,000 seeds. The plan
- * of a failing seed is shrunk, and its events are the message of the test.
+ * Runs the simulation (test/simulation). With `KEYWARD_SEED=n` it begins at seed n, and with `KEYWARD_LONG=1` it runs 20,000 seeds. The
+ * plan of a failing seed is shrunk, and its events are the message of the test.
  */
 
 import type { Change } from '@keyward/engine'

@@ -243,7 +243,7 @@ export class SimulatedSource implements FeedSource {
     const read = async (): Promise<string> => {
       try {
         await line.travel()
-        const { snapshot, entries, state } = await line.query(() => this.#postgres.readApart(since, organizations))
+        const { snapshot, entries, state } = await line.query(() => this.#postgres.readLarge(since, organizations))
         for (const { letter, step, keep } of LARGE_CHANGE_PASSES) {
           const table = TABLE_OF_LETTER.get(letter)
           const changes = entries.filter((entry) => entry.table === table).map((entry) => changeOf(state, entry, false))

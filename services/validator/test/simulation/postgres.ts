@@ -235,7 +235,7 @@ export class SimulatedPostgres {
   }
 
   /** Simulates the statements of `readLargeChange`: reads the changes of these organizations, and those of no organization. */
-  readApart(since: string, organizations: readonly number[]): Reading {
+  readLarge(since: string, organizations: readonly number[]): Reading {
     if (!covers(since, this.#disk.gone)) throw new Error('The change log was pruned before a large change was read.')
     const entries = this.#changedSince(since).filter(
       ({ organization }) => organization === null || organizations.includes(organization),
