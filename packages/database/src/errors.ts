@@ -21,6 +21,7 @@ const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
 const INSUFFICIENT_PRIVILEGE = '42501'
 const UNDEFINED_FUNCTION = '42883'
 const LOCK_NOT_AVAILABLE = '55P03'
+const READ_ONLY = '25006'
 const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 const RETRYABLE = new Set(['40001', '40P01', FOREIGN_KEY_VIOLATION])
@@ -28,6 +29,7 @@ const RETRYABLE = new Set(['40001', '40P01', FOREIGN_KEY_VIOLATION])
 /** The beginnings of the driver's messages for errors without a code. */
 const DRIVER_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout e)/
+const QUERY_TIMEOUT_MESSAGE = 'Query read timeout'
 const NETWORK_CODE = /^E(?:CONN|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)/
 
 /** Returns the SQLSTATE that the server reported, or null when the error does not come from the server. */
@@ -68,9 +70,19 @@ export function isServerUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(sqlState(error) ?? '')
 }
 
+/** Returns whether a statement failed because the server is a standby, which accepts no writes and no LISTEN. */
+export function isStandby(error: unknown): boolean {
+  return sqlState(error) === READ_ONLY
+}
+
 /** Returns whether the connection could not be opened, broke or timed out. Such errors have no SQLSTATE. */
 export function isConnectionFailure(error: unknown): boolean {
   return NETWORK_CODE.test(codeOf(error)) || (error instanceof Error && DRIVER_MESSAGE.test(error.message))
+}
+
+/** Returns whether the client stopped waiting for the response to a statement. */
+export function isQueryTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === QUERY_TIMEOUT_MESSAGE
 }
 
 /**

@@ -6,6 +6,7 @@ export {
   isRetryable,
   isSchemaMissing,
   isServerUnavailable,
+  isStandby,
   sqlState,
   violatedConstraint,
 } from './errors.ts'
@@ -28,6 +29,7 @@ export { readDecideSecret } from './internal-keys.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'
 export { dropOldPartitions } from './usage/partitions.ts'
 export { createPool, type PoolOptions } from './pool.ts'
+export { readReplication, type Replication } from './replication.ts'
 export type * from './schema.ts'
 export { createSecret, hashSecret, parseSecret, type Secret, type SecretKind } from './secrets.ts'
 export {

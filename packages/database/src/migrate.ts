@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 import { isLockTimeout } from './errors.ts'
+import { connectionTo } from './hosts.ts'
 import { listMigrations } from './migrations.ts'
 import { runOnlineSteps } from './online-steps.ts'
 
@@ -45,7 +46,7 @@ export interface MigrationReport {
  * newer version.
  */
 export async function migrate(url: string): Promise<MigrationReport> {
-  const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5_000 })
+  const pool = new pg.Pool({ ...connectionTo(url), max: 2, connectionTimeoutMillis: 5_000 })
   pool.on('error', () => undefined)
   try {
     const warnings: string[] = []

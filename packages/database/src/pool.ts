@@ -5,6 +5,9 @@
 
 import pg from 'pg'
 
+import { connectionTo } from './hosts.ts'
+import { Sessions } from './sessions.ts'
+
 export interface PoolOptions {
   /** The name of the connections in `pg_stat_activity`. */
   readonly name: string
@@ -19,19 +22,29 @@ export interface PoolOptions {
   readonly onError?: (error: Error) => void
 }
 
-/** Returns a pool without opening a connection. `end()` closes it. */
+const DEFAULT_MAX = 10
+
+/**
+ * Returns a pool without opening a connection. `end()` closes it. `url` may contain several hosts (`connectionTo`). A statement
+ * whose commit has not been confirmed by a synchronous standby rejects (`Sessions`).
+ */
 export function createPool(url: string, options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000
-  const pool = new pg.Pool({
-    connectionString: url,
+  const max = options.max ?? DEFAULT_MAX
+  const sessions = new Sessions(max)
+  // The pool waits for this promise, although its type lacks it.
+  const hooks = { onConnect: (client: pg.ClientBase) => sessions.open(client, () => pool.totalCount) }
+  const pool: pg.Pool = new pg.Pool({
+    ...connectionTo(url),
     application_name: options.name,
-    max: options.max ?? 10,
+    max,
     statement_timeout: statementTimeoutMs,
     query_timeout: options.queryTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 2_000),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
     idle_in_transaction_session_timeout: 30_000,
     keepAlive: true,
     types,
+    ...hooks,
   })
   pool.on('error', (error) => options.onError?.(error))
   // An error between two statements of a transaction belongs neither to an idle connection nor to a statement. Without a handler

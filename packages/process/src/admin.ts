@@ -11,6 +11,8 @@ export interface Readiness {
   ready: boolean
   /** The reasons why the program is not ready, one short sentence each. The list is empty when the program is ready. */
   reasons: string[]
+  /** Conditions that need the attention of an operator, although requests may be sent to the program. Default: none. */
+  warnings?: string[]
 }
 
 export interface AdminOptions {
@@ -125,7 +127,8 @@ async function reply(endpoints: Record<string, Endpoint>, request: IncomingMessa
 
 function readiness(isReady: () => Readiness): Reply {
   const state = stateOf(isReady)
-  return json(state.ready ? 200 : 503, { ready: state.ready, reasons: state.reasons })
+  const { ready, reasons, warnings = [] } = state
+  return json(ready ? 200 : 503, { ready, reasons, ...(warnings.length > 0 && { warnings }) })
 }
 
 function stateOf(isReady: () => Readiness): Readiness {

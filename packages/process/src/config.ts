@@ -155,11 +155,29 @@ export const secret = (minLength: number): z.ZodType<string, string> =>
     value.length >= minLength && !/\s/.test(value) ? value : undefined,
   )
 
-/** Returns a schema for a Postgres connection string. */
+const POSTGRES_HOSTS = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#]*)/
+/** The values of `target_session_attrs` that the services support. Both mean the primary. */
+const SESSION_ATTRIBUTES = new Set(['read-write', 'primary'])
+const POSTGRES_ADDRESS =
+  'an address such as postgres://user:password@host:5432/database. It may contain several hosts, separated by commas, and ' +
+  'target_session_attrs may be read-write or primary'
+
+/** Returns a schema for a Postgres connection string. It may contain several hosts, which are separated by commas. */
 export const postgresUrl = (): z.ZodType<string, string> =>
-  variable('an address such as postgres://user:password@host:5432/database', (value) =>
-    /^postgres(?:ql)?:\/\//.test(value) && URL.canParse(value) ? value : undefined,
-  )
+  variable(POSTGRES_ADDRESS, (value) => {
+    const hosts = POSTGRES_HOSTS.exec(value)?.[1]
+    if (hosts === undefined) return undefined
+    const names = hosts.split(',')
+    const isMissing = names.length > 1 && names.includes('')
+    const addresses = names.map((name) => value.replace(hosts, () => name))
+    return !isMissing && addresses.every((address) => isPrimaryAddress(address)) ? value : undefined
+  })
+
+function isPrimaryAddress(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const attributes = new URL(address).searchParams.get('target_session_attrs')
+  return attributes === null || SESSION_ATTRIBUTES.has(attributes)
+}
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]

@@ -65,6 +65,16 @@ describe('readConfig', () => {
     })
   })
 
+  test('accepts several hosts of Postgres, and rejects addresses that lead to a standby', () => {
+    const several = 'postgres://u:p%40,s@a:1,[::1]:2,c/db?target_session_attrs=read-write'
+    expect(readConfig(schema, { ...base, DATABASE_URL: several }).DATABASE_URL).toBe(several)
+    for (const wrong of ['a:1,,b', 'a:1,', ',', 'a:x,b', 'a,b:99999999'])
+      expect(messageOf({ DATABASE_URL: `postgres://u:p@${wrong}/db` }), wrong).toMatch(/several hosts/)
+    expect(messageOf({ DATABASE_URL: 'postgres://a,b/db?target_session_attrs=standby' })).toMatch(
+      /target_session_attrs may be read-write or primary/,
+    )
+  })
+
   test('accepts an address or localhost as a host, and rejects other names without a lookup', () => {
     expect(readConfig(schema, { ...base, VALIDATOR_HOST: '::' }).VALIDATOR_HOST).toBe('::')
     expect(messageOf({ VALIDATOR_HOST: '999.1.1.1' })).toBe(

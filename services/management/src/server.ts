@@ -10,6 +10,7 @@ import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, startAdminServer } from '@keyward/process'
+import { sql } from 'kysely'
 import type { Pool } from 'pg'
 
 import { createApp } from './app.ts'
@@ -98,28 +99,30 @@ function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => 
   }
 }
 
-/** Checks at an interval whether Postgres responds. */
-function watchDatabase(db: Db): { reachable(): boolean; stop(): void } {
-  let reachable = true
+/** Returns why management cannot serve requests, or null when Postgres responds as a primary. */
+async function databaseProblem(db: Db): Promise<string | null> {
+  try {
+    const { rows } = await sql<{ standby: boolean }>`select pg_is_in_recovery() as standby`.execute(db)
+    return rows[0]?.standby === true ? 'Postgres is a standby, which accepts no changes' : null
+  } catch {
+    return 'Postgres is unreachable'
+  }
+}
+
+/** Checks at an interval whether Postgres responds as a primary. */
+function watchDatabase(db: Db): { problem(): string | null; stop(): void } {
+  let problem: string | null = null
   let checking = false
   const check = async (): Promise<void> => {
     // Only one check runs at a time, so that checks do not occupy the pool while Postgres does not respond.
     if (checking) return
     checking = true
-    reachable = await db
-      .selectFrom('organizations')
-      .select('id')
-      .limit(1)
-      .execute()
-      .then(
-        () => true,
-        () => false,
-      )
+    problem = await databaseProblem(db)
     checking = false
   }
   const timer = setInterval(() => void check(), HEALTH_CHECK_INTERVAL_MS)
   timer.unref()
-  return { reachable: () => reachable, stop: () => clearInterval(timer) }
+  return { problem: () => problem, stop: () => clearInterval(timer) }
 }
 
 /** Creates separate pools for changes and for reads, so that slow requests of one kind do not occupy the connections of the other. */
@@ -189,7 +192,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))
-  const health = watchDatabase(db)
+  const health = watchDatabase(readDb)
   const housekeeping = new AbortController()
   const { signal } = housekeeping
   const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () => deleteOld(config, pool, db, log, signal))
@@ -201,7 +204,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     port: config.adminPort,
     registry: metrics.registry,
     isReady() {
-      const reasons = [...(stopping ? ['stopping'] : []), ...(health.reachable() ? [] : ['Postgres is unreachable'])]
+      const reasons = [stopping ? 'stopping' : null, health.problem()].filter((reason) => reason !== null)
       return { ready: reasons.length === 0, reasons }
     },
   })

@@ -34,6 +34,7 @@ import { Leases } from './shared/leases.ts'
 import type { WorkRequest, WorkResponse } from './shared/messages.ts'
 import { RecheckThrottle } from './shared/recheck-throttle.ts'
 import type { Claim } from './slots/claim-queue.ts'
+import { FailoverSafety, SLOTS_AT_RISK } from './slots/failover-safety.ts'
 import { PostgresSlots } from './slots/postgres-slots.ts'
 import type { Release } from './slots/release-queue.ts'
 import { applyClaim, SlotService } from './slots/slot-service.ts'
@@ -85,6 +86,7 @@ class Validator {
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
   readonly #slots: PostgresSlots
+  readonly #safety: FailoverSafety
   readonly #slotService: SlotService
   readonly #recorder: Recorder
   readonly #heartbeat: Heartbeat
@@ -119,6 +121,7 @@ class Validator {
     })
     const onSlotError = this.#warning('slot statement failed', () => this.#metrics.claimErrors.inc())
     this.#slots = new PostgresSlots(databaseUrl, onSlotError)
+    this.#safety = new FailoverSafety(() => this.#slots.replication())
     const store = {
       execute: (claims: readonly Claim[], waits: boolean) => this.#whenThawed(this.#slots.execute(claims, waits)),
       isHopeless: this.#slots.isHopeless.bind(this.#slots),
@@ -154,6 +157,7 @@ class Validator {
       waitingClaims: () => this.#slotService.waiting,
       waitingReleases: () => this.#slotService.waitingReleases,
       recorder: () => this.#recorder.status,
+      areSlotsSafe: () => this.#safety.isSafe,
     })
   }
 
@@ -183,6 +187,7 @@ class Validator {
     this.#heartbeat.start(adminUrl(this.#config, this.#admin.port))
     this.#recorder.start()
     this.#pruner.start()
+    this.#safety.start()
     this.#startIndexFile()
     this.#log.info({ port, adminPort: this.#admin.port }, 'listening')
     return { port, adminPort: this.#admin.port, loaded: this.#loaded.promise, close: () => this.close() }
@@ -200,6 +205,7 @@ class Validator {
     await this.#pool.stop(STOP_GRACE_MS)
     await this.#follower.stop()
     this.#slotService.close()
+    this.#safety.close()
     await this.#recorder.close()
     await this.#indexFile?.close()
     await Promise.all([this.#heartbeat.close(), this.#slots.close(), this.#pruner.close(), this.#callerKey.close()])
@@ -267,7 +273,7 @@ class Validator {
     } else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
     else if (this.#freshness.isInGap) reasons.push('The index has missed changes and is being compared with Postgres.')
     else if (this.#freshness.isStale) reasons.push('The index has not been current for longer than STALE_AFTER.')
-    return { ready: reasons.length === 0, reasons }
+    return { ready: reasons.length === 0, reasons, warnings: this.#safety.isSafe ? [] : [SLOTS_AT_RISK] }
   }
 
   #createFollower(): Follower {

@@ -11,6 +11,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import pg from 'pg'
 
+import { connectionTo } from '../hosts.ts'
 import { bytesToUuid } from '../ids.ts'
 import {
   ACCESS_RULE,
@@ -94,7 +95,7 @@ export interface LargeChange {
 /** Starts the read. `done` also rejects with an error that `onPage` throws. */
 export function readLargeChange(url: string, options: LargeChangeOptions): LargeChange {
   const client = new pg.Client({
-    connectionString: url,
+    ...connectionTo(url),
     application_name: options.applicationName ?? 'keyward large change',
     connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
     keepAlive: true,

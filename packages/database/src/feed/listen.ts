@@ -6,6 +6,8 @@
 
 import pgListen from 'pg-listen'
 
+import { connectionTo } from '../hosts.ts'
+
 const CHANNEL = 'keyward_changes'
 /**
  * The interval at which the connection is probed. A connection without responses is lost after this interval plus the
@@ -33,7 +35,7 @@ export async function listenForChanges(url: string, options: ListenOptions): Pro
   let isOver = false
   const subscriber = pgListen.default(
     {
-      connectionString: url,
+      ...connectionTo(url),
       application_name: options.applicationName,
       connectionTimeoutMillis: TIMEOUT_MS,
       query_timeout: TIMEOUT_MS,

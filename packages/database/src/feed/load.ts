@@ -9,6 +9,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
+import { connectionTo } from '../hosts.ts'
 import { type ColumnReader, columnsOf } from './columns.ts'
 import { CopyDecoder } from './copy-decoder.ts'
 import {
@@ -90,7 +91,7 @@ const STEPS: readonly Step[] = [
  */
 export async function loadFeed(url: string, options: LoadOptions): Promise<LoadedFeed> {
   const client = new pg.Client({
-    connectionString: url,
+    ...connectionTo(url),
     application_name: options.applicationName ?? 'keyward load',
     connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
     keepAlive: true,

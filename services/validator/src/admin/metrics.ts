@@ -20,6 +20,7 @@ export interface MetricSources {
   waitingClaims: () => number
   waitingReleases: () => number
   recorder: () => RecorderStatus
+  areSlotsSafe: () => boolean
 }
 
 export class Metrics {
@@ -125,6 +126,11 @@ export class Metrics {
     )
     this.#gauge('keyward_claims_waiting', 'Claims that are waiting for Postgres.', sources.waitingClaims)
     this.#gauge('keyward_releases_waiting', 'Releases that are waiting for Postgres.', sources.waitingReleases)
+    this.#gauge(
+      'keyward_slots_failover_safe',
+      '1 when a failover of Postgres loses no granted slot, 0 when it may.',
+      () => (sources.areSlotsSafe() ? 1 : 0),
+    )
     const { recorder } = sources
     this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({

@@ -5,7 +5,9 @@
 
 import {
   createPool,
+  isStandby,
   landmarkOf,
+  type Listener,
   loadFeed,
   listenForChanges,
   openChangeLog,
@@ -20,6 +22,7 @@ import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from './f
 const STATEMENT_TIMEOUT_MS = 1_500
 const QUERY_TIMEOUT_MS = 1_800
 const CONNECT_TIMEOUT_MS = 1_500
+const LISTEN_ATTEMPTS = 3
 const LISTENER_NAME = 'keyward validator listener'
 
 export class PostgresSource implements FeedSource {
@@ -57,24 +60,34 @@ export class PostgresSource implements FeedSource {
         // The connection is destroyed, because ending it would wait for a server that no longer responds.
         reader.release(true)
       })
-      const listening = await listenForChanges(url, { onWake, onLost, applicationName: LISTENER_NAME })
+      // A proxy may lead to a standby. The server is identified first, so that a failed attempt opens only one connection.
+      await requireMigrated(reader)
+      const identity = await openChangeLog(reader)
+      const listening = await this.#listen(onWake, onLost)
       closers.push(() => listening.close())
       return {
-        identify: async () => {
-          await requireMigrated(reader)
-          const identity = await openChangeLog(reader)
-          return { identity, landmark: await landmarkOf(reader, this.#validatorId) }
-        },
+        identify: async () => ({ identity, landmark: await landmarkOf(reader, this.#validatorId) }),
         read: (snapshot, options) => readFeed(reader, snapshot, options),
         readLarge: (since, organizations, onPage) =>
           readLargeChange(url, { since, organizations, onPage, applicationName: 'keyward validator large change' }),
-        load: (identity, onBatch) => this.#load(identity, onBatch),
+        load: (expected, onBatch) => this.#load(expected, onBatch),
         close,
       }
     } catch (error) {
       close()
       throw error
     }
+  }
+
+  /** Listens on the primary. During a failover, a proxy may lead some connections to the former primary, which is a standby. */
+  async #listen(onWake: () => void, onLost: () => void): Promise<Listener> {
+    const options = { onWake, onLost, applicationName: LISTENER_NAME }
+    for (let attempt = 1; ; attempt++)
+      try {
+        return await listenForChanges(this.#url, options)
+      } catch (error) {
+        if (attempt === LISTEN_ATTEMPTS || !isStandby(error)) throw error
+      }
   }
 
   #load(identity: string, onBatch: OnBatch): Load {

@@ -156,8 +156,8 @@ export class IndexFile {
 
 /** Returns a digest of the address of a database, without its credentials. */
 function sourceOf(databaseUrl: string): string {
-  const { host, pathname } = new URL(databaseUrl)
-  return createHash('sha256').update(`${host}${pathname}`).digest('hex')
+  const withoutCredentials = databaseUrl.replace(/^[a-z]+:\/\/(?:[^/?#]*@)?/, '').replace(/[?#].*$/s, '')
+  return createHash('sha256').update(withoutCredentials).digest('hex')
 }
 
 interface Messages {

@@ -8,9 +8,11 @@ import {
   claimSlots,
   createPool,
   isServerUnavailable,
+  readReplication,
   type Release,
   type ReleaseAnswer,
   releaseSlots,
+  type Replication,
   sqlState,
 } from '@keyward/database'
 
@@ -50,6 +52,11 @@ export class PostgresSlots implements SlotStore {
   /** Releases slots. Results are in the order of the releases. */
   release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
     return releaseSlots(this.#releases, releases)
+  }
+
+  /** Returns how the commits of claims are replicated. */
+  replication(): Promise<Replication> {
+    return readReplication(this.#behind)
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,50 @@
+/**
+ * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case when the server has, or had since
+ * the start of this validator, standbys that commits do not wait for.
+ */
+
+import type { Replication } from '@keyward/database'
+
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+
+const INTERVAL_MS = 5_000
+
+export const SLOTS_AT_RISK =
+  'A failover of Postgres may lose granted slots, because no standby is synchronous. Licenses may then exceed their limit.'
+
+export class FailoverSafety {
+  readonly #read: () => Promise<Replication>
+  readonly #clock: Clock
+  #cancel: () => void = () => undefined
+  /** Whether a standby has been observed. */
+  #hasHadStandby = false
+  #isClosed = false
+  /** Whether a failover loses no granted slot. Stays as it was while Postgres is unreachable. */
+  isSafe = true
+
+  constructor(read: () => Promise<Replication>, clock: Clock = SYSTEM_CLOCK) {
+    this.#read = read
+    this.#clock = clock
+  }
+
+  /** Reads the replication now and every five seconds. */
+  start(): void {
+    void this.#observe()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#cancel()
+  }
+
+  async #observe(): Promise<void> {
+    try {
+      const replication = await this.#read()
+      this.#hasHadStandby ||= replication !== 'none'
+      this.isSafe = replication === 'synchronous' || !this.#hasHadStandby
+    } catch {
+      // Claims report the same errors.
+    }
+    if (!this.#isClosed) this.#cancel = this.#clock.after(INTERVAL_MS, () => this.start())
+  }
+}
