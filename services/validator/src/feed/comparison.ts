@@ -6,6 +6,9 @@
 import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './follower-interfaces.ts'
 
+/** The maximum number of changes that the read at the end of a gap returns. */
+const MAX_CHANGES_OF_GAP = 200_000
+
 export interface ComparisonOptions {
   readonly identity: string
   /**
@@ -55,6 +58,23 @@ export class Comparison {
       options.onEnd()
     }
     this.#load.done.then(settle, (error: unknown) => settle({ error }))
+  }
+
+  /**
+   * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when they are read later, because
+   * they are too many for one read or the index is written in place. Returns `again` when another machine is unsettled now, and
+   * `behind` when the load must be repeated.
+   */
+  async readSince(connection: FeedConnection, loaded: string): Promise<Since | 'again' | 'behind' | null> {
+    const { isInPlace, unsettled } = this.#target
+    if (isInPlace && unsettled.length === 0) return null
+    const reading = await connection.read(loaded, { maxChanges: MAX_CHANGES_OF_GAP, suspects: unsettled })
+    if (reading.behind) return 'behind'
+    if (reading.large.length > 0) return unsettled.length === 0 ? null : 'behind'
+    if (this.#target.unsettled.length !== unsettled.length) return 'again'
+    const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
+    this.#options.report(unreadable)
+    return { changes, signingKeys, snapshot: reading.snapshot }
   }
 
   /** Writes the rows that differ, in one batch with the changes since the snapshot of the load. */

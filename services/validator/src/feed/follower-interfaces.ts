@@ -79,6 +79,11 @@ export interface FeedTarget {
   beginReload(snapshot: string | null): void
   /** Receives a batch of a reload. */
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
+  /**
+   * The machines that the index may contain in an older state than the snapshot of a reload without a position. They must be read
+   * again with the changes since that snapshot.
+   */
+  readonly unsettled: readonly Suspect[]
   /** Whether the rows of the reload are written as they arrive. Other changes cannot be applied before the reload ends. */
   readonly isInPlace: boolean
   /** Whether so many rows have changed since the reload began that it should be abandoned. */

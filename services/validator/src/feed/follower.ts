@@ -41,8 +41,6 @@ const POLL_MS = 1_000
 const RETRY_MS = 250
 /** The delay before the next reload, after a reload of an index with a position was abandoned. */
 const PAUSE_MS = 1_000
-/** The maximum number of changes that the read at the end of a gap returns. */
-const MAX_CHANGES_OF_GAP = 200_000
 
 export class Follower {
   readonly #source: FeedSource
@@ -277,7 +275,8 @@ export class Follower {
     // The index is searched in parts, and the event loop runs between them.
     if (!this.#target.search()) return this.#wakeLater()
     const readMs = this.#clock.nowMs()
-    const since = this.#target.isInPlace ? null : await this.#readSince(connection, outcome.snapshot)
+    const since = await comparison.readSince(connection, outcome.snapshot)
+    if (since === 'again') return this.#wakeLater()
     if (since === 'behind') return await this.#stopComparison()
     const { snapshot } = since ?? outcome
     this.#endComparison(comparison, outcome, since ?? { changes: [], signingKeys: [], snapshot })
@@ -286,16 +285,6 @@ export class Follower {
     this.#isNotified = true
     this.#hasProgressed = true
     this.#caughtUp({ snapshot, identity, asOfMs: since === null ? comparison.startedMs : readMs })
-  }
-
-  /** Returns all changes since the snapshot of a reload, or null when there are too many for one read. */
-  async #readSince(connection: FeedConnection, loaded: string): Promise<Since | 'behind' | null> {
-    const reading = await connection.read(loaded, { maxChanges: MAX_CHANGES_OF_GAP })
-    if (reading.behind) return 'behind'
-    if (reading.large.length > 0) return null
-    const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
-    this.#report(unreadable)
-    return { changes, signingKeys, snapshot: reading.snapshot }
   }
 
   #beginComparison(connection: FeedConnection, purpose: Comparison['purpose']): Comparison {

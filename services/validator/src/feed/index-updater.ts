@@ -11,7 +11,7 @@ import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 import type { FeedTarget, Since } from './follower.ts'
 import { OwnWrites, parseSnapshot } from './own-writes.ts'
-import { Trail } from './trail.ts'
+import { suspectOf, Trail } from './trail.ts'
 
 /** The maximum number of differing rows that a reload keeps. They take about 200 MB. */
 const MAX_DIFFERENCES = 500_000
@@ -45,8 +45,13 @@ export class IndexUpdater implements FeedTarget {
   #isPaging = false
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
-  /** Returns whether the snapshot of the last feed read contains a transaction. */
+  /** Returns whether the snapshot of the last feed read, or of a reload without a position, contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
+  /**
+   * The machines whose claim or release arrived during a reload without a position, although its snapshot contains them. Null
+   * without such a reload.
+   */
+  #early: Map<string, Suspect> | null = null
 
   /**
    * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. It
@@ -104,6 +109,7 @@ export class IndexUpdater implements FeedTarget {
     if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
     // No thread decides checks from the index before its first load has ended.
     this.#isInPlace = !this.#isLoaded
+    this.#early = snapshot === null || this.#isInPlace ? null : new Map()
     this.#index.beginReload({ inPlace: this.#isInPlace })
     this.#publicKeys.beginReload()
     this.#forgotten.atReload = this.#forgotten.now
@@ -126,6 +132,10 @@ export class IndexUpdater implements FeedTarget {
     return this.#noteMissing(rejected)
   }
 
+  get unsettled(): readonly Suspect[] {
+    return [...(this.#early?.values() ?? [])]
+  }
+
   get isTooLong(): boolean {
     return this.#index.writtenSinceReload > MAX_WRITTEN
   }
@@ -145,12 +155,14 @@ export class IndexUpdater implements FeedTarget {
     this.#hasSeen = parseSnapshot(snapshot)
     this.#trail.restart(snapshot)
     this.#isTrailLost = false
+    this.#early = null
     this.#isLoaded = true
     this.#isInPlace = false
     return this.#noteMissing([...rejected, ...retried])
   }
 
   abandonReload(): void {
+    this.#early = null
     this.#index.abandonReload()
     this.#publicKeys.abandonReload()
   }
@@ -217,10 +229,16 @@ export class IndexUpdater implements FeedTarget {
 
   /**
    * Applies a claim or release that this validator made in transaction `xid`. Ignores it if a feed read has already delivered
-   * that transaction. The feed may then be newer, for example if another validator has released the machine.
+   * that transaction. The feed may then be newer, for example if another validator has released the machine. A reload without a
+   * position delivers the transaction only at its end, so until then the change is in force, and the machine is unsettled.
    */
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
-    if (this.#hasSeen(xid)) return
+    if (this.#hasSeen(xid)) {
+      if (this.#early === null) return
+      this.#early.set(keyOf(change), suspectOf(change))
+      this.#index.apply([change])
+      return
+    }
     this.#ownWrites.add(change.licenseId, change.machineId, xid, change.used)
     this.#trail.addOwn(change, xid)
     this.#index.apply([change])

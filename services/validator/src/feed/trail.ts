@@ -87,7 +87,8 @@ export class Trail {
   }
 }
 
-function suspectOf(change: Change): Suspect {
+/** Returns the row of a change as a suspect. */
+export function suspectOf(change: Change): Suspect {
   if (change.entity !== 'machine') return { entity: change.entity, id: Uint8Array.from(change.id), machineId: null }
   const { entity, licenseId, machineId } = change
   return { entity, id: Uint8Array.from(licenseId), machineId: Uint8Array.from(machineId) }

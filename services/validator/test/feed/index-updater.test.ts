@@ -75,3 +75,14 @@ test('discards own claims on a reload from another server', () => {
   updater.applyOwn(machine(true, 1), 101n)
   expect(machines()).toBe(1)
 })
+
+test('applies a claim at once that a reload without a position contains, and reports its machine as unsettled', () => {
+  const { updater, machines } = createWorld()
+  updater.beginReload('20:20:')
+  updater.applyOwn(machine(true, 1), 15n)
+  expect([machines(), updater.unsettled.length]).toEqual([1, 1])
+  updater.receive([LICENSE], [], '20:20:')
+  // Another validator has released the machine. The machine is read again with the changes since the reload.
+  updater.endReload({ changes: [machine(false, 0)], signingKeys: [], snapshot: '22:22:' })
+  expect([machines(), updater.unsettled.length]).toEqual([0, 0])
+})
