@@ -25,7 +25,8 @@ import { IndexUpdater } from './feed/index-updater.ts'
 import { MigrationStatus } from './feed/migration-status.ts'
 import { PostgresSource } from './feed/postgres-source.ts'
 import { Pruner } from './feed/pruner.ts'
-import { IndexFile, type RestoredIndex } from './index-file/index-file.ts'
+import { type FilePosition, IndexFile } from './index-file/index-file.ts'
+import { Restoration } from './index-file/restoration.ts'
 import { PublicKeyPublisher } from './public-keys/publisher.ts'
 import { PublicKeyStore } from './public-keys/store.ts'
 import { monotonicMs } from './shared/clock.ts'
@@ -81,8 +82,8 @@ class Validator {
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
-  /** The restored index, until Postgres has been reached or the index is in service. Null otherwise. */
-  #restored: RestoredIndex | null = null
+  /** The start from the index file. Null when no file is configured. */
+  readonly #restoration: Restoration | null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
   readonly #slots: PostgresSlots
@@ -147,6 +148,7 @@ class Validator {
     })
     this.#pruner = new Pruner(databaseUrl, this.#warning('change log not pruned'))
     this.#follower = this.#createFollower()
+    this.#restoration = this.#indexFile && this.#createRestoration(this.#indexFile)
     this.#callerKey = new CallerKey(databaseUrl, this.#warning('key of management not read'))
     this.#pool = this.#createPool()
     this.#metrics.observe({
@@ -168,8 +170,7 @@ class Validator {
       collectGarbage() // frees the memory of failed attempts to reserve a large index
       this.#log.warn({ reservedBytes }, 'index reserved less memory than a large index needs')
     }
-    this.#restore()
-    this.#follower.start(this.#restored)
+    this.#follower.start(this.#restore())
     const port = await this.#pool.start()
     this.#admin = await startAdminServer({
       host: adminHost,
@@ -215,32 +216,18 @@ class Validator {
   }
 
   /** Restores the index from its file if this version of the program wrote it. Otherwise the follower loads all rows. */
-  #restore(): void {
-    if (this.#indexFile === null) return
+  #restore(): FilePosition | null {
+    if (this.#restoration === null) return null
     const startedMs = performance.now()
     try {
-      const restored = this.#indexFile.restore(this.#index, this.#publicKeys)
-      this.#restored = restored
-      this.#updater.restored(restored.snapshot)
+      const { ageMs, ...position } = this.#restoration.restore()
       this.#metrics.indexFileRestored.set(1)
-      const ageMs = Date.now() - restored.currentAtMs
       this.#log.info({ tookMs: Math.round(performance.now() - startedMs), ageMs }, 'index restored from its file')
+      return position
     } catch (error) {
       this.#log.info({ reason: error instanceof Error ? error.message : String(error) }, 'index file not used')
+      return null
     }
-  }
-
-  /** Puts the restored index into service when Postgres is not reachable at the start. */
-  #serveRestored(): void {
-    const restored = this.#restored
-    this.#restored = null
-    // The age of the file is unknown when the clock has been set back.
-    const ageMs = restored === null ? -1 : Date.now() - restored.currentAtMs
-    if (restored === null || !restored.isOfSource || ageMs < 0) return
-    this.#updater.serveRestored()
-    this.#follower.serveRestored()
-    this.#freshness.restored(ageMs)
-    this.#log.warn({ ageMs }, 'postgres not reached: checks are decided from the index file')
   }
 
   #startIndexFile(): void {
@@ -256,12 +243,20 @@ class Validator {
     })
   }
 
+  #createRestoration(file: IndexFile): Restoration {
+    return new Restoration(file, {
+      index: this.#index,
+      publicKeys: this.#publicKeys,
+      updater: this.#updater,
+      follower: this.#follower,
+      freshness: this.#freshness,
+      wallMs: () => Date.now(),
+    })
+  }
+
   /** Delays a result while the index must not be changed. */
-  async #whenThawed<T>(result: Promise<T>): Promise<T> {
-    const value = await result
-    const thawed = this.#indexFile?.thawed
-    if (thawed) await thawed
-    return value
+  #whenThawed<T>(result: Promise<T>): Promise<T> {
+    return this.#indexFile?.whenThawed(result) ?? result
   }
 
   #readiness(): Readiness {
@@ -282,7 +277,8 @@ class Validator {
     return new Follower(new PostgresSource(this.#config.databaseUrl, this.#heartbeat.id, onError), this.#updater, {
       onError: (error) => {
         onError(error)
-        this.#serveRestored()
+        const ageMs = this.#restoration?.serve() ?? null
+        if (ageMs !== null) this.#log.warn({ ageMs }, 'postgres not reached: checks are decided from the index file')
       },
       onSkipped: (row) => {
         this.#metrics.skippedRows.inc({ entity: row.entity })
@@ -297,7 +293,7 @@ class Validator {
       },
       onRead: (tookMs) => this.#metrics.feedReads.observe(tookMs / 1_000),
       onGap: () => {
-        this.#restored = null
+        this.#restoration?.end()
         this.#freshness.gap()
         this.#log.warn('position lost: index is compared')
       },
@@ -306,7 +302,7 @@ class Validator {
       },
       onCaughtUp: ({ snapshot, identity, asOfMs }) => {
         this.#migrationStatus.clear()
-        this.#restored = null
+        this.#restoration?.end()
         const isComplete = this.#updater.missingRows === 0
         // A validator begins to decide checks only when all rows fit into the index. Later it continues even if the index
         // becomes full.

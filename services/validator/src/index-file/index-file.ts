@@ -7,15 +7,16 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Worker } from 'node:worker_threads'
 
 import type { IndexWriter } from '@keyward/engine'
 
 import type { PublicKeyStore } from '../public-keys/store.ts'
+import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import { type IndexFileContent, readIndexFile, writeIndexFile } from './format.ts'
 import { type IndexKeys, openKeys } from './keys.ts'
-import type { WriterMessage } from './messages.ts'
+import type { FileWriter } from './messages.ts'
 import { programDigest } from './program.ts'
+import { WriterThread } from './thread.ts'
 
 /** The server and the snapshot of it that the index contains. */
 export interface FilePosition {
@@ -36,6 +37,14 @@ export interface IndexFileOptions {
   readonly databaseUrl: string
 }
 
+/** The environment of the file. Tests replace it. */
+export interface IndexFileEnvironment {
+  readonly clock: Clock
+  /** The digest of the program. A file of another program is not used. */
+  readonly program: string
+  createWriter(): FileWriter
+}
+
 /** The parts of the validator that the file contains, and the callbacks of `IndexFile`. */
 export interface IndexFileParts {
   readonly index: IndexWriter
@@ -54,33 +63,37 @@ export interface IndexFileParts {
 export class IndexFile {
   readonly keys: IndexKeys
   readonly #options: IndexFileOptions
-  readonly #program = programDigest()
+  readonly #environment: IndexFileEnvironment
   #parts: IndexFileParts | null = null
-  #timer: NodeJS.Timeout | null = null
+  /** Cancels the next write. */
+  #cancelTimer: () => void = () => undefined
   #writing: Promise<void> | null = null
   /** Resolves when the index may be changed again. Null while it may be changed. */
   #thawed: Promise<void> | null = null
 
   /** Creates the folder and opens the keys. Throws when the folder is not writable. */
-  constructor(options: IndexFileOptions) {
+  constructor(options: IndexFileOptions, environment: IndexFileEnvironment = realEnvironment()) {
     this.#options = options
+    this.#environment = environment
     mkdirSync(dirname(options.path), { recursive: true })
     this.keys = openKeys(options.path)
   }
 
-  /**
-   * Resolves when the index may be changed again. Claims and releases wait for this promise. Null while the index may be
-   * changed.
-   */
-  get thawed(): Promise<void> | null {
-    return this.#thawed
+  /** Delays the result of a claim or release while the index must not be changed. */
+  async whenThawed<T>(result: Promise<T>): Promise<T> {
+    const value = await result
+    while (this.#thawed !== null) await this.#thawed
+    return value
   }
 
   /** Restores a new index from the file. Throws the reason if the file cannot be used; the index is then empty. */
   restore(index: IndexWriter, publicKeys: PublicKeyStore): RestoredIndex {
     const { path, databaseUrl } = this.#options
-    const { header, publicKeys: keys } = readIndexFile(path, this.keys.fileKey, this.#program, (sizes, fill) =>
-      index.restore(sizes, fill),
+    const { header, publicKeys: keys } = readIndexFile(
+      path,
+      this.keys.fileKey,
+      this.#environment.program,
+      (sizes, fill) => index.restore(sizes, fill),
     )
     publicKeys.restore(Buffer.from(keys).toString('utf8'))
     const { identity, snapshot, currentAtMs, source } = header
@@ -89,17 +102,12 @@ export class IndexFile {
 
   start(parts: IndexFileParts): void {
     this.#parts = parts
-    this.#timer = setInterval(() => {
-      this.#writing ??= this.#write(parts)
-        .catch((error: unknown) => parts.onError(error))
-        .finally(() => (this.#writing = null))
-    }, this.#options.intervalMs)
-    this.#timer.unref()
+    this.#schedule(parts)
   }
 
   /** Writes the file for the last time. Call it when the follower has stopped and no checks are decided any more. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#cancelTimer()
     await this.#writing
     const parts = this.#parts
     const position = parts?.position() ?? null
@@ -113,31 +121,37 @@ export class IndexFile {
     }
   }
 
+  #schedule(parts: IndexFileParts): void {
+    this.#cancelTimer = this.#environment.clock.after(this.#options.intervalMs, () => {
+      this.#schedule(parts)
+      this.#writing ??= this.#write(parts)
+        .catch((error: unknown) => parts.onError(error))
+        .finally(() => (this.#writing = null))
+    })
+  }
+
   async #write(parts: IndexFileParts): Promise<void> {
-    const thread = new Worker(new URL('./writer-thread.ts', import.meta.url), { name: 'keyward-index-file' })
-    const messages = messagesOf(thread)
+    const writer = this.#environment.createWriter()
     try {
-      await messages.next('ready')
+      await writer.ready()
       const position = await parts.pause()
       if (position === null) return
-      const pausedMs = performance.now()
+      const pausedMs = this.#environment.clock.nowMs()
       const content = this.#contentOf(parts, position)
       const thaw = Promise.withResolvers<void>()
       this.#thawed = thaw.promise
       try {
         if (content === null) return
-        thread.postMessage({ path: this.#options.path, key: this.keys.fileKey, content })
-        await messages.next('copied')
+        await writer.copy({ path: this.#options.path, key: this.keys.fileKey, content })
       } finally {
         this.#thawed = null
         thaw.resolve()
         parts.resume()
       }
-      const tookMs = performance.now() - pausedMs
-      const written = await messages.next('written')
-      if (written.type === 'written') parts.onWritten(written.bytes, tookMs)
+      const tookMs = this.#environment.clock.nowMs() - pausedMs
+      parts.onWritten(await writer.written(), tookMs)
     } finally {
-      await thread.terminate()
+      await writer.close()
     }
   }
 
@@ -147,50 +161,19 @@ export class IndexFile {
     const { identity, snapshot } = position
     const source = sourceOf(this.#options.databaseUrl)
     return {
-      header: { identity, snapshot, source, currentAtMs: parts.currentAtMs(), program: this.#program },
+      header: { identity, snapshot, source, currentAtMs: parts.currentAtMs(), program: this.#environment.program },
       publicKeys: Buffer.from(parts.publicKeys.serialize()),
       parts: image,
     }
   }
 }
 
+function realEnvironment(): IndexFileEnvironment {
+  return { clock: SYSTEM_CLOCK, program: programDigest(), createWriter: () => new WriterThread() }
+}
+
 /** Returns a digest of the address of a database, without its credentials. */
 function sourceOf(databaseUrl: string): string {
   const withoutCredentials = databaseUrl.replace(/^[a-z]+:\/\/(?:[^/?#]*@)?/, '').replace(/[?#].*$/s, '')
   return createHash('sha256').update(withoutCredentials).digest('hex')
-}
-
-interface Messages {
-  /** Resolves to the next message, which must be of this type. Rejects when the thread fails or ends. */
-  next(type: WriterMessage['type']): Promise<WriterMessage>
-}
-
-function messagesOf(thread: Worker): Messages {
-  const received: WriterMessage[] = []
-  const state: { error: Error | null } = { error: null }
-  let wake: () => void = () => undefined
-  thread.on('message', (message: WriterMessage) => {
-    received.push(message)
-    wake()
-  })
-  const fail = (reason: Error): void => {
-    state.error ??= reason
-    wake()
-  }
-  thread.on('error', fail)
-  thread.on('exit', () => fail(new Error('The thread that writes the index file has ended.')))
-  return {
-    async next(type) {
-      while (received.length === 0 && state.error === null) {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        wake = resolve
-        await promise
-      }
-      const message = received.shift()
-      if (message === undefined) throw state.error ?? new Error('The thread that writes the index file has ended.')
-      if (message.type === 'failed') throw new Error(message.message)
-      if (message.type !== type) throw new Error(`The thread that writes the index file sent ${message.type}.`)
-      return message
-    },
-  }
 }

@@ -1,4 +1,4 @@
-/** Defines the messages between the main thread and the thread that writes the index file. */
+/** Defines how the main thread commands the writer of the index file, and the messages to and from its thread. */
 
 import type { IndexFileContent } from './format.ts'
 
@@ -14,3 +14,14 @@ export type WriterMessage =
   | { type: 'copied' }
   | { type: 'written'; bytes: number }
   | { type: 'failed'; message: string }
+
+/** Writes one file beside the main thread. Every method rejects when the file cannot be written. */
+export interface FileWriter {
+  /** Resolves when the writer accepts a request. */
+  ready(): Promise<void>
+  /** Resolves when the parts of the index have been copied, so that the index may change again. */
+  copy(request: WriteRequest): Promise<void>
+  /** Resolves to the length of the complete file. */
+  written(): Promise<number>
+  close(): Promise<void>
+}

@@ -11,21 +11,24 @@ import { planOf } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
 import { planOfScenario, SCENARIOS } from '../simulation/scenarios.ts'
 import { type Failure, shrink, storyOf } from '../simulation/shrink.ts'
+import type { Defect } from '../simulation/validator.ts'
 
 /** Seeds that once revealed a defect. docs/reliability.md explains them. */
-const FORMER_FAILURES = [11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621]
+const FORMER_FAILURES = [
+  11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621, 5_019_936,
+]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
 const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)
 const SEEDS = isLong ? 20_000 : 200
-const SCENARIO_SEEDS = isLong ? 1_000 : 20
+const SCENARIO_SEEDS = isLong ? 1_000 : 12
 
 /** Returns the first failure of `seeds` seeds, with a shrunk plan, or null. */
-async function firstFailure(seeds: number, wrap?: (target: FeedTarget) => FeedTarget): Promise<Failure | null> {
+async function firstFailure(seeds: number, defect?: Defect): Promise<Failure | null> {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
     const plan = planOf(seed)
-    const result = await runPlan(plan, wrap)
-    if (result.finding !== null) return await shrink({ plan, result }, (shorter) => runPlan(shorter, wrap))
+    const result = await runPlan(plan, defect)
+    if (result.finding !== null) return await shrink({ plan, result }, (shorter) => runPlan(shorter, defect))
   }
   return null
 }
@@ -44,7 +47,7 @@ test(
 
 test('passes with every seed that once revealed a defect', async () => {
   for (const seed of FORMER_FAILURES) {
-    const plan = planOf(seed)
+    const plan = planOf(seed, { hasFiles: false })
     const result = await runPlan(plan)
     expect(result.finding && storyOf({ plan, result })).toBeNull()
   }
@@ -84,7 +87,7 @@ const isSuspension = (change: Change): boolean => change.entity === 'license' &&
 test.each([
   {
     defect: 'loses a suspension',
-    wrap: targetWith((target) => (changes, signingKeys, snapshot) => {
+    target: targetWith((target) => (changes, signingKeys, snapshot) => {
       return target.apply(
         changes.filter((change) => !isSuspension(change)),
         signingKeys,
@@ -94,13 +97,37 @@ test.each([
   },
   {
     defect: 'applies a batch row by row',
-    wrap: targetWith((target) => (changes, signingKeys, snapshot) => {
+    target: targetWith((target) => (changes, signingKeys, snapshot) => {
       return changes.flatMap((change) => target.apply([change], signingKeys, snapshot))
     }),
   },
-])('detects a feed that $defect and shrinks the failing plan', async ({ wrap }) => {
-  const failure = await firstFailure(200, wrap)
+])('detects a feed that $defect and shrinks the failing plan', async ({ target }) => {
+  const failure = await firstFailure(200, { target })
   expect(failure).not.toBeNull()
   expect(failure!.plan.steps.length).toBeLessThanOrEqual(2)
   expect(failure!.result.finding).not.toBeNull()
+})
+
+test.each([
+  {
+    defect: 'does not count the age of its index file',
+    scenario: 'index file: Postgres is unreachable, and the file becomes older than STALE_LIMIT',
+    restored: (restored, _, nowMs) => ({ ...restored, currentAtMs: nowMs }),
+  },
+  {
+    defect: 'decides checks from the index file of another database',
+    scenario: 'index file: the file belongs to another database, and Postgres is unreachable',
+    restored: (restored) => ({ ...restored, isOfSource: true }),
+  },
+  {
+    defect: 'follows another server from the position of its index file',
+    scenario: 'index file: a failover loses a transaction that the file contains',
+    restored: (restored, postgres) => ({ ...restored, identity: postgres.openChangeLog() }),
+  },
+] satisfies ({ defect: string; scenario: string } & Defect)[])('detects a validator that $defect', async (one) => {
+  const scenario = SCENARIOS.find(({ name }) => name === one.scenario)!
+  const plans = Array.from({ length: SCENARIO_SEEDS }, (_, i) => planOfScenario(scenario, i + 1))
+  const found: (string | undefined)[] = []
+  for (const plan of plans) found.push((await runPlan(plan, one)).finding?.problem)
+  expect(new Set(found)).not.toEqual(new Set([undefined]))
 })

@@ -28,6 +28,9 @@ import { machineName, type State, usedOf } from './world.ts'
 /** The propagation bound: a ready and undisturbed validator shows a version at most this long after its commit. */
 export const BOUND_MS = 2_000
 
+/** The time between two examinations of the staleness limit, and some more for the network. */
+const TICK_MS = 150
+
 /** The maximum age of the heartbeat of a live validator. */
 const LIVE_MS = 5_000
 
@@ -60,13 +63,17 @@ interface OwnMachine {
 export interface Condition {
   readonly nowMs: number
   readonly isReady: boolean
+  /** The limit of the age at which a validator still decides checks. */
+  readonly staleLimitMs: number
   /** The time at which a fault last disturbed the validator. */
   readonly troubledMs: number
 }
 
 export class Judge {
   readonly #postgres: SimulatedPostgres
-  readonly #reader: IndexReader
+  #reader: IndexReader
+  /** The number of the validator that is judged. */
+  #life = 0
   readonly #checks: readonly WatchedCheck[]
   readonly #organizations: readonly number[]
   /** The oldest version that explains the verdicts shown so far, by organization. */
@@ -75,6 +82,8 @@ export class Judge {
   readonly #ownMachines = new Map<string, OwnMachine[]>()
   /** The organizations whose large change is being applied in pages. */
   #paged: readonly number[] = []
+  /** The snapshot that was parsed last. */
+  #parsed = { text: '1:1:', isVisible: parseSnapshot('1:1:') }
   readonly #check = createCheck()
   readonly #verdict = createVerdict()
 
@@ -105,6 +114,20 @@ export class Judge {
     const own = { version, isWrite: isWrite && xid >= firstFreshXid }
     const name = machineName(license, machine)
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
+  }
+
+  /** Records that the next validator decides checks from now on. Its verdicts must not be older than `version`. */
+  restart(life: number, reader: IndexReader, version: number): void {
+    this.#life = life
+    this.#reader = reader
+    this.#paged = []
+    for (const organization of this.#organizations) this.#shown.set(organization, version)
+    // The index contains the claims and releases of earlier validators only as far as its file does.
+    for (const [name, machines] of this.#ownMachines)
+      this.#ownMachines.set(
+        name,
+        machines.map((one) => ({ version: one.version, isWrite: false })),
+      )
   }
 
   /** Returns the problem with the current verdicts, or null. `isWritten` means that the index has changed since the last call. */
@@ -175,20 +198,23 @@ export class Judge {
     return null
   }
 
-  #boundVersion({ nowMs, isReady, troubledMs }: Condition): number {
-    const { versions } = this.#postgres
-    if (!isReady || nowMs - troubledMs < BOUND_MS) return 0
+  #boundVersion({ nowMs, isReady, staleLimitMs, troubledMs }: Condition): number {
+    const isUndisturbed = isReady && nowMs - troubledMs >= BOUND_MS
+    const latestMs = nowMs - (isUndisturbed ? BOUND_MS : staleLimitMs + TICK_MS)
     return Math.max(
       0,
-      versions.findLastIndex(({ atMs }) => atMs <= nowMs - BOUND_MS),
+      this.#postgres.versions.findLastIndex(({ atMs }) => atMs <= latestMs),
     )
   }
 
   /** Returns the latest version that a management service would count as applied by this validator. */
   #appliedVersion(nowMs: number): number {
-    const { versions, historyStart, heartbeat } = this.#postgres
+    const { versions, historyStart } = this.#postgres
+    const heartbeat = this.#postgres.heartbeatOf(this.#life)
     if (heartbeat === null || heartbeat.applied === null || nowMs - heartbeat.seenMs > LIVE_MS) return 0
-    const isVisible = parseSnapshot(heartbeat.applied)
+    if (heartbeat.applied !== this.#parsed.text)
+      this.#parsed = { text: heartbeat.applied, isVisible: parseSnapshot(heartbeat.applied) }
+    const { isVisible } = this.#parsed
     const found = versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && isVisible(xid))
     return Math.max(0, found)
   }

@@ -12,7 +12,6 @@ import {
   LARGE_CHANGE_PASSES,
   type LargePage,
   type ReleaseAnswer,
-  type Suspect,
   type ValidatorNote,
 } from '@keyward/database'
 import type { Random } from '@keyward/testkit'
@@ -22,8 +21,8 @@ import type { HeartbeatStore } from '../../src/feed/heartbeat.ts'
 import type { Claim } from '../../src/slots/claim-queue.ts'
 import type { Release } from '../../src/slots/release-queue.ts'
 import type { SlotStore } from '../../src/slots/slot-service.ts'
-import type { Entry, SimulatedPostgres, Transaction } from './postgres.ts'
-import { changeOf, idOf, loadOf } from './rows.ts'
+import type { SimulatedPostgres, Transaction } from './postgres.ts'
+import { changeOf, entryOf, idOf, loadOf, numberOf } from './rows.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { draftOf, machineName, type TableName, usedOf } from './world.ts'
 
@@ -141,21 +140,27 @@ const TABLE_OF_LETTER = new Map<string, TableName>([
   ['M', 'machine'],
 ])
 
+export interface SourceOptions {
+  /** The maximum time that a page of a load takes to arrive. */
+  readonly pageMs: number
+  /** The number of the validator that reads the feed. A restart starts a validator with the next number. */
+  readonly life: number
+  /** Called when the changes of these organizations are read in pages from now on. */
+  readonly onPages: (organizations: readonly number[]) => void
+}
+
 export class SimulatedSource implements FeedSource {
   readonly #postgres: SimulatedPostgres
   readonly #network: Network
-  readonly #pageMs: number
+  readonly #options: SourceOptions
   readonly #wakers = new Set<() => void>()
-  /** Called when the changes of these organizations are read in pages from now on. */
-  onPages: (organizations: readonly number[]) => void = () => undefined
   /** The number of reads of the change log that Postgres has executed. */
   reads = 0
 
-  /** `pageMs` is the maximum time that a page of a load takes to arrive. */
-  constructor(postgres: SimulatedPostgres, network: Network, pageMs: number) {
+  constructor(postgres: SimulatedPostgres, network: Network, options: SourceOptions) {
     this.#postgres = postgres
     this.#network = network
-    this.#pageMs = pageMs
+    this.#options = options
   }
 
   /** Notifies the listeners of a transaction. */
@@ -182,7 +187,7 @@ export class SimulatedSource implements FeedSource {
       identify: () =>
         line.query(() => {
           const identity = this.#postgres.openChangeLog()
-          return { identity, landmark: this.#postgres.heartbeat?.landmark ?? null }
+          return { identity, landmark: this.#postgres.heartbeatOf(this.#options.life)?.landmark ?? null }
         }),
       read: (since, options) => line.query(() => this.#read(since, options)),
       readLarge: (since, organizations, onPage) => this.#readLarge(since, organizations.map(numberOf), onPage),
@@ -222,7 +227,7 @@ export class SimulatedSource implements FeedSource {
         })
         this.#network.tell(`a load begins at ${snapshot}`)
         for (const page of this.#pages(rows)) {
-          await line.travel(this.#pageMs)
+          await line.travel(this.#options.pageMs)
           onBatch(page, snapshot)
         }
         await line.query(() => undefined)
@@ -237,7 +242,7 @@ export class SimulatedSource implements FeedSource {
 
   /** Simulates `readLargeChange`. */
   #readLarge(since: string, organizations: readonly number[], onPage: (page: LargePage) => void): LargeChange {
-    this.onPages(organizations)
+    this.#options.onPages(organizations)
     this.#network.tell(`the changes of organization ${organizations.join(' and ')} are read separately`)
     const line = this.#network.open()
     const read = async (): Promise<string> => {
@@ -248,7 +253,7 @@ export class SimulatedSource implements FeedSource {
           const table = TABLE_OF_LETTER.get(letter)
           const changes = entries.filter((entry) => entry.table === table).map((entry) => changeOf(state, entry, false))
           for (const page of this.#pages(changes)) {
-            await line.travel(this.#pageMs / 4)
+            await line.travel(this.#options.pageMs / 4)
             const kept = page.filter((change) => keep(change))
             if (kept.length > 0) onPage({ step, changes: kept, snapshot })
           }
@@ -360,17 +365,19 @@ export class SimulatedSlots implements SlotStore {
 export class SimulatedHeartbeats implements HeartbeatStore {
   readonly #postgres: SimulatedPostgres
   readonly #network: Network
+  readonly #life: number
 
-  constructor(postgres: SimulatedPostgres, network: Network) {
+  constructor(postgres: SimulatedPostgres, network: Network, life: number) {
     this.#postgres = postgres
     this.#network = network
+    this.#life = life
   }
 
   async note({ applied, details }: ValidatorNote): Promise<void> {
     const server = 'server' in details ? String(details.server) : ''
     const line = this.#network.open()
     try {
-      await line.query(() => this.#postgres.noteValidator(applied, server))
+      await line.query(() => this.#postgres.noteValidator(this.#life, applied, server))
     } finally {
       line.close()
     }
@@ -383,15 +390,4 @@ export class SimulatedHeartbeats implements HeartbeatStore {
   close(): Promise<void> {
     return Promise.resolve()
   }
-}
-
-/** Returns the number of the row with this id. */
-export function numberOf(id: Uint8Array): number {
-  return new DataView(id.buffer, id.byteOffset).getUint32(12)
-}
-
-function entryOf({ entity, id, machineId }: Suspect): Pick<Entry, 'table' | 'row'> {
-  if (entity === 'signingKey') throw new Error('The simulation has no signing keys.')
-  if (entity !== 'machine') return { table: entity, row: numberOf(id) }
-  return { table: 'machine', row: machineName(numberOf(id), new TextDecoder().decode(machineId ?? undefined)) }
 }

@@ -5,6 +5,7 @@
 
 import { type Random, random } from '@keyward/testkit'
 
+import { FILE_STATES, type FileState } from './files.ts'
 import type { WatchedCheck } from './verdicts.ts'
 import {
   ADDRESSES,
@@ -54,6 +55,13 @@ export type Step = Timed &
         /** The number of versions that are lost. */ readonly lost: number
       }
     | { readonly kind: 'check' | 'deactivate'; readonly license: number; readonly machine: string }
+    | {
+        /** The validator stops, and another one starts `lastsMs` later. */
+        readonly kind: 'restart'
+        readonly isGraceful: boolean
+        /** The state of the index file at the start. */
+        readonly file: FileState
+      }
   )
 
 export interface Plan {
@@ -66,6 +74,10 @@ export interface Plan {
   readonly pageMs: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges: number
+  /** The interval at which the validator writes its index file. Null when it has no file. */
+  readonly fileIntervalMs: number | null
+  /** `STALE_LIMIT`: the age of the index from which on no check is decided. */
+  readonly staleLimitMs: number
 }
 
 export interface PlanOptions {
@@ -74,9 +86,13 @@ export interface PlanOptions {
   readonly maxChanges?: readonly number[]
   /** The values from which the plan chooses `pageMs`. */
   readonly pageMs?: readonly number[]
+  /** Whether the plan may restart the validator and write index files. Without it, a seed yields the plan of earlier versions. */
+  readonly hasFiles?: boolean
 }
 
 const RUN_MS = 4_000
+/** The faults that most often precede a start from the index file. */
+const BEFORE_START = ['refuse', 'refuse', 'crash', 'fail over', 'prune'] as const
 
 export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const from = random(seed)
@@ -92,13 +108,40 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
         fault: from.pick(faults),
         lost: from.pick([0, 0, 1, 2, 3, 8]),
       })
-  return {
+  const plan = {
     seed,
     steps: steps.toSorted((a, b) => a.atMs - b.atMs),
     checks: randomChecks(from),
     lastsMs: RUN_MS,
     pageMs: from.pick(options.pageMs ?? [2, 20, 900]),
     maxChanges: from.pick(options.maxChanges ?? [4, 20_000, 20_000]),
+    fileIntervalMs: null,
+    staleLimitMs: Infinity,
+  }
+  return options.hasFiles === false || from.chance(0.5) ? plan : withFiles(plan, faults, from)
+}
+
+/** Adds restarts to a plan, most of them close to a fault. */
+function withFiles(plan: Plan, faults: readonly FaultName[], from: Random): Plan {
+  const steps = [...plan.steps]
+  for (let i = 1 + from.int(3); i > 0; i--) {
+    const restart = timed(from, 2_000)
+    const [isGraceful, file] = [from.chance(0.5), from.pick(['latest', 'latest', ...FILE_STATES] as const)]
+    steps.push({ ...restart, kind: 'restart', isGraceful, file })
+    if (faults.length === 0 || from.chance(0.4)) continue
+    const fault = { ...timed(from, 1_500), fault: from.pick([...faults, ...BEFORE_START]), lost: from.pick([0, 1, 2]) }
+    steps.push({
+      ...fault,
+      kind: 'fault',
+      atMs: restart.atMs + from.int(300),
+      lastsMs: fault.lastsMs + from.int(1_500),
+    })
+  }
+  return {
+    ...plan,
+    steps: steps.toSorted((a, b) => a.atMs - b.atMs),
+    fileIntervalMs: from.pick([300, 1_000, 2_500]),
+    staleLimitMs: from.pick([Infinity, 2_000]),
   }
 }
 

@@ -28,6 +28,8 @@ export interface Version {
 
 /** A heartbeat of a validator, with the snapshot that it has published as applied. */
 export interface Heartbeat {
+  /** The number of the validator. */
+  readonly life: number
   readonly applied: string | null
   /** The latest snapshot that the validator has published in the history of this server. */
   readonly landmark: string | null
@@ -154,8 +156,10 @@ export class SimulatedPostgres {
     return text
   }
 
-  get heartbeat(): Heartbeat | null {
-    return this.#disk.heartbeat
+  /** Returns the row of a validator. Only the row of the latest validator is kept. */
+  heartbeatOf(life: number): Heartbeat | null {
+    const { heartbeat } = this.#disk
+    return heartbeat?.life === life ? heartbeat : null
   }
 
   get reloads(): number {
@@ -163,13 +167,14 @@ export class SimulatedPostgres {
   }
 
   /** Simulates `note_validator()`. */
-  noteValidator(snapshot: string | null, server: string): void {
+  noteValidator(life: number, snapshot: string | null, server: string): void {
+    if (life < (this.#disk.heartbeat?.life ?? 0)) return
     const isOfHistory = server === this.#identity
     const applied = snapshot === null || isOfHistory ? snapshot : '1:1:'
-    const landmark = (isOfHistory ? snapshot : null) ?? this.#disk.heartbeat?.landmark ?? null
+    const landmark = (isOfHistory ? snapshot : null) ?? this.heartbeatOf(life)?.landmark ?? null
     const transaction = this.begin()
     this.#complete(transaction)
-    this.#write({ ...this.#disk, heartbeat: { applied, landmark, seenMs: this.#nowMs() }, xid: transaction.xid })
+    this.#write({ ...this.#disk, heartbeat: { life, applied, landmark, seenMs: this.#nowMs() }, xid: transaction.xid })
   }
 
   /** Simulates `open_change_log()`. */

@@ -1,9 +1,9 @@
 /** Converts simulated rows to the form in which the change feed delivers them. */
 
-import type { FeedChange } from '@keyward/database'
+import type { FeedChange, Suspect } from '@keyward/database'
 
 import type { Entry } from './postgres.ts'
-import { type State, TABLES, type TableName, usedOf } from './world.ts'
+import { machineName, type State, TABLES, type TableName, usedOf } from './world.ts'
 
 const utf8 = new TextEncoder()
 
@@ -118,3 +118,15 @@ export function loadOf(state: State): FeedChange[] {
 }
 
 const LOAD_ORDER = ['organization', 'product', 'customer', 'credential', 'license', 'rule', 'machine'] as const
+
+/** Returns the number of the row with this id. */
+export function numberOf(id: Uint8Array): number {
+  return new DataView(id.buffer, id.byteOffset).getUint32(12)
+}
+
+/** Returns the entry of the change log that names the same row as a suspect. */
+export function entryOf({ entity, id, machineId }: Suspect): Pick<Entry, 'table' | 'row'> {
+  if (entity === 'signingKey') throw new Error('The simulation has no signing keys.')
+  if (entity !== 'machine') return { table: entity, row: numberOf(id) }
+  return { table: 'machine', row: machineName(numberOf(id), new TextDecoder().decode(machineId ?? undefined)) }
+}

@@ -3,22 +3,16 @@
  * after every write section and after every event.
  */
 
-import { createIndex, type IndexReader, openIndex } from '@keyward/engine'
 import { random } from '@keyward/testkit'
 
-import { type FeedTarget, Follower } from '../../src/feed/follower.ts'
-import { Freshness } from '../../src/feed/freshness.ts'
-import { Heartbeat } from '../../src/feed/heartbeat.ts'
-import { IndexUpdater } from '../../src/feed/index-updater.ts'
-import { PublicKeyStore } from '../../src/public-keys/store.ts'
-import { Control } from '../../src/shared/control.ts'
-import { applyClaim, type MachineState, type SlotIndex, SlotService } from '../../src/slots/slot-service.ts'
+import { SimulatedFiles } from './files.ts'
 import { type Finding, Judge } from './judge.ts'
-import { Network, numberOf, SimulatedHeartbeats, SimulatedSlots, SimulatedSource } from './network.ts'
+import { Network } from './network.ts'
 import type { Plan, Step } from './plan.ts'
 import { SimulatedPostgres } from './postgres.ts'
-import { bytesOf, idOf } from './rows.ts'
-import { VirtualTime } from './virtual-time.ts'
+import { bytesOf, idOf, numberOf } from './rows.ts'
+import { type Defect, SimulatedValidator } from './validator.ts'
+import { ProcessClock, VirtualTime } from './virtual-time.ts'
 import { draftOf, OPERATIONS, organizationOfLicense } from './world.ts'
 
 export interface RunResult {
@@ -32,106 +26,155 @@ export interface RunResult {
   readonly reads: number
   /** The number of judgments at which the validator was not ready although it had been ready before. */
   readonly unready: number
+  /** The number of validators that began to decide checks from their index file. */
+  readonly served: number
 }
 
-/** The staleness limit. It is longer than the interval of reads, and shorter than the bound of the judge. */
-const STALE_AFTER_MS = 1_500
 /** The time of the first step. The validator starts at 0. */
 const START_MS = 500
-/** The time after the end of all faults in which the validator must become equal to Postgres. */
+/** The time after the end of all faults in which the validator normally becomes equal to Postgres. */
 const END_MS = 6_000
+/** The time in which it becomes equal in any case. A reload may take five seconds, and may be repeated. */
+const LATEST_END_MS = 30_000
 
-/** Runs a plan. `wrap` replaces the target of the follower, so that a test can inject a defect. */
-export async function runPlan(
-  plan: Plan,
-  wrap: (target: FeedTarget) => FeedTarget = (target) => target,
-): Promise<RunResult> {
-  return await new Run(plan, wrap).run()
+/** Runs a plan. A test can inject a defect. */
+export async function runPlan(plan: Plan, defect: Defect = {}): Promise<RunResult> {
+  return await new Run(plan, defect).run()
 }
 
 class Run {
   readonly #plan: Plan
+  readonly #defect: Defect
   readonly #time: VirtualTime
   readonly #network: Network
   readonly #postgres: SimulatedPostgres
-  readonly #source: SimulatedSource
-  readonly #store: SimulatedSlots
-  readonly #index = createIndex({ hashKey: new Uint8Array(16), reserve: 'small', onSection: () => this.#onSection() })
-  readonly #reader: IndexReader = openIndex(this.#index.shared)
-  readonly #updater = new IndexUpdater(this.#index, new PublicKeyStore(), () => this.#freshness.rebuild())
-  readonly #freshness: Freshness
-  readonly #slots: SlotService
-  readonly #heartbeat: Heartbeat
-  readonly #follower: Follower
+  readonly #files: SimulatedFiles | null
   readonly #judge: Judge
   readonly #story: string[] = []
+  #validator: SimulatedValidator
+  /** The clock of the validator. */
+  #clock: ProcessClock
+  #life = 0
+  #isRestarting = false
   #finding: Finding | null = null
   #judged = 0
   /** Whether the index has changed since it was judged. */
   #isWritten = true
   #loads = 0
+  #reads = 0
   #hasBeenReady = false
   #unready = 0
-  #applied = ''
+  #served = 0
   #isDone = false
 
-  constructor(plan: Plan, wrap: (target: FeedTarget) => FeedTarget) {
+  constructor(plan: Plan, defect: Defect) {
     this.#plan = plan
+    this.#defect = defect
     const from = random(plan.seed)
     this.#time = new VirtualTime(random(from.int(2 ** 31)))
     this.#network = new Network(this.#time, random(from.int(2 ** 31)))
     this.#postgres = new SimulatedPostgres(() => this.#time.nowMs(), random(from.int(2 ** 31)))
     this.#postgres.maxChanges = plan.maxChanges
     this.#network.tell = (line) => this.#tell(line)
-    this.#source = new SimulatedSource(this.#postgres, this.#network, plan.pageMs)
-    this.#postgres.onCommit = () => this.#source.notify()
-    this.#store = new SimulatedSlots(this.#postgres, this.#network)
-    const limits = { staleAfterMs: STALE_AFTER_MS, staleLimitMs: Infinity }
-    this.#freshness = new Freshness(new Control(), limits, this.#time)
-    this.#judge = new Judge(this.#postgres, this.#reader, plan.checks)
-    this.#source.onPages = (organizations) => this.#judge.beginPages(organizations)
-    this.#slots = new SlotService(this.#store, this.#slotIndex(), {
-      onError: () => undefined,
-      clock: this.#time,
-      leases: { set: () => undefined },
-    })
-    this.#heartbeat = new Heartbeat(new SimulatedHeartbeats(this.#postgres, this.#network), {
-      isReady: () => this.#isReady,
-      onError: () => undefined,
-      clock: this.#time,
-    })
-    this.#follower = this.#createFollower(wrap(this.#updater))
+    this.#postgres.onCommit = () => this.#validator.source.notify()
+    this.#files =
+      plan.fileIntervalMs === null ? null : new SimulatedFiles(random(from.int(2 ** 31)), plan.fileIntervalMs)
+    this.#clock = new ProcessClock(this.#time)
+    this.#validator = this.#createValidator()
+    this.#judge = new Judge(this.#postgres, this.#validator.reader, plan.checks)
   }
 
   async run(): Promise<RunResult> {
-    this.#follower.start()
-    this.#heartbeat.start('http://127.0.0.1:9080')
+    this.#validator.start()
     for (const step of this.#plan.steps) this.#time.after(START_MS + step.atMs, () => this.#begin(step))
     const healMs = START_MS + this.#plan.lastsMs
     await this.#time.run(healMs, () => this.#judgeNow('event'))
     this.#heal()
-    await this.#time.run(healMs + END_MS, () => this.#judgeNow('event'))
+    let endMs = healMs + END_MS
+    await this.#time.run(endMs, () => this.#judgeNow('event'))
+    for (; this.#differenceAtEnd() !== null && endMs < healMs + LATEST_END_MS; endMs += 1_000)
+      await this.#time.run(endMs, () => this.#judgeNow('event'))
     this.#judgeEnd()
     this.#isDone = true
-    void this.#follower.stop()
-    void this.#heartbeat.close()
-    this.#slots.close()
-    this.#freshness.close()
+    const story = [...this.#story]
+    this.#kill()
+    this.#files?.remove()
     return {
       finding: this.#finding,
-      story: this.#story,
+      story,
       judged: this.#judged,
       loads: this.#loads,
-      reads: this.#source.reads,
+      reads: this.#reads + this.#validator.source.reads,
       unready: this.#unready,
+      served: this.#served,
     }
+  }
+
+  #createValidator(): SimulatedValidator {
+    const life = this.#life
+    const validator: SimulatedValidator = new SimulatedValidator({
+      network: this.#network,
+      postgres: this.#postgres,
+      clock: this.#clock,
+      pageMs: this.#plan.pageMs,
+      staleLimitMs: this.#plan.staleLimitMs,
+      life,
+      files: this.#files,
+      defect: this.#defect,
+      tell: (line) => life === this.#life && this.#tell(line),
+      onSection: () => validator === this.#validator && this.#onSection(),
+      onPages: (organizations) => this.#judge.beginPages(organizations),
+      onCaughtUp: () => this.#judge.endPages(),
+      onServed: (snapshot) => {
+        this.#served++
+        this.#judge.restart(life, validator.reader, this.#postgres.versionOfSnapshot.get(snapshot) ?? 0)
+      },
+      onLoaded: () => {
+        this.#loads++
+        this.#tell('a load ends')
+      },
+      onMachine: ({ licenseId, machineId }, xid, isWrite) =>
+        this.#judge.own(numberOf(licenseId), new TextDecoder().decode(machineId), xid, isWrite),
+    })
+    return validator
   }
 
   #begin(step: Step): void {
     if (this.#finding !== null) return
     if (step.kind === 'transaction') this.#transact(step)
     else if (step.kind === 'fault') this.#fail(step)
+    else if (step.kind === 'restart') void this.#restart(step)
     else this.#request(step)
+  }
+
+  /** Stops or kills the validator, and starts another one later. */
+  async #restart({ isGraceful, file, lastsMs }: Extract<Step, { kind: 'restart' }>): Promise<void> {
+    if (this.#isRestarting) return
+    this.#isRestarting = true
+    this.#tell(`the validator ${isGraceful ? 'stops' : 'is killed'}, and restarts after ${lastsMs} ms`)
+    if (isGraceful) await this.#validator.stop()
+    this.#kill()
+    await this.#time.sleep(lastsMs)
+    if (this.#isDone) return
+    if (file !== 'latest') this.#tell(`the index file is ${file}`)
+    this.#files?.prepare(file)
+    this.#reads += this.#validator.source.reads
+    this.#life++
+    this.#clock = new ProcessClock(this.#time)
+    this.#validator = this.#createValidator()
+    // Without Postgres, the verdicts may be as old as the file. Otherwise they are not older than the start.
+    this.#judge.restart(this.#life, this.#validator.reader, this.#postgres.latest)
+    this.#hasBeenReady = false
+    this.#isWritten = true
+    this.#isRestarting = false
+    this.#validator.start()
+  }
+
+  /** Ends the validator at once. Only transactions that Postgres has received continue. */
+  #kill(): void {
+    this.#clock.kill()
+    this.#validator.kill()
+    this.#network.cut()
   }
 
   #transact(step: Extract<Step, { kind: 'transaction' }>): void {
@@ -210,11 +253,11 @@ class Run {
 
   /** Simulates the endpoints: handles a request of an app. */
   #request({ kind, license, machine }: Extract<Step, { kind: 'check' | 'deactivate' }>): void {
-    if (!this.#freshness.isLoaded) return
+    if (!this.#validator.isServing) return
     const [licenseId, machineId] = [idOf('license', license), bytesOf(machine)]
     if (kind === 'deactivate') {
       this.#tell(`an app deactivates ${machine} of license ${license}`)
-      this.#slots.release({ organization: 0, licenseId, machineId, isKnown: true }, () => undefined)
+      this.#validator.slots.release({ organization: 0, licenseId, machineId, isKnown: true }, () => undefined)
       return
     }
     const organization = organizationOfLicense(license)
@@ -224,63 +267,11 @@ class Run {
     const claim = { organization, licenseId, machineId, hostname: null, isRecheck: code !== 'VALID', lease: null }
     if (slot === 'claim') {
       this.#tell(`an app claims a slot of license ${license} for ${machine}`)
-      this.#slots.claim(claim, () => undefined)
+      this.#validator.slots.claim(claim, () => undefined)
       return
     }
     this.#tell(`${machine} of license ${license} is recorded`)
-    void this.#store.execute([claim]).then(
-      ([result]) => result && applyClaim(this.#slotIndex(), claim, result),
-      () => undefined,
-    )
-  }
-
-  /** Returns an index that also reports claims and releases to the judge. */
-  #slotIndex(): SlotIndex {
-    const pass = (isWrite: boolean) => (change: MachineState, xid: bigint) => {
-      this.#judge.own(numberOf(change.licenseId), new TextDecoder().decode(change.machineId), xid, isWrite)
-      if (isWrite) this.#updater.applyOwn(change, xid)
-      else this.#updater.applySeen(change, xid)
-    }
-    return { applyOwn: pass(true), applySeen: pass(false) }
-  }
-
-  #createFollower(target: FeedTarget): Follower {
-    return new Follower(
-      this.#source,
-      target,
-      {
-        onSkipped: ({ entity, id, reason }) => this.#tell(`row skipped: ${entity} ${id}: ${reason}`),
-        onError: (error) => this.#tell(`the change feed fails: ${String(error)}`),
-        onLoadProgress: () => this.#freshness.loadProgress(),
-        onLoaded: () => {
-          this.#loads++
-          this.#tell('a load ends')
-        },
-        onRead: () => undefined,
-        onGap: () => {
-          this.#tell('the validator has lost its position')
-          this.#freshness.gap()
-        },
-        onCaughtUpButLarge: ({ asOfMs }) => this.#freshness.caughtUp(asOfMs),
-        onCaughtUp: ({ snapshot, identity, asOfMs }) => {
-          this.#freshness.caughtUp(asOfMs)
-          this.#judge.endPages()
-          if (snapshot !== this.#applied) this.#tell(`the validator has applied ${snapshot}`)
-          this.#applied = snapshot
-          this.#heartbeat.applied(snapshot, identity)
-        },
-      },
-      this.#time,
-    )
-  }
-
-  get #isReady(): boolean {
-    return (
-      this.#updater.missingRows === 0 &&
-      this.#freshness.isLoaded &&
-      !this.#freshness.isInGap &&
-      !this.#freshness.isStale
-    )
+    this.#validator.record(claim)
   }
 
   #onSection(): void {
@@ -289,15 +280,15 @@ class Run {
   }
 
   #judgeNow(after: string): void {
-    if (this.#finding !== null || this.#isDone || !this.#freshness.isLoaded) return
+    const { isServing, isReady, applied, source } = this.#validator
+    if (this.#finding !== null || this.#isDone || !isServing) return
     this.#judged++
-    if (this.#isReady && this.#applied !== '' && this.#source.reads > 1) this.#hasBeenReady = true
+    if (isReady && applied !== '' && source.reads > 1) this.#hasBeenReady = true
     else if (this.#hasBeenReady) this.#unready++
     const nowMs = this.#time.nowMs()
-    this.#finding = this.#judge.judge(
-      { nowMs, isReady: this.#isReady, troubledMs: this.#network.troubledMs },
-      this.#isWritten,
-    )
+    const { staleLimitMs } = this.#plan
+    const { troubledMs } = this.#network
+    this.#finding = this.#judge.judge({ nowMs, isReady, staleLimitMs, troubledMs }, this.#isWritten)
     this.#isWritten = false
     if (this.#finding !== null) this.#tell(`after a ${after}: ${this.#finding.problem}: ${this.#finding.text}`)
   }
@@ -309,9 +300,13 @@ class Run {
     this.#postgres.standbyUntilMs = 0
   }
 
+  #differenceAtEnd(): string | null {
+    if (this.#finding !== null) return null
+    return this.#validator.isServing ? this.#judge.judgeEnd() : 'no check is decided'
+  }
+
   #judgeEnd(): void {
-    if (this.#finding !== null) return
-    const text = this.#judge.judgeEnd()
+    const text = this.#differenceAtEnd()
     if (text !== null) this.#finding = { problem: 'late', atMs: this.#time.nowMs(), text: `in the end ${text}` }
   }
 

@@ -3,6 +3,7 @@
  * and the time window of the defect. docs/reliability.md lists them by number.
  */
 
+import type { FileState } from './files.ts'
 import type { FaultName, Plan, Step } from './plan.ts'
 import type { WatchedCheck } from './verdicts.ts'
 import { type License, machineName, MAX_LICENSES, type Operation, type Rule, organizationOfLicense } from './world.ts'
@@ -16,6 +17,10 @@ export interface Scenario {
   readonly pageMs?: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges?: number
+  /** The interval at which the validator writes its index file. Without it, the validator has no file. */
+  readonly fileIntervalMs?: number
+  /** `STALE_LIMIT`. Without it, checks are decided however old the index is. */
+  readonly staleLimitMs?: number
   /** The maximum number of loads. */
   readonly maxLoads?: number
   /** Whether the validator must stay ready from its first load on. */
@@ -39,6 +44,10 @@ function fail(atMs: number, fault: FaultName, { lastsMs = 0, lost = 0 } = {}): S
 
 function request(atMs: number, kind: 'check' | 'deactivate', license: number, machine: string): Step {
   return { atMs, lastsMs: 0, pick: 1, kind, license, machine }
+}
+
+function restart(atMs: number, file: FileState, lastsMs: number): Step {
+  return { atMs, lastsMs, pick: 1, kind: 'restart', isGraceful: false, file }
 }
 
 const update =
@@ -276,9 +285,74 @@ export const SCENARIOS: readonly Scenario[] = [
       transact(2_300, update(1, { status: 'suspended' })),
     ],
   },
+  {
+    name: 'index file: Postgres is unreachable, and the file becomes older than STALE_LIMIT',
+    explanation:
+      'The age of the index counts from the last contact before the file was written, not from the start. Otherwise each ' +
+      'restart would extend the time in which a revoked license is VALID.',
+    fileIntervalMs: 300,
+    staleLimitMs: 2_000,
+    steps: [
+      fail(1_000, 'refuse', { lastsMs: 3_000 }),
+      restart(1_000, 'latest', 1_500),
+      transact(1_100, update(3, { status: 'revoked' })),
+    ],
+  },
+  {
+    name: 'index file: the file belongs to another database, and Postgres is unreachable',
+    explanation:
+      'A file of another database must never decide checks, even if nothing can be compared with Postgres at the start.',
+    fileIntervalMs: 300,
+    steps: [
+      restart(1_000, 'foreign', 500),
+      fail(1_000, 'refuse', { lastsMs: 1_500 }),
+      transact(1_100, update(3, { status: 'revoked' })),
+    ],
+  },
+  {
+    name: 'index file: a failover loses a transaction that the file contains',
+    explanation:
+      'The file is newer than the log of the new server, which uses the lost transaction numbers again. A validator that ' +
+      'followed from the position of the file would keep the lost change.',
+    fileIntervalMs: 300,
+    pageMs: 900,
+    steps: [
+      transact(1_000, update(3, { status: 'revoked' })),
+      restart(1_990, 'latest', 400),
+      fail(2_000, 'fail over', { lost: 1, lastsMs: 50 }),
+      ...Array.from({ length: 12 }, (_, i) => 2_070 + 25 * i).map((atMs) => transact(atMs, update(4, { max: atMs }))),
+    ],
+  },
+  {
+    name: 'index file: the change log is pruned past the position of the file',
+    explanation: 'The log no longer contains the changes since the file. The validator must compare all rows first.',
+    fileIntervalMs: 300,
+    steps: [
+      restart(1_000, 'latest', 900),
+      transact(1_100, update(3, { status: 'revoked' }), blacklist(1, {})),
+      fail(1_200, 'prune'),
+    ],
+  },
+  {
+    name: 'index file: the file is torn, older, or missing after several kills',
+    explanation:
+      'A kill may leave an older file or a temporary one, and a disk may lose a part. A torn file is rejected as a whole. An ' +
+      'older file is brought up to date from the log, and is in service without Postgres only as an old state.',
+    fileIntervalMs: 300,
+    steps: [
+      transact(500, update(3, { status: 'suspended' })),
+      restart(1_000, 'torn', 100),
+      transact(1_300, update(3, { status: 'active' }), blacklist(1, OF_LICENSE_3)),
+      restart(1_900, 'older', 100),
+      fail(1_950, 'refuse', { lastsMs: 500 }),
+      restart(2_800, 'none', 100),
+      restart(3_400, 'older', 100),
+    ],
+  },
 ]
 
-export function planOfScenario({ steps, pageMs = 20, maxChanges = 20_000 }: Scenario, seed: number): Plan {
+export function planOfScenario(scenario: Scenario, seed: number): Plan {
+  const { steps, pageMs = 20, maxChanges = 20_000, fileIntervalMs = null, staleLimitMs = Infinity } = scenario
   const checks: WatchedCheck[] = []
   for (let license = 1; license <= MAX_LICENSES; license++)
     for (const machine of ['m1', 'm2'])
@@ -289,5 +363,5 @@ export function planOfScenario({ steps, pageMs = 20, maxChanges = 20_000 }: Scen
         address: '10.1.2.3',
         country: 'DE',
       })
-  return { seed, steps, checks, lastsMs: 4_000, pageMs, maxChanges }
+  return { seed, steps, checks, lastsMs: 4_000, pageMs, maxChanges, fileIntervalMs, staleLimitMs }
 }

@@ -69,3 +69,27 @@ export class VirtualTime implements Clock {
     this.#nowMs = untilMs
   }
 }
+
+/** The clock of a process. When the process is killed, its events are discarded. */
+export class ProcessClock implements Clock {
+  readonly #time: VirtualTime
+  #isKilled = false
+
+  constructor(time: VirtualTime) {
+    this.#time = time
+  }
+
+  nowMs(): number {
+    return this.#time.nowMs()
+  }
+
+  after(delayMs: number, call: () => void): () => void {
+    return this.#time.after(delayMs, () => {
+      if (!this.#isKilled) call()
+    })
+  }
+
+  kill(): void {
+    this.#isKilled = true
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Simulates the folder of the index file across restarts of a validator. The files are real, and the real code writes and reads
+ * them. The copy of the index takes time: half of the parts are copied at its beginning, and the others at its end.
+ */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { ImagePart } from '@keyward/engine'
+import type { Random } from '@keyward/testkit'
+
+import { readIndexFile, writeIndexFile } from '../../src/index-file/format.ts'
+import { IndexFile } from '../../src/index-file/index-file.ts'
+import { openKeys } from '../../src/index-file/keys.ts'
+import type { FileWriter, WriteRequest } from '../../src/index-file/messages.ts'
+import type { Clock } from '../../src/shared/clock.ts'
+
+/**
+ * The states of the file at a start. `latest`: as the last validator left it. `older`: an earlier file. `torn`: a part of the file
+ * is missing, changed, or from an earlier file. `foreign`: the file of a validator with another database. `none`: there is none.
+ */
+export const FILE_STATES = ['latest', 'older', 'torn', 'foreign', 'none'] as const
+export type FileState = (typeof FILE_STATES)[number]
+
+const PROGRAM = 'simulation'
+const DATABASE_URL = 'postgres://postgres/keyward'
+const FOREIGN = { identity: '9/other/log/1/1', source: 'other' }
+/** The position of the engine's count of write sections in the first part, in words. */
+const SECTIONS = 0
+/** A folder in memory, where it exists, so that the runs do not wait for a disk. */
+const MEMORY_FOLDER = '/dev/shm'
+
+/** Waits on the clock of a validator. After the validator was killed, it never resolves. */
+type Sleep = (ms: number) => Promise<void>
+
+export class SimulatedFiles {
+  readonly #folder = mkdtempSync(join(existsSync(MEMORY_FOLDER) ? MEMORY_FOLDER : tmpdir(), 'keyward-simulation-'))
+  readonly #path = join(this.#folder, 'index')
+  readonly #random: Random
+  readonly #intervalMs: number
+  /** The earlier files. */
+  readonly #earlier: Buffer[] = []
+
+  constructor(random: Random, intervalMs: number) {
+    this.#random = random
+    this.#intervalMs = intervalMs
+  }
+
+  /** Returns the index file of a validator. */
+  open(clock: Clock): IndexFile {
+    const sleep: Sleep = async (ms) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      clock.after(ms, resolve)
+      await promise
+    }
+    return new IndexFile(
+      { path: this.#path, intervalMs: this.#intervalMs, databaseUrl: DATABASE_URL },
+      {
+        clock,
+        program: PROGRAM,
+        createWriter: () => new SimulatedWriter(sleep, this.#random),
+      },
+    )
+  }
+
+  /** Records that the file was written. */
+  written(): void {
+    this.#earlier.push(readFileSync(this.#path))
+  }
+
+  /** Puts the file into a state. */
+  prepare(state: FileState): void {
+    const latest = existsSync(this.#path) ? readFileSync(this.#path) : null
+    if (state === 'latest' || latest === null) return
+    if (state === 'none') return rmSync(this.#path)
+    if (state === 'foreign') return this.#makeForeign()
+    const older = this.#earlier.length === 0 ? latest : this.#random.pick(this.#earlier)
+    writeFileSync(this.#path, state === 'older' ? older : this.#tear(latest, older))
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #tear(latest: Buffer, older: Buffer): Buffer {
+    const at = this.#random.int(latest.length)
+    const changed = Buffer.from(latest)
+    changed[at]! ^= 1 << this.#random.int(8)
+    return this.#random.pick([
+      latest.subarray(0, at),
+      Buffer.concat([latest.subarray(0, at), older.subarray(at)]),
+      changed,
+    ])
+  }
+
+  /** Replaces the origin of the file. Its content stays the same, so that a validator that uses it shows an old version. */
+  #makeForeign(): void {
+    const complete = this.#earlier.at(-1)
+    if (complete === undefined) return
+    writeFileSync(this.#path, complete)
+    const { fileKey } = openKeys(this.#path)
+    let parts: ImagePart[] = []
+    const { header, publicKeys } = readIndexFile(this.#path, fileKey, PROGRAM, (sizes, fill) => {
+      parts = sizes.map((length) => ({ buffer: new SharedArrayBuffer(length), length }))
+      return fill(parts.map(({ buffer }) => new Uint8Array(buffer)))
+    })
+    writeIndexFile(this.#path, fileKey, { header: { ...header, ...FOREIGN }, publicKeys, parts })
+  }
+}
+
+/** Simulates the thread that writes one file. */
+class SimulatedWriter implements FileWriter {
+  readonly #sleep: Sleep
+  readonly #random: Random
+  /** Writes the copied parts. Null before the copy. */
+  #write: (() => number) | null = null
+
+  constructor(sleep: Sleep, random: Random) {
+    this.#sleep = sleep
+    this.#random = random
+  }
+
+  ready(): Promise<void> {
+    return this.#sleep(this.#random.int(30))
+  }
+
+  async copy({ path, key, content }: WriteRequest): Promise<void> {
+    const control = new Int32Array(content.parts[0]!.buffer)
+    const before = control[SECTIONS]!
+    const half = this.#random.int(content.parts.length)
+    const copies = content.parts.slice(0, half).map(copyOf)
+    await this.#sleep(this.#random.int(150))
+    copies.push(...content.parts.slice(half).map(copyOf))
+    const isUnchanged = control[SECTIONS] === before && before % 2 === 0
+    this.#write = () => writeIndexFile(path, key, { ...content, parts: copies }, () => isUnchanged)
+  }
+
+  async written(): Promise<number> {
+    await this.#sleep(this.#random.int(100))
+    return this.#write!()
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+function copyOf({ buffer, length }: ImagePart): ImagePart {
+  const copy = new SharedArrayBuffer(length)
+  new Uint8Array(copy).set(new Uint8Array(buffer, 0, length))
+  return { buffer: copy, length }
+}
