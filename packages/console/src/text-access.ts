@@ -38,11 +38,13 @@ export const accessText = {
 
   alerts: {
     title: 'Alerts',
-    empty: 'No alerts. Keyward opens an alert when more machines use a license than it allows.',
+    empty:
+      'No alerts. Keyward opens an alert when more machines use a license than it allows, and when it disables a webhook endpoint.',
     emptyFiltered: 'No alert matches this filter.',
     state: 'State',
     states: { true: 'Open', false: 'Acknowledged' },
     license: 'License',
+    webhook: 'Disabled webhook endpoint',
     count: 'Rejected checks',
     since: 'Since',
     last: 'Last',

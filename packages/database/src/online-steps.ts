@@ -36,6 +36,8 @@ const INDEXES: Readonly<Record<string, string>> = {
   licenses_listed_by_expiry: `licenses (organization_id, (coalesce(expires_at, 'infinity'::timestamptz)), id)`,
   // 0038
   members_by_email: 'members (lower(email))',
+  // 0046
+  alerts_endpoint: 'alerts (endpoint_id) where endpoint_id is not null',
 }
 
 /** The steps by name, in the order in which they run. */

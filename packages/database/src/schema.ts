@@ -236,8 +236,10 @@ export interface Database {
   alerts: {
     id: string
     organizationId: string
-    licenseId: string
-    kind: Generated<'OVERUSE'>
+    /** Null for an alert about an endpoint. */
+    licenseId: string | null
+    endpointId: string | null
+    kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED'>
     count: number
     firstAt: Moment
     lastAt: Moment
@@ -283,6 +285,15 @@ export interface Database {
     lastSeen: Date[] | null
     leaseEnds: (Date | null)[] | null
     changes: number
+  }
+  /** Checks of licenses that ended in `BLACKLISTED` and are not in an event yet. Validators write them. */
+  blacklistedChecks: {
+    licenseId: string
+    organizationId: string
+    count: number
+    firstAt: Moment
+    lastAt: Moment
+    since: DefaultMoment
   }
   webhookEndpoints: {
     id: string

@@ -1,4 +1,4 @@
-/** Alerts about overused licenses. */
+/** Alerts about overused licenses and disabled webhook endpoints. */
 
 import { alert } from '@keyward/contract/management/activity'
 import { Button } from '@mantine/core'
@@ -25,7 +25,7 @@ export default function Alerts() {
   const columns: readonly Column<Alert>[] = [
     {
       title: t.license,
-      cell: ({ licenseId }) => <LicenseKey id={licenseId} />,
+      cell: ({ licenseId }) => (licenseId === null ? t.webhook : <LicenseKey id={licenseId} />),
     },
     { title: t.count, cell: ({ count }) => count.toLocaleString(), isNumber: true },
     { title: t.since, cell: ({ firstAt }) => <When at={firstAt} /> },

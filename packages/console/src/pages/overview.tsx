@@ -136,9 +136,10 @@ function OpenAlerts() {
     <Few title={t.alerts} href="/alerts?open=true" empty={t.noAlerts} list={list}>
       {list.items.slice(0, MAX_SHOWN).map(({ id, licenseId, count, lastAt }) => (
         <Group key={id} justify="space-between" gap="xs">
-          <LicenseKey id={licenseId} />
+          {licenseId === null ? <Text size="sm">{t.webhookDisabled}</Text> : <LicenseKey id={licenseId} />}
           <Text size="sm" c="dimmed">
-            {t.rejectedChecks(count)}, <When at={lastAt} />
+            {licenseId !== null && `${t.rejectedChecks(count)}, `}
+            <When at={lastAt} />
           </Text>
         </Group>
       ))}

@@ -1,4 +1,4 @@
-/** The activity feed of licenses (docs/api.md#d3) and overuse alerts (docs/api.md#d4). Neither contains an address or a country. */
+/** The activity feed of licenses (docs/api.md#d3) and alerts (docs/api.md#d4). Neither contains an address or a country. */
 
 import { z } from 'zod'
 
@@ -46,17 +46,32 @@ export const activityEntry = z
 export const alert = z
   .object({
     id: z.uuid().meta({ description: 'The id of the alert.', example: EXAMPLE_ID }),
-    kind: z.literal('OVERUSE').meta({
-      description: 'The type of the alert. `OVERUSE`: more machines check the license than it has slots.',
+    kind: z.enum(['OVERUSE', 'WEBHOOK_DISABLED']).meta({
+      description:
+        'The type of the alert. `OVERUSE`: more machines check the license than it has slots. `WEBHOOK_DISABLED`: Keyward has disabled a webhook endpoint.',
       example: 'OVERUSE',
     }),
-    licenseId: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
-    count: z.int().meta({ description: 'The number of rejected checks.', example: 9 }),
+    licenseId: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The id of the license; null for `WEBHOOK_DISABLED`.', example: EXAMPLE_ID }),
+    webhookEndpointId: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The id of the webhook endpoint; null for `OVERUSE`.', example: null }),
+    count: z.int().meta({
+      description: 'The number of rejected checks, or how many times the endpoint was disabled.',
+      example: 9,
+    }),
     firstAt: timestamp('The time of the first one.'),
     lastAt: timestamp('The time of the last one.'),
     acknowledgedAt: timestamp('The time of acknowledgement; null while the alert is open.').nullable(),
   })
-  .meta({ id: 'Alert', description: 'An alert that more machines check a license than it has slots.' })
+  .meta({
+    id: 'Alert',
+    description:
+      'An alert that more machines check a license than it has slots, or that a webhook endpoint is disabled.',
+  })
 
 export const alertFilter = {
   open: z

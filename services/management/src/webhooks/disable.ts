@@ -1,5 +1,6 @@
-/** Disables endpoints that return 410 or have failed for five days (docs/api.md#w5), and writes an audit entry and an event. */
+/** Disables endpoints that return 410 or have failed for five days (docs/api.md#w5). Writes an alert, an audit entry and an event. */
 
+import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
 import { audit } from '../audit/writer.ts'
@@ -10,6 +11,21 @@ import { endpointRows, showEndpoint } from './endpoint-rows.ts'
 const MAX_FAILING_DAYS = 5
 
 type Reason = 'GONE' | 'FAILING'
+
+/**
+ * Opens an alert, or counts in the open alert that a vendor has not acknowledged. The caller has locked the endpoint, so an endpoint has at
+ * most one open alert.
+ */
+async function alertVendor(db: Db, organizationId: string, endpointId: string): Promise<void> {
+  await sql`
+    with counted as (
+      update alerts set count = count + 1, last_at = now()
+      where endpoint_id = ${endpointId} and acknowledged_at is null returning id
+    )
+    insert into alerts (id, organization_id, endpoint_id, kind, count, first_at, last_at)
+    select ${uuidv7()}::uuid, ${organizationId}::uuid, ${endpointId}::uuid, 'WEBHOOK_DISABLED', 1, now(), now()
+    where not exists (select from counted)`.execute(db)
+}
 
 /** Disables the endpoint. Returns false if it is already disabled or, for the reason `FAILING`, has not failed for long enough. */
 export async function disableEndpoint(db: Db, endpointId: string, reason: Reason): Promise<boolean> {
@@ -28,6 +44,7 @@ export async function disableEndpoint(db: Db, endpointId: string, reason: Reason
     const context = { db: transaction, organizationId: row.organizationId, actor: { type: 'SYSTEM' } as const }
     const changes = { enabled: false, disabledReason: reason }
     const changed = await updateRow(endpointRows, context, endpointId, { ...changes, updatedAt: new Date() })
+    await alertVendor(transaction, row.organizationId, endpointId)
     await audit(context, {
       action: 'webhook_endpoint.disabled',
       resourceType: 'webhook_endpoint',

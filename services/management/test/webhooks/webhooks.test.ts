@@ -1,6 +1,7 @@
 /** Tests webhooks (docs/api.md#w3): endpoints, signatures, retries and deliveries. A receiver verifies them with the official library. */
 
 import { page } from '@keyward/contract'
+import { alert } from '@keyward/contract/management/activity'
 import { event } from '@keyward/contract/management/events'
 import { createdWebhookEndpoint, delivery, webhookEndpoint } from '@keyward/contract/management/webhooks'
 import { createPool } from '@keyward/database'
@@ -45,6 +46,8 @@ const deliveries = async (of: Vendor, id: string, filter = '') =>
   expectBody(await of.call('GET', `webhook-endpoints/${id}/deliveries?limit=100${filter}`), 200, page(delivery)).data
 const read = async (of: Vendor, id: string) =>
   expectBody(await of.call('GET', `webhook-endpoints/${id}`), 200, webhookEndpoint)
+
+const alerts = async (of: Vendor) => expectBody(await of.call('GET', 'alerts?open=true'), 200, page(alert)).data
 
 /** Makes the next attempts of an endpoint due at once. */
 const hurry = (id: string) =>
@@ -157,7 +160,11 @@ describe('an endpoint', () => {
     await own.product()
     expect(await deliveries(own, id)).toHaveLength(1)
     expect(outcome(await own.call('POST', `webhook-endpoints/${id}/test`))).toBe('409 ENDPOINT_DISABLED')
+    const [opened, ...more] = await alerts(own)
+    expect(more).toEqual([])
+    expect(opened).toMatchObject({ kind: 'WEBHOOK_DISABLED', webhookEndpointId: id, licenseId: null, count: 1 })
     const enabled = await own.call('PATCH', `webhook-endpoints/${id}`, { body: { enabled: true } })
+    expect(await alerts(own)).toEqual([])
     expect(expectBody(enabled, 200, webhookEndpoint)).toMatchObject({ enabled: true, disabledReason: null })
   })
 
@@ -180,6 +187,12 @@ describe('an endpoint', () => {
     )
     await hurry(id)
     await expect.poll(async () => (await read(own, id)).disabledReason, POLL).toBe('FAILING')
+    const [opened] = await alerts(own)
+    expect(opened).toMatchObject({ kind: 'WEBHOOK_DISABLED', webhookEndpointId: id, acknowledgedAt: null })
+    const acknowledged = await own.call('POST', `alerts/${opened?.id}/acknowledge`)
+    expect(expectBody(acknowledged, 200, alert).acknowledgedAt).not.toBeNull()
+    expect((await own.call('DELETE', `webhook-endpoints/${id}`)).status).toBe(204)
+    expect(expectBody(await own.call('GET', 'alerts'), 200, page(alert)).data).toEqual([])
   })
 
   test('signs with both secrets after a rotation, and returns each secret only once', async () => {

@@ -29,15 +29,16 @@ export function addActivityCommands(parent: Command, open: Open): void {
         one.licenseId,
       ])
     })
-  const group = parent.command('alert').description('alerts of licenses that more machines check than they have slots')
+  const group = parent.command('alert').description('alerts of overused licenses and disabled webhook endpoints')
   withLimit(group.command('list').description('list alerts, newest first')).action(
     async (flags: unknown, command: Command) => {
       const session = open(command)
       const list = await fetchList(session.api, '/alerts', alert, listFlags.parse(flags).limit)
       const nowMs = session.context.nowMs()
-      printList(session, list, ['ID', 'LICENSE', 'REJECTED CHECKS', 'LAST', 'STATE'], (one) => [
+      printList(session, list, ['ID', 'TYPE', 'LICENSE OR ENDPOINT', 'COUNT', 'LAST', 'STATE'], (one) => [
         one.id,
-        one.licenseId,
+        one.kind,
+        one.licenseId ?? one.webhookEndpointId ?? '–',
         String(one.count),
         ago(one.lastAt, nowMs),
         one.acknowledgedAt === null ? 'open' : 'acknowledged',
@@ -46,7 +47,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
   )
   group
     .command('acknowledge')
-    .description('acknowledge an alert; a later rejected check opens a new one')
+    .description('acknowledge an alert; the next occurrence opens a new one')
     .argument('<id>', 'the id of the alert')
     .action(async (id: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)

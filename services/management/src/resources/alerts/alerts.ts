@@ -1,6 +1,6 @@
 /**
- * Endpoints of alerts (docs/api.md#d4). An alert reports a license that more machines try to use than its limit allows. Validators write
- * alerts.
+ * Endpoints of alerts (docs/api.md#d4). Validators write the alerts about licenses that more machines try to use than the limit allows. The
+ * delivery of webhooks writes the alerts about disabled endpoints.
  */
 
 import { idParams, listQuery, page } from '@keyward/contract'
@@ -19,10 +19,11 @@ type Alert = z.output<typeof alert>
 const rows: OwnedRows<'alerts', Alert> = {
   table: 'alerts',
   type: 'alert',
-  show: ({ id, kind, licenseId, count, firstAt, lastAt, acknowledgedAt }) => ({
+  show: ({ id, kind, licenseId, endpointId, count, firstAt, lastAt, acknowledgedAt }) => ({
     id,
     kind,
     licenseId,
+    webhookEndpointId: endpointId,
     count,
     firstAt: firstAt.toISOString(),
     lastAt: lastAt.toISOString(),
@@ -54,7 +55,10 @@ async function acknowledgeAlert(context: WriteContext, id: string): Promise<Aler
   return rows.show(changed)
 }
 
-const tag = { name: 'Alerts', description: 'Licenses that more machines try to use than their limit allows.' }
+const tag = {
+  name: 'Alerts',
+  description: 'Licenses that more machines try to use than their limit allows, and disabled webhook endpoints.',
+}
 
 export const alerts = [
   vendorEndpoint(
@@ -79,7 +83,8 @@ export const alerts = [
       tag,
       operationId: 'acknowledgeAlert',
       summary: 'Acknowledge an alert',
-      description: 'The next check of the license that exceeds the limit creates a new alert.',
+      description:
+        'A new alert is created when a check exceeds the limit of the license again, or when the endpoint is disabled again.',
       params: idParams,
       status: 200,
       response: alert,

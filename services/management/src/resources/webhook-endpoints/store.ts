@@ -96,6 +96,15 @@ export async function changeEndpoint(
   if (changed === null) return showEndpoint(before)
   const state = changed.enabled === undefined ? {} : { disabledReason: null, failingSince: null }
   const row = await updateRow(endpointRows, context, id, { ...changed, ...state, updatedAt: new Date() })
+  // An alert needs no acknowledgement after the vendor has enabled the endpoint again.
+  if (changed.enabled === true)
+    await context.db
+      .updateTable('alerts')
+      .set({ acknowledgedAt: new Date() })
+      .where('organizationId', '=', context.organizationId)
+      .where('endpointId', '=', id)
+      .where('acknowledgedAt', 'is', null)
+      .execute()
   await audit(context, {
     action: 'webhook_endpoint.changed',
     resourceType: 'webhook_endpoint',
