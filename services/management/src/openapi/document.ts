@@ -9,6 +9,7 @@ import { completeRequests } from './offered-requests.ts'
 import { PROBLEM_EXAMPLES, SHARED_RESPONSES } from './problems.ts'
 import { SECURITY_SCHEMES } from './security.ts'
 import { VALIDATION_PATHS, VALIDATION_TAGS } from './validation-api.ts'
+import { WEBHOOKS } from './webhooks.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
@@ -74,6 +75,7 @@ export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
     tags,
     'x-tagGroups': tagGroups(endpoints, tags),
     paths: { ...VALIDATION_PATHS, ...managementPaths(endpoints) },
+    webhooks: WEBHOOKS,
     components: {
       securitySchemes: SECURITY_SCHEMES,
       headers: HEADERS,
