@@ -36,6 +36,8 @@ const SYSTEM = new Set([
   'license.expired',
   'license.first_used',
   'quota.reached',
+  'license.blacklisted',
+  'webhook_endpoint.disabled',
 ])
 
 function exampleOfType(type: (typeof EVENT_TYPES)[number]): object {

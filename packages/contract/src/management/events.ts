@@ -89,7 +89,24 @@ export const eventTypes = {
   'license.limit_exceeded': happened(
     'More machines check a license than the license has slots. Sent when the alert opens, and then at most once an hour.',
     licenseOf,
-    { alert: alert.omit({ licenseId: true, kind: true, acknowledgedAt: true }).meta({ id: undefined }) },
+    {
+      alert: alert
+        .omit({ licenseId: true, webhookEndpointId: true, kind: true, acknowledgedAt: true })
+        .meta({ id: undefined }),
+    },
+  ),
+  'license.blacklisted': happened(
+    'Access rules rejected checks of a license. Written once a minute at most, and only while an enabled webhook endpoint lists this type itself: `*` and `license.*` do not include it.',
+    licenseOf,
+    {
+      checks: z
+        .object({
+          count: count('How many checks were rejected.', 12),
+          firstAt: timestamp('The time of the first one.'),
+          lastAt: timestamp('The time of the last one.'),
+        })
+        .meta({ description: 'The checks since the last event.' }),
+    },
   ),
   'machine.activated': happened('A machine took a slot of a license.', machine, ofLicense),
   'machine.released': happened('A machine lost its slot.', machine, {
@@ -155,6 +172,9 @@ export const eventTypes = {
 } as const
 
 export type EventType = keyof typeof eventTypes
+
+/** The types that an endpoint receives only if it lists them. Groups and `*` do not include them. */
+export const OPT_IN_TYPES: readonly EventType[] = ['license.blacklisted']
 export const EVENT_TYPES: readonly EventType[] = Object.keys(eventTypes).filter(
   (name): name is EventType => name in eventTypes,
 )

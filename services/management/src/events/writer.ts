@@ -5,7 +5,7 @@
  */
 
 import type { Actor } from '@keyward/contract'
-import type { EventType } from '@keyward/contract/management/events'
+import { type EventType, OPT_IN_TYPES } from '@keyward/contract/management/events'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
@@ -79,6 +79,12 @@ function shortened(data: Readonly<Record<string, unknown>>): string {
   return text
 }
 
+/** Returns an array of the patterns that select the type in the column `type`: itself, its group and `*`. */
+export function patternsOf(type: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`case when ${type} = any (${OPT_IN_TYPES}::text[]) then array[${type}]
+    else array['*', ${type}, split_part(${type}, '.', 1) || '.*'] end`
+}
+
 /** Returns the statement that inserts events without deliveries. `events` must not be empty. */
 export function insertUndelivered(events: readonly OwnedEvent[]): RawBuilder<unknown> {
   const column = <Value>(pick: (event: OwnedEvent) => Value): Value[] => events.map(pick)
@@ -102,7 +108,7 @@ function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
     insert into webhook_deliveries (id, organization_id, endpoint_id, event_id, event_type, cause)
     select new_id(), w.organization_id, e.id, w.id, w.type, 'EVENT'
     from written w join webhook_endpoints e on e.organization_id = w.organization_id
-    where e.enabled and e.types && array['*', w.type, split_part(w.type, '.', 1) || '.*']`
+    where e.enabled and e.types && ${patternsOf(sql.ref('w.type'))}`
 }
 
 /** Executes one statement that consists of `insertion`, which inserts another row, and the insertion of the events. */

@@ -1,5 +1,5 @@
 /**
- * Writes the events that no request causes, at intervals: about changes by validators, expiries and quotas. Every management process runs
+ * Writes the events that no request causes, at intervals: about changes by validators, blacklisted checks, expiries and quotas. Every management process runs
  * these jobs. Locks in Postgres let one process work at a time, and another process continues when that process ends. All processes deliver
  * webhooks, in parallel to the jobs. Jobs and deliveries share a separate connection pool.
  */
@@ -18,15 +18,17 @@ import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
 import { createWebhookMetrics } from '../webhooks/metrics.ts'
 import { WebhookWorker } from '../webhooks/worker.ts'
+import { writeBlacklistedEvents } from './blacklisted.ts'
 import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 
-/** These connections suffice for one statement of each of the three jobs and three statements of the webhook worker at the same time. */
-const CONNECTIONS = 6
+/** These connections suffice for one statement of each of the four jobs and three statements of the webhook worker at the same time. */
+const CONNECTIONS = 7
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
+const BLACKLISTED_MS = 5_000
 /** The minimum time between two log entries about errors, such as during an outage of Postgres. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -82,6 +84,7 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
     repeat(OCCURRENCES_MS, () => writeAllOccurrences(db, signal)),
     repeat(DUE_EVENTS_MS, async () => writeDueEvents(db, await databaseTime(db), signal)),
     repeat(QUOTAS_MS, () => writeQuotaEvents(db)),
+    repeat(BLACKLISTED_MS, () => writeBlacklistedEvents(db, signal)),
   ])
   return async () => {
     stopping.abort()

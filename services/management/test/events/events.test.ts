@@ -41,6 +41,7 @@ const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'license.expired',
   'license.first_used',
   'license.limit_exceeded',
+  'license.blacklisted',
   'machine.activated',
   'access_rule.expired',
   'quota.reached',

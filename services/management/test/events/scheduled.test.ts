@@ -1,13 +1,15 @@
-/** Tests that several processes write each event about expiries and quotas exactly once (docs/api.md#w1). */
+/** Tests that several processes write each event about expiries, quotas and blacklisted checks exactly once (docs/api.md#w1). */
 
 import { page } from '@keyward/contract'
-import { type Event, event } from '@keyward/contract/management/events'
-import { createPool } from '@keyward/database'
+import { type Event, event, eventTypes } from '@keyward/contract/management/events'
+import { createdWebhookEndpoint } from '@keyward/contract/management/webhooks'
+import { createPool, uuidv7 } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { random } from '@keyward/testkit'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { writeBlacklistedEvents } from '../../src/jobs/blacklisted.ts'
 import { writeDueEvents } from '../../src/jobs/expiries.ts'
 import { writeQuotaEvents } from '../../src/jobs/quota-levels.ts'
 import { applyRetention } from '../../src/retention/retention.ts'
@@ -117,6 +119,104 @@ test('writes an event when the use of a quota reaches 80 % and 100 %, and again 
   await vendor.product()
   await vendor.product()
   expect(await reached()).toEqual(['[80,4]', '[100,5]', '[80,4]'])
+})
+
+describe('blacklisted checks', () => {
+  let flush = 0
+  const validator = uuidv7()
+  const query = (text: string, values: unknown[] = []) => harness.database.pool.query(text, values)
+
+  /** Writes the usage of a validator: three rejected checks of each license, in two entries. */
+  async function reject(licenseIds: readonly string[], code = 'BLACKLISTED'): Promise<void> {
+    const ids = licenseIds.flatMap((id) => [id, id])
+    const column = <Value>(value: (i: number) => Value): Value[] => ids.map((_, i) => value(i))
+    await query(`select write_usage($1, $2, '[]', '[]', '[]', '[]', '[]', $3, $4, $5, $6, $7, $8, $8, $9)`, [
+      validator,
+      ++flush,
+      column(() => Date.now() - (Date.now() % 60_000)),
+      ids,
+      column(() => code),
+      column((i) => (i % 2 === 0 ? null : Buffer.from('m'))),
+      column((i) => 1 + (i % 2)),
+      column(() => Date.now()),
+      column(() => false),
+    ])
+  }
+  const waiting = async (vendor: Vendor) =>
+    (await query('select from blacklisted_checks where organization_id = $1', [vendor.id])).rowCount
+  /** Makes the rows due and writes their events as three processes at once. */
+  async function writeDue(): Promise<void> {
+    await query(`update blacklisted_checks set since = now() - interval '1 minute'`)
+    await Promise.all(pools.map((pool) => writeBlacklistedEvents(createDatabase(pool))))
+  }
+  const listen = (vendor: Vendor, types: readonly string[]) =>
+    vendor.call('POST', 'webhook-endpoints', { body: { url: 'https://receiver.invalid/', types } })
+  const delivered = async (vendor: Vendor) =>
+    (
+      await query(`select from webhook_deliveries where organization_id = $1 and event_type = 'license.blacklisted'`, [
+        vendor.id,
+      ])
+    ).rowCount
+
+  test('are one event for a license and minute, for an endpoint that lists the type', async () => {
+    const vendor = await createVendor(harness)
+    const { id } = await vendor.license()
+    const deleted = await vendor.license()
+    for (const types of [['license.blacklisted', 'product.*'], ['*'], ['license.*']]) await listen(vendor, types)
+    await reject([id, deleted.id])
+    await reject([id])
+    await reject([id], 'SUSPENDED')
+    await Promise.all(pools.map((pool) => writeBlacklistedEvents(createDatabase(pool))))
+    expect(await events(vendor, 'license.blacklisted')).toEqual([])
+    await vendor.call('DELETE', `licenses/${deleted.id}`)
+    await writeDue()
+    const [written, ...others] = await events(vendor, 'license.blacklisted')
+    expect(others).toEqual([])
+    expect(written?.data).toMatchObject({ resource: { id }, checks: { count: 6 }, actor: { type: 'SYSTEM' } })
+    expect(eventTypes['license.blacklisted'].data.parse(written?.data)).toEqual(written?.data)
+    expect(await delivered(vendor)).toBe(1)
+    expect(await waiting(vendor)).toBe(0)
+    await reject([id])
+    await writeDue()
+    expect(await events(vendor, 'license.blacklisted')).toHaveLength(2)
+  })
+
+  test('are no event unless an enabled endpoint lists the type', async () => {
+    const vendor = await createVendor(harness)
+    const { id } = await vendor.license()
+    await listen(vendor, ['*', 'license.*'])
+    await reject([id])
+    expect(await waiting(vendor)).toBe(0)
+    const { id: endpointId } = expectBody(await listen(vendor, ['license.blacklisted']), 201, createdWebhookEndpoint)
+    await vendor.call('PATCH', `webhook-endpoints/${endpointId}`, { body: { enabled: false } })
+    await reject([id])
+    expect(await waiting(vendor)).toBe(0)
+  })
+
+  test('of more than 100 licenses of an organization at once are not all in events', async () => {
+    const [flooded, quiet] = [await createVendor(harness), await createVendor(harness)]
+    for (const vendor of [flooded, quiet]) await listen(vendor, ['license.blacklisted'])
+    const row = {
+      productId: await flooded.product(),
+      customerId: await flooded.customer(),
+      policy: { type: 'PERPETUAL' },
+    }
+    await flooded.call('POST', 'licenses/import', { body: { licenses: Array.from({ length: 130 }, () => row) } })
+    const { rows } = await harness.database.pool.query<{ id: string }>(
+      'select id from licenses where organization_id = $1',
+      [flooded.id],
+    )
+    const ids = rows.map(({ id }) => id)
+    await reject(ids.slice(0, 60))
+    await reject([...ids, (await quiet.license()).id])
+    expect([await waiting(flooded), await waiting(quiet)]).toEqual([100, 1])
+    await writeDue()
+    const counts = (await events(flooded, 'license.blacklisted')).map(({ data }) =>
+      JSON.stringify(data['checks']).slice(0, 10),
+    )
+    expect(counts.filter((count) => count === '{"count":6')).toHaveLength(60)
+    expect(counts).toHaveLength(100)
+  })
 })
 
 test('deletes events after 30 days, and the oldest of an organization with too many', async () => {

@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import { findRow, lockRow } from '../../crud/rows.ts'
-import { insertUndelivered } from '../../events/writer.ts'
+import { insertUndelivered, patternsOf } from '../../events/writer.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { firstIdAt, listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, notFound } from '../../http/problem.ts'
@@ -162,12 +162,12 @@ export async function replay(
   if (to <= from) throw invalid('#/to', 'must be later than from')
   const { db, organizationId } = context
   const endpoint = await requireReceiving(context, endpointId)
-  const patterns = sql`array['*', v.type, split_part(v.type, '.', 1) || '.*']`
+  const patterns = patternsOf(sql.ref('v.type'))
   const { numAffectedRows } = await sql`
     insert into webhook_deliveries (id, organization_id, endpoint_id, event_id, event_type, cause)
     select new_id(), v.organization_id, ${endpointId}, v.id, v.type, 'REPLAY' from events v
     where v.organization_id = ${organizationId} and v.id >= ${firstIdAt(from.getTime())} and v.id < ${firstIdAt(to.getTime())}
-      and v.type <> 'ping' and ${endpoint.types}::text[] && ${patterns} and ${types}::text[] && ${patterns}
+      and v.type <> 'ping' and ${endpoint.types}::text[] && ${patterns} and ${types}::text[] && array['*', v.type, split_part(v.type, '.', 1) || '.*']
     order by v.id limit ${MAX_REPLAYED + 1}`.execute(db)
   const deliveries = Number(numAffectedRows ?? 0)
   if (deliveries > MAX_REPLAYED)
