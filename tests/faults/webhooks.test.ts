@@ -85,52 +85,110 @@ async function createVendor(): Promise<{ id: string; token: string }> {
 
 const respondWith = (status: number) => (response: ServerResponse) => void response.writeHead(status).end()
 
-async function idsOf(organizationId: string): Promise<Set<string>> {
-  const { rows } = await pool.query<{ id: string }>(
-    `select id from events where organization_id = $1 and type = 'product.created'`,
-    [organizationId],
-  )
-  return new Set(rows.map(({ id }) => id))
+/** A vendor with a product and a customer. */
+async function createLicensing(): Promise<{ id: string; token: string; row: object }> {
+  const { id, token } = await createVendor()
+  const productId = (await request('products', { name: 'p' }, token)).id
+  const customerId = (await request('customers', { email: 'a@example.com' }, token)).id
+  return { id, token, row: { productId, customerId, policy: { type: 'PERPETUAL' } } }
 }
 
+/** Returns the values of a column of the organization's events about new licenses. */
+async function eventsOf(organizationId: string, column: 'id' | 'resource_id'): Promise<string[]> {
+  const { rows } = await pool.query<{ value: string }>(
+    `select ${column} as value from events where organization_id = $1 and type = 'license.created'`,
+    [organizationId],
+  )
+  return rows.map(({ value }) => value)
+}
+
+async function licensesOf(organizationId: string): Promise<string[]> {
+  const { rows } = await pool.query<{ id: string }>('select id from licenses where organization_id = $1', [
+    organizationId,
+  ])
+  return rows.map(({ id }) => id)
+}
+
+/** Calls `run` with the numbers below `count`, several at once. */
+async function inParallel(count: number, lanes: number, run: (i: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < count) await run(next++)
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+}
+
+test('changes that are rolled back leave no event, and concurrent changes leave exactly theirs', async () => {
+  const { id, token, row } = await createLicensing()
+  await request('webhook-endpoints', { url: 'http://127.0.0.1:9/', types: ['license.created'] }, token)
+  await request('licenses', { ...row, key: 'taken' }, token)
+  const post = (i: number, path: string, body: object) =>
+    send(processes[i % 2]!.port, `/api/v1/${path}`, { body, secret: token, limitMs: 30_000 })
+  // The last license of each import has a key that exists, so the licenses and events before it are rolled back.
+  const rolledBack = byLength(40, 1_000)
+  await inParallel(rolledBack, 8, async (i) => {
+    const licenses = [row, { ...row, key: `rolled back ${i}` }, { ...row, key: 'taken' }]
+    expect((await post(i, 'licenses/import', { licenses })).status).toBe(409)
+  })
+  expect(await eventsOf(id, 'id')).toHaveLength(1)
+  // Every fourth request uses the key of another one, so one of the two fails.
+  const changes = byLength(200, 10_000)
+  let committed = 1
+  await inParallel(changes, 16, async (i) => {
+    const key = `key ${i % 4 === 3 ? i - 1 : i}`
+    const { status } = await post(i, 'licenses', { ...row, key })
+    expect([201, 409]).toContain(status)
+    if (status === 201) committed++
+  })
+  const resources = await eventsOf(id, 'resource_id')
+  expect(resources).toHaveLength(committed)
+  expect(resources.toSorted()).toEqual((await licensesOf(id)).toSorted())
+  const { rowCount } = await pool.query(`select from webhook_deliveries where organization_id = $1`, [id])
+  expect(rowCount).toBe(committed)
+  figure('events of concurrent changes', { 'rolled back': rolledBack, requests: changes, committed })
+})
+
 test('healthy endpoints receive every event while processes are killed and other endpoints fail, hang or are unreachable', async () => {
-  const { id, token } = await createVendor()
+  const { id, token, row } = await createLicensing()
   // The receiver responds slowly, so that attempts are in progress when a process is killed.
-  const healthy = await startReceiver((response) => void setTimeout(() => respondWith(204)(response), 100))
+  const delayMs = byLength(100, 20)
+  const healthy = await startReceiver((response) => void setTimeout(() => respondWith(204)(response), delayMs))
   const failing = await startReceiver(respondWith(500))
   const hanging = await startReceiver(() => undefined)
   const closed = 'http://127.0.0.1:9/'
   for (const url of [healthy.url, failing.url, hanging.url, closed])
-    await request('webhook-endpoints', { url, types: ['product.*'] }, token)
-  const changes = byLength(400, 20_000)
+    await request('webhook-endpoints', { url, types: ['license.created'] }, token)
+  const licenses = Array.from({ length: byLength(2, 20) }, () => row)
+  const requests = byLength(200, 5_000)
   const state = { begun: 0, done: 0 }
-  const write = async (): Promise<void> => {
-    while (state.begun < changes) {
-      state.begun++
-      // A process that is killed may have committed the change of its request. The stored events show which changes were committed.
-      const { port } = processes[state.begun % 2]!
-      const reply = await send(port, '/api/v1/products', { body: { name: 'p' }, secret: token, limitMs: 30_000 }).catch(
-        () => null,
-      )
-      if (reply?.status === 201) state.done++
-      else await sleep(50)
-    }
-  }
-  const writers = Promise.all(Array.from({ length: 8 }, write))
+  const writers = inParallel(requests, 8, async () => {
+    state.begun++
+    // A process that is killed may have committed the change of its request. The stored licenses show which changes were committed.
+    const { port } = processes[state.begun % 2]!
+    const reply = await send(port, '/api/v1/licenses/import', {
+      body: { licenses },
+      secret: token,
+      limitMs: 30_000,
+    }).catch(() => null)
+    if (reply?.status === 200) state.done++
+    else await sleep(50)
+  })
   const kills = byLength(2, 20)
   for (let kill = 0; kill < kills; kill++) {
-    await until(() => Promise.resolve(state.begun >= ((kill + 1) * changes) / (kills + 1)))
+    while (state.begun < ((kill + 1) * requests) / (kills + 1)) await sleep(20)
     const victim = kill % 2
     processes[victim]!.signal('SIGKILL')
     await processes[victim]!.exit
     processes[victim] = await startManagement(postgres.url, LOCAL)
   }
   await writers
-  const expected = await idsOf(id)
-  const { rowCount } = await pool.query('select from products where organization_id = $1', [id])
-  expect(expected.size).toBe(rowCount)
-  expect(expected.size).toBeGreaterThanOrEqual(state.done)
-  await until(() => Promise.resolve(healthy.received.size >= expected.size))
+  const expected = new Set(await eventsOf(id, 'id'))
+  expect((await eventsOf(id, 'resource_id')).toSorted()).toEqual((await licensesOf(id)).toSorted())
+  expect(expected.size).toBeGreaterThanOrEqual(state.done * licenses.length)
+  for (let before = -1; before < healthy.received.size && healthy.received.size < expected.size;) {
+    before = healthy.received.size
+    await until(() => healthy.received.size > before)
+  }
   expect(new Set(healthy.received.keys())).toEqual(expected)
   for (const other of [failing, hanging])
     expect([...other.received.keys()].filter((one) => !expected.has(one))).toEqual([])
@@ -143,18 +201,12 @@ test('healthy endpoints receive every event while processes are killed and other
 
 test('one process delivers each event soon after its commit while many are written', async () => {
   await processes[1]!.stop()
-  const { token } = await createVendor()
+  const { token, row } = await createLicensing()
   const { url, received } = await startReceiver(respondWith(204))
   await request('webhook-endpoints', { url, types: ['license.created'] }, token)
-  const productId = (await request('products', { name: 'p' }, token)).id
-  const customerId = (await request('customers', { email: 'a@example.com' }, token)).id
   const perSecond = byLength(200, 1_000)
   const seconds = byLength(2, 20)
-  const licenses = Array.from({ length: perSecond / 10 }, () => ({
-    productId,
-    customerId,
-    policy: { type: 'PERPETUAL' },
-  }))
+  const licenses = Array.from({ length: perSecond / 10 }, () => row)
   const startMs = Date.now()
   for (let batch = 0; batch < seconds * 10; batch++) {
     const { status } = await send(processes[0]!.port, '/api/v1/licenses/import', {
