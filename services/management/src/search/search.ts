@@ -25,6 +25,14 @@ const MIN_PART_LENGTH = 3
 const MAX_MACHINES_READ = 1_000
 /** The number of newest customers that are compared one by one. For a text that is frequent among them, the index is not read. */
 const NEWEST_CUSTOMERS = 2_000
+/** The number of newest customers among which the parts of a text are counted. */
+const SAMPLED_CUSTOMERS = 300
+const PART_LENGTH = 3
+/** The maximum number of parts of a text that are counted, and that the index is searched for. */
+const MAX_COUNTED_PARTS = 100
+const MAX_SEARCHED_PARTS = 4
+const LETTERS_OR_DIGITS = /^[\p{L}\p{N}]*$/u
+const CUSTOMER_TEXT = sql<string>`customer_text(email, name, external_id)`
 
 function escapeLike(value: string): string {
   return value.replaceAll(/[\\%_]/g, (character) => `\\${character}`)
@@ -41,11 +49,35 @@ export async function searchLicenses(context: ReadContext, q: string): Promise<S
   return rows.map(showLicense)
 }
 
+/**
+ * Returns the parts of the text that are rarest among the newest customers. For each row with the rarest part, an index scan looks for
+ * all other parts, so a scan for all parts of a long text is slow. Returns all parts if they are few.
+ */
+async function rarestParts({ db, organizationId }: ReadContext, text: string): Promise<string[]> {
+  const characters = Array.from(text)
+  const all = characters
+    .slice(PART_LENGTH - 1)
+    .map((_, at) => characters.slice(at, at + PART_LENGTH).join(''))
+    .filter((part) => LETTERS_OR_DIGITS.test(part))
+  const parts = [...new Set(all)].slice(0, MAX_COUNTED_PARTS)
+  if (parts.length <= MAX_SEARCHED_PARTS) return parts
+  const { rows } = await sql<{ part: string }>`
+    with sample as materialized (
+      select ${CUSTOMER_TEXT} as sampled from customers
+      where organization_id = ${organizationId} order by id desc limit ${SAMPLED_CUSTOMERS})
+    select part from unnest(${parts}::text[]) as part
+    order by (select count(*) from sample where position(part in sampled) > 0), part
+    limit ${MAX_SEARCHED_PARTS}`.execute(db)
+  return rows.map(({ part }) => part)
+}
+
+/** Finds customers by a part of the email, the name or the external id, without regard to case. */
 export async function searchCustomers(context: ReadContext, q: string): Promise<SearchResults['customers']> {
   const { db, organizationId } = context
   // A line break separates the fields in `customer_text`. A text that contains a line break would match across fields.
   if (q.length < MIN_PART_LENGTH || q.includes('\n')) return []
-  const isMatch = sql<boolean>`customer_text(email, name, external_id) like ${`%${escapeLike(q.toLowerCase())}%`}`
+  const text = q.toLowerCase()
+  const isMatch = sql<boolean>`position(${text}::text in ${CUSTOMER_TEXT}) > 0`
   const own = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
   const newest = await db
     .selectFrom(own.orderBy('id', 'desc').limit(NEWEST_CUSTOMERS).as('customers'))
@@ -54,7 +86,12 @@ export async function searchCustomers(context: ReadContext, q: string): Promise<
     .limit(MAX_RESULTS)
     .execute()
   if (newest.length === MAX_RESULTS) return newest.map(showCustomer)
-  return (await own.where(isMatch).limit(MAX_RESULTS).execute()).map(showCustomer)
+  // The index supports `like`. The condition of the whole text then selects among the rows that the index returns.
+  const parts = await rarestParts(context, text)
+  let found = own.where(isMatch)
+  for (const part of parts.length === 0 ? [escapeLike(text)] : parts)
+    found = found.where(sql<boolean>`${CUSTOMER_TEXT} like ${`%${part}%`}`)
+  return (await found.limit(MAX_RESULTS).execute()).map(showCustomer)
 }
 
 /** Finds products by a part of the name. An organization has so few products that their names need no index. */

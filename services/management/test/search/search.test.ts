@@ -52,6 +52,19 @@ test('finds licenses, customers, products and rules by parts of their names and 
     )
 })
 
+test('finds a customer by a text of which other customers have every part', async () => {
+  const own = await createVendor(harness)
+  const [one = ''] = await Promise.all(
+    ['alpha.bravo@delta.example', 'bravo.alpha@delta.example', 'delta.alpha@bravo.example', 'x-+-y@z.example'].map(
+      (email) => own.customer({ email }),
+    ),
+  )
+  const found = async (q: string) => (await find(q, own.managementToken)).customers.map(({ id, email }) => [id, email])
+  expect(await found('Alpha.Bravo@Delta')).toEqual([[one, 'alpha.bravo@delta.example']])
+  expect((await found('-+-')).map(([, email]) => email)).toEqual(['x-+-y@z.example'])
+  expect(await found(`alpha.bravo@delta.example ${'charlie '.repeat(20)}`)).toEqual([])
+})
+
 test('returns at most 10 of each kind, and nothing that the caller may not read', async () => {
   const own = await createVendor(harness)
   for (let i = 0; i < 12; i++) await own.customer({ email: `many${i}@example.net` })
