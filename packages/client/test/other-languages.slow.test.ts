@@ -3,7 +3,7 @@
  * Clients without an installed toolchain are skipped.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -55,6 +55,10 @@ async function runSuite(command: string[]): Promise<Run> {
   return { command, vectors: results.slice(0, vectorCases.length), contract: results.slice(vectorCases.length) }
 }
 
+const page = readFileSync(new URL('../../../docs/client/other-languages.md', import.meta.url), 'utf8')
+const passed = (results: readonly CaseResult[] = []) =>
+  `${results.filter(({ problem }) => problem === null).length} of ${results.length}`
+
 const failed = (results: readonly CaseResult[] | undefined) => results?.filter(({ problem }) => problem !== null)
 
 describe.each(clients)('the client for $language', ({ language, missing }) => {
@@ -69,6 +73,15 @@ describe.each(clients)('the client for $language', ({ language, missing }) => {
       expect([run?.vectors.length, run?.contract.length]).toEqual([vectorCases.length, contractCases.length])
     },
     240_000,
+  )
+
+  test.skipIf(reason !== null || language === 'TypeScript')(
+    'has its results in docs/client/other-languages.md',
+    async () => {
+      const run = await runs.get(language)
+      const row = page.split('\n').find((line) => line.startsWith(`| [${language}](`))
+      expect(row).toMatch(new RegExp(`\\| ${passed(run?.vectors)} \\| ${passed(run?.contract)} \\|$`))
+    },
   )
 
   test.skipIf(reason !== null)(`works with the real services (${reason ?? 'runs here'})`, async () => {
