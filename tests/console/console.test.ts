@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accessibilityTests } from './accessibility.ts'
+import { auditTests } from './audit.ts'
 import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
@@ -152,6 +153,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
 
   ruleTests(() => stage)
   webhookTests(() => stage)
+  auditTests(() => stage)
 
   accessibilityTests(() => stage)
 

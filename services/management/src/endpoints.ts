@@ -23,6 +23,7 @@ import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
 import { validators } from './resources/validators/validators.ts'
 import { webhookEndpoints } from './resources/webhook-endpoints/webhook-endpoints.ts'
+import { resourceNames } from './search/names.ts'
 import { searchEverything } from './search/search.ts'
 
 export const endpoints: readonly Endpoint[] = [
@@ -33,6 +34,7 @@ export const endpoints: readonly Endpoint[] = [
   ...machines,
   ...licenseFiles,
   ...searchEverything,
+  ...resourceNames,
   ...accessRules,
   ...accessRuleSets,
   ...evaluate,

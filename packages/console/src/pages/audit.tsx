@@ -1,49 +1,129 @@
-/** The audit log, with the actor of each change. */
+/** The audit log: who changed what, with the values before and after each change. The filters are in the URL. */
 
-import { type Actor } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
-import { Code } from '@mantine/core'
+import { Button, Group, Stack, Text } from '@mantine/core'
+import { useMediaQuery } from '@mantine/hooks'
 import type { z } from 'zod'
 
 import { useList } from '../api/hooks.ts'
+import { useName } from '../api/names.ts'
+import { actorName } from '../parts/actor.ts'
+import { Differences } from '../parts/differences-list.tsx'
+import { differencesOf } from '../parts/differences.ts'
+import { ChoiceFilter } from '../parts/filters.tsx'
 import { Screen, TextLink, When } from '../parts/parts.tsx'
+import { ResourceLink } from '../parts/resource-link.tsx'
+import { nameAmong } from '../parts/resource-name.ts'
 import { type Column, ListTable } from '../parts/table.tsx'
+import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.audit
+const MS_PER_HOUR = 3_600_000
+const ABSENT = { resourceType: '', hours: '', actorId: '', resourceId: '' }
 type Entry = z.infer<typeof auditEntry>
 
-function nameOf(actor: Actor): string {
-  if (actor.type === 'OPERATOR') return t.operator
-  if (actor.type === 'SYSTEM') return t.system
-  const name = actor.name ?? actor.id ?? actor.type
-  return actor.issuedBy?.name === undefined ? name : `${name} (${t.invitedBy(actor.issuedBy.name)})`
+function isDeletion({ action }: Entry): boolean {
+  return /\.(?:deleted|removed|revoked)$/.test(action) && action !== 'license.revoked'
 }
 
-const SCREENS: Readonly<Record<string, string>> = { license: '/licenses', customer: '/customers' }
+/** The action in words, such as "License suspended". */
+function actionOf({ action }: Entry): string {
+  const [type = '', done = ''] = action.split('.')
+  return `${t.resources[type] ?? type.replaceAll('_', ' ')} ${t.actions[done] ?? done.replaceAll('_', ' ')}`
+}
 
-function Resource({ entry: { resourceType, resourceId } }: { entry: Entry }) {
-  const screen = SCREENS[resourceType]
-  const label = `${resourceType.replaceAll('_', ' ')} ${resourceId?.slice(0, 8) ?? ''}`
-  return screen === undefined || resourceId === null ? (
-    label
-  ) : (
-    <TextLink href={`${screen}/${resourceId}`}>{label}</TextLink>
-  )
+function Resource({ entry }: { entry: Entry }) {
+  const { resourceType, resourceId, changes, before } = entry
+  const name = useName(resourceId)
+  if (resourceId === null) return t.many
+  // Sessions have no names.
+  if (resourceType === 'session') return ''
+  const shown = name || nameAmong(changes) || nameAmong(before) || resourceId.slice(0, 8)
+  return isDeletion(entry) || name === '' ? shown : <ResourceLink type={resourceType} id={resourceId} name={shown} />
+}
+
+function Who({ entry: { actor } }: { entry: Entry }) {
+  if (actor.id === undefined) return actorName(actor)
+  return <TextLink href={`/audit?actorId=${actor.id}`}>{actorName(actor)}</TextLink>
+}
+
+function Changes({ entry }: { entry: Entry }) {
+  return <Differences list={differencesOf(entry.before, entry.changes, isDeletion(entry))} />
 }
 
 const COLUMNS: readonly Column<Entry>[] = [
-  { title: t.at, cell: ({ at }) => <When at={at} /> },
-  { title: t.who, cell: ({ actor }) => nameOf(actor) },
-  { title: t.action, cell: ({ action }) => action.replace('.', ' ').replaceAll('_', ' ') },
+  { title: t.action, cell: (entry) => <Text size="sm">{actionOf(entry)}</Text> },
   { title: t.resource, cell: (entry) => <Resource entry={entry} /> },
-  { title: t.changes, cell: ({ changes }) => (changes === null ? '' : <Code>{JSON.stringify(changes)}</Code>) },
+  { title: t.changes, cell: (entry) => <Changes entry={entry} /> },
+  { title: t.who, cell: (entry) => <Who entry={entry} /> },
+  { title: t.at, cell: ({ at }) => <When at={at} /> },
 ]
 
+/** All in one column, for narrow screens. */
+const NARROW_COLUMNS: readonly Column<Entry>[] = [
+  {
+    title: t.action,
+    cell: (entry) => (
+      <Stack gap={4}>
+        <Text size="sm" fw={600}>
+          {actionOf(entry)}
+        </Text>
+        <Resource entry={entry} />
+        <Changes entry={entry} />
+        <Text size="xs" c="dimmed">
+          <Who entry={entry} />, <When at={entry.at} />
+        </Text>
+      </Stack>
+    ),
+  },
+]
+
+/** Returns the beginning of the period. It is a whole hour, so that the query stays the same within an hour. */
+function fromOf(hours: string): string {
+  if (!(hours in t.periods)) return ''
+  const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
+  return new Date(nowMs - (Number(hours) - 1) * MS_PER_HOUR).toISOString()
+}
+
 export default function Audit() {
+  const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
+  const [filters, setFilter, setFilters] = useUrlFilters(ABSENT)
+  const { hours, ...query } = filters
+  const list = useList('/audit-log', auditEntry, { ...query, from: fromOf(hours) })
+  const of = useName(filters.resourceId === '' ? null : filters.resourceId)
+  const by = list.items.find(({ actor }) => actor.id === filters.actorId)?.actor
+  const isFiltered = Object.values(filters).some((value) => value !== '')
   return (
     <Screen title={t.title}>
-      <ListTable list={useList('/audit-log', auditEntry)} columns={COLUMNS} empty={t.empty} label={t.title} />
+      <Group align="end" gap="sm" role="search">
+        <ChoiceFilter
+          label={t.about}
+          names={t.resources}
+          value={filters.resourceType}
+          onChange={(value) => setFilter('resourceType', value)}
+        />
+        <ChoiceFilter
+          label={t.period}
+          names={t.periods}
+          value={hours}
+          onChange={(value) => setFilter('hours', value)}
+        />
+        {isFiltered && (
+          <Button variant="subtle" color="gray" onClick={() => setFilters(ABSENT)}>
+            {text.clearFilters}
+          </Button>
+        )}
+      </Group>
+      {filters.resourceId !== '' && <Text size="sm">{t.onlyOf(of === '' ? filters.resourceId : of)}</Text>}
+      {filters.actorId !== '' && <Text size="sm">{t.onlyBy(by ? actorName(by) : filters.actorId)}</Text>}
+      <ListTable
+        list={list}
+        columns={isNarrow ? NARROW_COLUMNS : COLUMNS}
+        empty={isFiltered ? t.emptyFiltered : t.empty}
+        label={t.title}
+        minWidth={isNarrow ? 0 : 920}
+      />
     </Screen>
   )
 }

@@ -172,13 +172,18 @@ async function search(
   }
 }
 
+export const searchTag = {
+  name: 'Search',
+  description: 'Finds licenses, customers, products, machines and access rules.',
+}
+
 export const searchEverything = [
   vendorEndpoint(
     'any',
     {
       method: 'get',
       path: '/search',
-      tag: { name: 'Search', description: 'Finds licenses, customers, products, machines and access rules.' },
+      tag: searchTag,
       operationId: 'search',
       summary: 'Search everything',
       description: 'Returns at most 10 of each kind. Kinds that the credential may not read are empty.',

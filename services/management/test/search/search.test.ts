@@ -2,6 +2,7 @@
 
 import { createdToken, foundMachine, license as licenseSchema, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
+import { names } from '@keyward/contract/management/names'
 import { searchResults } from '@keyward/contract/management/search'
 import { uuidv7 } from '@keyward/database'
 import { insertMachine } from '@keyward/testkit'
@@ -78,6 +79,32 @@ test('returns at most 10 of each kind, and nothing that the caller may not read'
   const { secret = '' } = expectBody(await own.call('POST', 'tokens', { body }), 201, createdToken)
   const some = await find('many', secret)
   expect([some.licenses.length, some.customers.length, some.products.length]).toEqual([0, 10, 0])
+})
+
+test('returns the names of resources by their ids, but not those that the caller may not read', async () => {
+  const productId = await vendor.product('Named')
+  const customerId = await vendor.customer({ email: 'named@example.com', name: 'Ada' })
+  const unnamed = await vendor.customer({ email: 'unnamed@example.com' })
+  const license = await vendor.license({ key: 'NAMED-1', productId, customerId })
+  const rule = await vendor.rule({ type: 'HWID', value: 'a\u0000\u00e9' })
+  const stranger = await (await createVendor(harness)).product('of a stranger')
+  const read = async (given: readonly string[], token = vendor.managementToken) =>
+    expectBody(await harness.as(token)('GET', `names?ids=${given.join(',')}`), 200, names).names
+  const all = [productId, customerId, unnamed, license.id, rule.id, stranger, uuidv7()]
+  expect(await read(all)).toEqual({
+    [productId]: 'Named',
+    [customerId]: 'Ada',
+    [unnamed]: 'unnamed@example.com',
+    [license.id]: 'NAMED-1',
+    [rule.id]: 'a\u0000\u00e9',
+  })
+  const body = { name: 'support', permissions: ['customers.read'] }
+  const { secret = '', id } = expectBody(await vendor.call('POST', 'tokens', { body }), 201, createdToken)
+  expect(await read(all, secret)).toEqual({ [customerId]: 'Ada', [unnamed]: 'unnamed@example.com' })
+  expect(await read([id])).toEqual({ [id]: 'support' })
+  expect(await read([productId.toUpperCase(), productId])).toEqual({ [productId]: 'Named' })
+  for (const given of ['', 'x', `${productId},`, Array.from({ length: 101 }, () => uuidv7()).join(',')])
+    expect(outcome(await vendor.call('GET', `names?ids=${given}`))).toBe('422 INVALID_REQUEST')
 })
 
 test('finds machines of all licenses by machine id and host name, as long as they hold a slot', async () => {
@@ -174,7 +201,7 @@ test('lists audit entries by their filters, with the values before and after a c
   await own.call('PATCH', `licenses/${license.id}`, { body: { policy: { maxMachines: 7 }, metadata: { order: 1 } } })
   await own.call('POST', `licenses/${license.id}/suspend`)
   expect(await entries(`resourceId=${license.id}`)).toMatchObject([
-    { action: 'license.suspended', before: { status: 'active' } },
+    { action: 'license.suspended', before: { status: 'active' }, changes: { status: 'suspended' } },
     {
       changes: { policy: { maxMachines: 7 }, metadata: { order: 1 } },
       before: { policy: { maxMachines: 5 }, metadata: {} },

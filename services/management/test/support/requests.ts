@@ -196,6 +196,7 @@ const makers: Record<string, Maker> = {
     return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }
   },
   search: fixed('search?q=ada'),
+  readNames: fixed('names?ids=01a2042f-a039-7028-8465-570518c9f627'),
   listAccessRules: fixed('access-rules'),
   createAccessRule: fixed('access-rules', newRule),
   readAccessRule: below('access-rules', rule),

@@ -21,9 +21,10 @@ import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { useName } from '../../api/names.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ErrorMessage, Screen } from '../../parts/parts.tsx'
-import { SearchField, useNameOf } from '../../parts/search-field.tsx'
+import { SearchField } from '../../parts/search-field.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { type Language, LANGUAGES, type Values } from './snippets.ts'
@@ -38,7 +39,7 @@ function isLanguage(value: string): value is Language {
 
 /** Creates an API key for the product and returns its secret, which the page keeps until it is left. */
 function NewKey({ productId, onCreated }: { productId: string; onCreated: (secret: string) => void }) {
-  const name = useNameOf('product', productId)
+  const name = useName(productId)
   const create = useChange(
     () =>
       call(
@@ -142,7 +143,7 @@ export default function Integrate({ me }: { me: Me }) {
   const canSeeKeys = me.permissions.includes('signing-keys.write')
   const keys = useRead(canSeeKeys ? '/signing-keys' : null, pageOfKeys)
   const productId = filters.product || (products.items[0]?.id ?? '')
-  const licenseKey = useNameOf('license', licenseId)
+  const licenseKey = useName(licenseId)
   const current = keys.data?.data.find(({ retiredAt, withdrawnAt }) => retiredAt === null && withdrawnAt === null)
   const language = isLanguage(filters.language) ? filters.language : 'curl'
   const values: Values = {

@@ -15,7 +15,7 @@ import { useRemembered } from '../../api/recent.ts'
 import { save } from '../../api/save.ts'
 import { ActivityTable } from '../../parts/activity-table.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Screen, Waiting, When } from '../../parts/parts.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Screen, TextLink, Waiting, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
@@ -228,7 +228,14 @@ export default function License({ id, me }: { id: string; me: Me }) {
           empty={<Text c="dimmed">{t.noRules}</Text>}
         />
       </Part>
-      <Part title={t.activity}>
+      <Part
+        title={t.activity}
+        action={
+          me.permissions.includes('audit.read') && (
+            <TextLink href={`/audit?resourceId=${id}`}>{text.audit.history}</TextLink>
+          )
+        }
+      >
         <ActivityTable list={activity} empty={<Text c="dimmed">{t.noActivity}</Text>} />
       </Part>
     </Screen>

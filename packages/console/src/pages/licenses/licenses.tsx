@@ -8,11 +8,11 @@ import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 
 import { useList } from '../../api/hooks.ts'
+import { useName } from '../../api/names.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ChoiceFilter, TextFilter } from '../../parts/filters.tsx'
 import { Screen, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
-import { useNameOf } from '../../parts/search-field.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 function CustomerName({ id }: { id: string }) {
-  const name = useNameOf('customer', id)
+  const name = useName(id)
   return <TextLink href={`/customers/${id}`}>{name === '' ? '…' : name}</TextLink>
 }
 

@@ -9,10 +9,11 @@ import { Link, useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { useName } from '../../api/names.ts'
 import { ExpiryField, NEVER, timeOf } from '../../parts/expiry-field.tsx'
 import { fieldErrors, type FieldErrors } from '../../parts/form.tsx'
 import { ErrorMessage, Screen } from '../../parts/parts.tsx'
-import { SearchField, useNameOf } from '../../parts/search-field.tsx'
+import { SearchField } from '../../parts/search-field.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { parseRange } from './range.ts'
@@ -68,9 +69,9 @@ function Warnings({ draft: { kind, type, value } }: { draft: Draft }) {
 /** The effect of the rule in one sentence. */
 function Effect({ draft }: { draft: Draft }) {
   const { kind, mode, type, value, scope, scopeId } = draft
-  const customerName = useNameOf('customer', type === 'CUSTOMER' && value !== '' ? value : null)
-  const productName = useNameOf('product', scope === 'PRODUCT' ? scopeId : null)
-  const licenseKey = useNameOf('license', scope === 'LICENSE' ? scopeId : null)
+  const customerName = useName(type === 'CUSTOMER' && value !== '' ? value : null)
+  const productName = useName(scope === 'PRODUCT' ? scopeId : null)
+  const licenseKey = useName(scope === 'LICENSE' ? scopeId : null)
   const range = type === 'IP' ? parseRange(value.trim()) : null
   const shown = {
     IP: range?.canonical ?? '',

@@ -67,7 +67,7 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   const effect = effectOf(action, row)
   if (effect === null) return showLicense(row)
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
-  const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : {}
+  const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : { status: effect.set.status }
   const before = action.type === 'renew' ? { expiresAt: row.expiresAt } : { status: row.status }
   const license = showLicense(await readLicenseRow(context, id))
   const event = { type: effect.audited, resource: license, before: showLicense(row) }

@@ -1,0 +1,51 @@
+/** The names of resources by their ids. The names of all ids on a screen are read with one request. */
+
+import { names } from '@keyward/contract/management/names'
+import { useQuery } from '@tanstack/react-query'
+
+import { call, queryString } from './client.ts'
+
+/** Lists show many names, which change rarely. */
+const STALE_MS = 300_000
+const MAX_IDS = 100
+
+interface Waiting {
+  resolve: (name: string | null) => void
+  reject: (error: unknown) => void
+}
+
+let waiting = new Map<string, Waiting[]>()
+
+async function readAll(): Promise<void> {
+  const all = [...waiting]
+  waiting = new Map()
+  for (let at = 0; at < all.length; at += MAX_IDS) {
+    const some = all.slice(at, at + MAX_IDS)
+    const path = `/names${queryString({ ids: some.map(([id]) => id).join(',') })}`
+    try {
+      const found = await call({ method: 'GET', path }, names)
+      for (const [id, requests] of some) for (const { resolve } of requests) resolve(found.names[id] ?? null)
+    } catch (error) {
+      for (const [, requests] of some) for (const { reject } of requests) reject(error)
+    }
+  }
+}
+
+/** Returns the name, or null for an unknown id. Requests of the same moment share one request to the API. */
+function nameOf(id: string): Promise<string | null> {
+  if (waiting.size === 0) setTimeout(() => void readAll())
+  return new Promise((resolve, reject) => {
+    waiting.set(id, [...(waiting.get(id) ?? []), { resolve, reject }])
+  })
+}
+
+/** Returns the name of a resource, or an empty string until it has been read and for a resource that does not exist. */
+export function useName(id: string | null): string {
+  const read = useQuery({
+    queryKey: ['name', id],
+    queryFn: () => nameOf(id ?? ''),
+    enabled: id !== null,
+    staleTime: STALE_MS,
+  })
+  return read.data ?? ''
+}
