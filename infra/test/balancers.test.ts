@@ -191,6 +191,12 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       }
     })
 
+    test.skipIf(name === 'nginx')('returns JSON when a validator rejects large headers', async () => {
+      const response = await send('/api/v1/validate', { headers: { 'x-large': 'yes' } })
+      expect(response).toMatchObject({ status: 431, type: 'application/problem+json' })
+      expect(JSON.parse(response.body)).toMatchObject({ status: 431, code: 'BAD_REQUEST' })
+    })
+
     test("overwrites x-forwarded-for with the caller's address", async () => {
       const headers = {
         'x-forwarded-for': '203.0.113.7, 10.0.0.1',

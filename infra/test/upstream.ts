@@ -53,6 +53,11 @@ export class Upstream {
       response.writeHead(413, { connection: 'close' }).end('too large')
       return
     }
+    // Responds like the HTTP library of a validator.
+    if (headers['x-large'] !== undefined) {
+      response.writeHead(431, { connection: 'close' }).end('<h1>Too large</h1>')
+      return
+    }
     this.seen.push({ method, url, version: incoming.httpVersion, headers, body: await buffer(incoming) })
     response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
     response.end(JSON.stringify({ from: this.name }))
