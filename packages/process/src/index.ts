@@ -32,5 +32,6 @@ export {
 } from './config.ts'
 export { LAUNCH } from './launch.ts'
 export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'
+export { continueTrace, currentTrace, runInTrace, type Trace, traceHeaders } from './trace.ts'
 export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'
 export { leaveMemoryOutOfCoreDumps } from './core-dumps.ts'

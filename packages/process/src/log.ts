@@ -7,6 +7,7 @@
 import { pino, stdTimeFunctions, type Logger } from 'pino'
 
 import type { LogLevel } from './config.ts'
+import { currentTrace } from './trace.ts'
 
 export type { Logger } from 'pino'
 
@@ -18,9 +19,16 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
+    mixin: traceFields,
   }
   // Writes are synchronous, because a flush at the exit would never end when no process reads the pipe any more.
   return pino(options, pino.destination({ dest: 1, sync: true }))
+}
+
+/** Adds the trace of the request that causes a log line. */
+function traceFields(): { traceId?: string } {
+  const trace = currentTrace()
+  return trace === undefined ? {} : { traceId: trace.traceId }
 }
 
 export interface ErrorDescription {

@@ -5,6 +5,7 @@ import helmet from 'helmet'
 
 import { mountConsole } from './console/console.ts'
 import { endpoints } from './endpoints.ts'
+import { accessLog } from './http/access-log.ts'
 import { cors } from './http/cors.ts'
 import { requestIds } from './http/request-id.ts'
 import {
@@ -30,7 +31,14 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.enable('case sensitive routing')
   app.enable('strict routing')
   app.disable('x-powered-by')
-  app.use(requestIds(), metrics.observe, helmet(), rejectMeaninglessBodies(options.dependencies), cors(corsOrigins))
+  app.use(
+    requestIds(),
+    accessLog(options.dependencies.log),
+    metrics.observe,
+    helmet(),
+    rejectMeaninglessBodies(options.dependencies),
+    cors(corsOrigins),
+  )
   mountEndpoints(app, { ...options, endpoints })
   mountDocs(app, createOpenApi(endpoints), methodNotAllowed(options.dependencies))
   mountConsole(app, methodNotAllowed(options.dependencies))

@@ -13,7 +13,7 @@ import {
   decideResponse,
   type DecideResponse,
 } from '@keyward/contract/internal'
-import { type Logger, parseHttpOrigin } from '@keyward/process'
+import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/process'
 import { sql } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'
@@ -32,7 +32,7 @@ const TIMEOUT_MS = 3_000
 async function decideAt(adminUrl: string, secret: string, body: string, signal: AbortSignal): Promise<DecideResponse> {
   const response = await fetch(adminUrl + DECIDE_PATH, {
     method: 'POST',
-    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...traceHeaders() },
     body,
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

@@ -1,0 +1,31 @@
+/**
+ * Writes one log line per request, and runs the request in its trace. The line contains the pattern of the route instead of the path, and
+ * neither addresses, queries, bodies nor credentials (docs/api.md#d1).
+ */
+
+import { continueTrace, type Logger, runInTrace } from '@keyward/process'
+import type { RequestHandler } from 'express'
+import { z } from 'zod'
+
+const routeSchema = z.object({ path: z.string() })
+
+/** Call it after `requestIds`. A response that its caller did not receive completely is logged with `aborted`. */
+export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
+  return (request, response, next) => {
+    const startedMs = performance.now()
+    const trace = continueTrace(request.get('traceparent'))
+    const { traceId, spanId } = trace
+    response.once('close', () => {
+      const durationMs = Math.round(performance.now() - startedMs)
+      const route = routeSchema.safeParse(request.route).data?.path ?? 'none'
+      const requestId = response.getHeader('x-request-id')
+      const aborted = response.writableFinished ? {} : { aborted: true }
+      const { method } = request
+      log.info(
+        { requestId, traceId, spanId, method, route, status: response.statusCode, durationMs, ...aborted },
+        'request',
+      )
+    })
+    runInTrace(trace, next)
+  }
+}
