@@ -26,7 +26,7 @@ test('throws with the output of wrk when it fails', () => {
   expect(() => parseWrk('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/Connection refused/)
 })
 
-// Uses two threads, because each has a separate queue of responses.
+// wrk runs with two threads, because its script must find the event queue of each thread.
 test.skipIf(!hasWrk())(
   'counts every response, and naps only with the naps option (needs wrk)',
   { timeout: 20_000 },

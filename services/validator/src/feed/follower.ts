@@ -318,7 +318,7 @@ export class Follower {
   async #beginLargeRead(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#largeRead?.organizations ?? []), ...large]
     await this.#stopLargeRead()
-    // In a reload, all rows of the large change would count as differences or as changes since the reload began.
+    // A running comparison would keep every row of the large change in memory, as a difference or as a change since it began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
     this.#largeRead = new LargeRead(connection, this.#target, {
