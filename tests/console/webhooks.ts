@@ -1,4 +1,4 @@
-/** Tests of the screens for webhook endpoints, deliveries and events. */
+/** Tests the screens for webhook endpoints, deliveries and events. */
 
 import { createServer, type Server } from 'node:http'
 

@@ -37,9 +37,9 @@ export const webhookText = {
     offHint: 'Keyward sends no events to it. Turn the endpoint on to receive events from then on.',
     disabledTitle: 'Keyward has disabled this endpoint',
     disabledHint: {
-      GONE: 'The receiver responded with 410 Gone, which means that it wants no more events. If that was a mistake, correct the receiver. Then turn the endpoint on, and send the events again that it has missed.',
+      GONE: 'The receiver responded with 410 Gone, which means that it wants no more events. If that was a mistake, correct the receiver. Then turn the endpoint on, and send the missed events again.',
       FAILING:
-        'For five days, no attempt has succeeded. The deliveries below contain the responses. Correct the receiver. Then turn the endpoint on, and send the events again that it has missed.',
+        'For five days, no attempt has succeeded. The deliveries below contain the responses. Correct the receiver. Then turn the endpoint on, and send the missed events again.',
     },
     failingTitle: 'This endpoint is failing',
     failingHint:

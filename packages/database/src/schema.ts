@@ -276,7 +276,7 @@ export interface Database {
     licenseId: string | null
     machineId: Buffer | null
     details: JsonObject | null
-    /** The machines, one element of each array for each. Null in an occurrence about a license. */
+    /** The machines. Each array has one element per machine, and is null in an occurrence about a license. */
     ids: string[] | null
     licenseIds: string[] | null
     machineIds: Buffer[] | null

@@ -17,7 +17,7 @@ import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
-/** The limits of the aggregator. One organization alone may use half of each. */
+/** The limits of the aggregator. One organization alone may use half of each, except of `seen`. */
 const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
 /** The time for which `close` retries. */
 const CLOSE_MS = 5_000
