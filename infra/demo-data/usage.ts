@@ -103,7 +103,7 @@ export interface UsageIds {
 
 /** Converts checks to usage that a validator would have written. */
 export function toUsage(checks: readonly Check[], plan: Plan, ids: UsageIds): RecordBatch {
-  const ofLicenses = checks.flatMap(({ license, ...check }) => (license === null ? [] : [{ ...check, license }]))
+  const licenseChecks = checks.flatMap(({ license, ...check }) => (license === null ? [] : [{ ...check, license }]))
   const counts = new Map<string, { hourMs: number; product: number | null; code: Code; count: number }>()
   for (const { atMs, license, code, count } of checks) {
     const hourMs = Math.floor(atMs / HOUR_MS) * HOUR_MS
@@ -120,8 +120,8 @@ export function toUsage(checks: readonly Check[], plan: Plan, ids: UsageIds): Re
       code,
       count,
     })),
-    activity: toActivity(ofLicenses, ids),
-    overuse: ofLicenses
+    activity: toActivity(licenseChecks, ids),
+    overuse: licenseChecks
       .filter(({ code }) => code === 'TOO_MANY_MACHINES')
       .map(({ license, count, atMs }) => ({
         licenseId: uuidToBytes(ids.licenses[license]!),

@@ -12,7 +12,7 @@ import { created, type Stage } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const violations = z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) }))
-const ofCustomer = z.object({ customerId: z.string() })
+const customerReference = z.object({ customerId: z.string() })
 const TIMEOUT_MS = 240_000
 /** Examines the open window, or the whole screen if there is none. A window makes the screen behind it inert. */
 const RUN = `axe.run(document.querySelector('[role=dialog]') ?? document).then(({ violations }) => violations)`
@@ -46,7 +46,7 @@ export function accessibilityTests(open: () => Stage): void {
       const stage = open()
       licenseId = await stage.addLicense('AXE0-0000-0000-0001')
       await stage.check('AXE0-0000-0000-0001', 'm')
-      customerId = (await stage.read(`/licenses/${licenseId}`, ofCustomer)).customerId
+      customerId = (await stage.read(`/licenses/${licenseId}`, customerReference)).customerId
       const set = { rules: [{ kind: 'BLACKLIST', type: 'IP', value: '192.0.2.200', scope: 'ORGANIZATION' }] }
       await stage.api('/access-rules/sets/axe', set, z.object({ version: z.string() }), 'PUT')
       const endpoint = { url: 'https://127.0.0.1:1/hook', types: ['*'], description: 'Closed port' }

@@ -133,8 +133,8 @@ async function expectExact(answered: Answered): Promise<void> {
   const excluded = answered.get('excluded') ?? 0
   const ordinary = new Map([...answered].filter(([code]) => code !== 'excluded'))
   expect(await sums('check_counts')).toEqual(ordinary)
-  const ofLicenses = new Map([...ordinary].filter(([code]) => code !== 'NOT_FOUND'))
-  expect(await sums('activity')).toEqual(ofLicenses)
+  const licenseCounts = new Map([...ordinary].filter(([code]) => code !== 'NOT_FOUND'))
+  expect(await sums('activity')).toEqual(licenseCounts)
   expect(await matchesOf(world.blacklist)).toBe(ordinary.get('BLACKLISTED'))
   expect(await matchesOf(world.exclusion)).toBe(excluded)
   const alerts = await pool.query('select count::int from alerts where organization_id = $1', [world.organizationId])

@@ -86,8 +86,8 @@ test('an excluded check only increments the match counters of its rules', async 
   await pool.query(`update machines set last_seen_at = ${LONG_AGO}`)
   const before = [await matches(exclusion), await matches(lenient)]
   // Excludes unknown keys, because the test sends some while it waits for its licenses.
-  const ofLicenses = `organization_id = $1 and code <> 'NOT_FOUND'`
-  const counted = await count('check_counts', ofLicenses, [organizationId], 'count')
+  const knownLicenses = `organization_id = $1 and code <> 'NOT_FOUND'`
+  const counted = await count('check_counts', knownLicenses, [organizationId], 'count')
   const codes: Record<string, string[]> = { excluded: [], lenient: [] }
   for (const machine of ['excluded', 'lenient'])
     for (const license of licenses) codes[machine]?.push(await ask(license, machine))
@@ -103,7 +103,7 @@ test('an excluded check only increments the match counters of its rules', async 
   expect(await count('machines', `last_seen_at > ${LONG_AGO}`, [])).toBeNull()
   expect(await count('alerts', 'organization_id = $1', [organizationId])).toBeNull()
   const markers = 1 // The check of `flushed`.
-  expect(await count('check_counts', ofLicenses, [organizationId], 'count')).toBe((counted ?? 0) + markers)
+  expect(await count('check_counts', knownLicenses, [organizationId], 'count')).toBe((counted ?? 0) + markers)
 })
 
 test('a blacklisted check takes no slot and is in analytics and activity', async () => {

@@ -38,9 +38,9 @@ export function rowOf(): Row {
 
 /** Returns the median of each figure over the rounds, so that a disturbed round has little effect. */
 function figuresOf(rounds: readonly Measured[], kind: Kind): Figures {
-  const ofRounds = rounds.map(({ durations }) => durations[kind].toSorted((a, b) => a - b))
+  const sortedRounds = rounds.map(({ durations }) => durations[kind].toSorted((a, b) => a - b))
   const at = (share: number): number[] => {
-    const values = ofRounds.flatMap((sorted) => sorted[Math.floor((sorted.length - 1) * share)] ?? [])
+    const values = sortedRounds.flatMap((sorted) => sorted[Math.floor((sorted.length - 1) * share)] ?? [])
     return values.toSorted((a, b) => a - b).map(round)
   }
   const median = (values: readonly number[]): number => values[Math.floor((values.length - 1) / 2)] ?? 0

@@ -130,8 +130,8 @@ function measureLoading(sizes: Sizes): IndexWriter {
   print('load: all', total, 's')
   const { usedBytes, bytes, rows } = writer.stats()
   for (const [name, count] of Object.entries(bytes)) print(`memory: ${name}`, count / 2 ** 20, 'MiB')
-  const ofRules = bytes.rules! + bytes.trieNodes! + bytes.scopes! + bytes.byRule!
-  print('memory: bytes per license, with its customer and machines', (usedBytes - ofRules) / sizes.licenses, 'bytes')
+  const ruleBytes = bytes.rules! + bytes.trieNodes! + bytes.scopes! + bytes.byRule!
+  print('memory: bytes per license, with its customer and machines', (usedBytes - ruleBytes) / sizes.licenses, 'bytes')
   print('memory: bytes per license, rules included', usedBytes / sizes.licenses, 'bytes')
   print('memory: bytes per machine', bytes.machines! / rows.machine, 'bytes')
   globalThis.gc?.()

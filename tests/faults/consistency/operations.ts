@@ -128,12 +128,12 @@ const createRule: Maker = (tenant, state, from) => {
   return { name: 'create rule', method: 'POST', path: 'access-rules', token: tenant.managementToken, body: rule, apply }
 }
 
-function ofRule(make: (rule: ModelRule, token: string) => Operation): Maker {
+function changeRule(make: (rule: ModelRule, token: string) => Operation): Maker {
   return (tenant, state, from) =>
     state.rules.size === 0 ? null : make(from.pick([...state.rules.values()]), tenant.managementToken)
 }
 
-const deleteRule = ofRule((rule, token) => {
+const deleteRule = changeRule((rule, token) => {
   const apply = (before: ModelState): ModelState => ({
     ...before,
     rules: new Map([...before.rules].filter(([id]) => id !== rule.id)),
@@ -141,7 +141,7 @@ const deleteRule = ofRule((rule, token) => {
   return { name: 'delete rule', method: 'DELETE', path: `access-rules/${rule.id}`, token, body: {}, apply }
 })
 
-const allowByRule = ofRule((rule, token) => {
+const allowByRule = changeRule((rule, token) => {
   const changed = { ...rule, allowSuspendedOrExpired: rule.kind === 'EXCLUSION' && !rule.allowSuspendedOrExpired }
   const body = { allowSuspendedOrExpired: changed.allowSuspendedOrExpired }
   const apply = (before: ModelState): ModelState => ({ ...before, rules: new Map(before.rules).set(rule.id, changed) })

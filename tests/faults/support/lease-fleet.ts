@@ -112,7 +112,7 @@ export class LeaseFleet {
         'cut off': (ms) => member.cut(ms),
       }),
     )
-    const ofPostgres = this.#repeat(pace, signal, {
+    const postgresLoop = this.#repeat(pace, signal, {
       'Postgres frozen': async (ms) => {
         await this.#postgres.freeze()
         await sleep(ms)
@@ -124,7 +124,7 @@ export class LeaseFleet {
         await this.#postgres.start()
       },
     })
-    await Promise.all([...loops, ofPostgres])
+    await Promise.all([...loops, postgresLoop])
   }
 
   /** Repeatedly injects all faults in random order. */

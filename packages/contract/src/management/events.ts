@@ -56,8 +56,8 @@ const firstIds = z
   .array(z.uuid())
   .max(MAX_EVENT_IDS)
   .meta({ description: `The ids of the first ${MAX_EVENT_IDS} rules.`, example: [EXAMPLE_ID] })
-const ofLicense = { licenseId: z.uuid().meta({ description: 'The license of the machine.', example: EXAMPLE_ID }) }
-const ofMember = {
+const machineLicense = { licenseId: z.uuid().meta({ description: 'The license of the machine.', example: EXAMPLE_ID }) }
+const tokenMember = {
   memberId: z.uuid().nullable().meta({
     description: 'The member that the access token belongs to; null for a management token.',
     example: null,
@@ -108,9 +108,9 @@ export const eventTypes = {
         .meta({ description: 'The checks since the last event.' }),
     },
   ),
-  'machine.activated': happened('A machine took a slot of a license.', machine, ofLicense),
+  'machine.activated': happened('A machine took a slot of a license.', machine, machineLicense),
   'machine.released': happened('A machine lost its slot.', machine, {
-    ...ofLicense,
+    ...machineLicense,
     reason: z.enum(['APP', 'VENDOR', 'LEASE_ENDED']).meta({
       description: 'The cause of the release: the app, the vendor, or the end of the lease.',
       example: 'APP',
@@ -149,8 +149,8 @@ export const eventTypes = {
   'product.deleted': happened('A product was deleted, with its access rules.', productOf),
   'api_key.created': happened('An API key was created.', apiKey),
   'api_key.revoked': happened('An API key was revoked.', apiKey),
-  'token.created': happened('A management token or an access token was created.', token, ofMember),
-  'token.revoked': happened('A management token or an access token was revoked.', token, ofMember),
+  'token.created': happened('A management token or an access token was created.', token, tokenMember),
+  'token.revoked': happened('A management token or an access token was revoked.', token, tokenMember),
   'member.invited': happened('A member was invited, for the first time or again.', member),
   'member.updated': changed('The address or the permissions of a member were changed.', member),
   'member.removed': happened('A member was removed, and the tokens made with its credentials revoked.', member),

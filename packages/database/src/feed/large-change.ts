@@ -131,13 +131,13 @@ async function readPages(
   const ids = organizations.map((id) => bytesToUuid(id)).join(',')
   // Postgres accepts no parameters in the declaration of a cursor.
   const log = `changed_since(${client.escapeLiteral(since)}::pg_snapshot)`
-  const ofThem = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
+  const isOfOrganizations = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
   await client.query('begin isolation level repeatable read, read only')
   await client.query('set local statement_timeout = 0; set local enable_seqscan = off')
   const { rows: heads } = await client.query<{ snapshot: string; complete: boolean; letters: string[] | null }>(
     `select pg_current_snapshot()::text as snapshot,
        (select snap_covers(${client.escapeLiteral(since)}::pg_snapshot, gone) from feed_state) as complete,
-       (select array_agg(distinct entity::text) from ${log} where ${ofThem}) as letters`,
+       (select array_agg(distinct entity::text) from ${log} where ${isOfOrganizations}) as letters`,
   )
   const { snapshot = '', complete, letters } = heads[0] ?? {}
   if (complete !== true) throw new Error('The change log was pruned before a large change was read')
@@ -145,7 +145,7 @@ async function readPages(
     if (!letters?.includes(letter)) continue
     const entity = ENTITIES.find((one) => one.letter === letter)
     await client.query(`declare page no scroll cursor for with changed as materialized (
-      select entity, id, machine_id from ${log} where entity = '${letter}' and ${ofThem}
+      select entity, id, machine_id from ${log} where entity = '${letter}' and ${isOfOrganizations}
     ) ${entity === undefined ? MACHINES : branch(entity)}`)
     for (;;) {
       const { rows } = await client.query<LogRow>(`fetch ${PAGE_ROWS} from page`)

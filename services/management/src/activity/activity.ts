@@ -49,7 +49,7 @@ export interface ActivityQuery extends PageQuery {
 async function listActivity(
   context: ReadContext,
   licenseId: string | null,
-  { type, code: ofCode, machineId, from, to, ...query }: ActivityQuery,
+  { type, code: checkCode, machineId, from, to, ...query }: ActivityQuery,
 ): Promise<Page<ActivityEntry>> {
   const { db, organizationId } = context
   if (licenseId !== null && (await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
@@ -59,7 +59,7 @@ async function listActivity(
     .where('organizationId', '=', organizationId)
     .$if(licenseId !== null, (entries) => entries.where('licenseId', '=', licenseId ?? ''))
   if (type !== undefined) select = select.where('type', '=', type)
-  if (ofCode !== undefined) select = select.where('code', '=', ofCode)
+  if (checkCode !== undefined) select = select.where('code', '=', checkCode)
   if (machineId !== undefined) select = select.where('machineId', '=', Buffer.from(machineId))
   // The condition on the id selects the entries, because responses show the time in the id as `at`. The condition on the column `at` only
   // limits the partitions that are read.

@@ -73,7 +73,7 @@ export async function countChecks(
 
 type Group = Pick<Bucket, 'code' | 'productId'>
 
-const keyOf = (startMs: number, { code: ofCode, productId }: Group): string => `${startMs} ${ofCode} ${productId}`
+const keyOf = (startMs: number, { code: groupCode, productId }: Group): string => `${startMs} ${groupCode} ${productId}`
 
 /** Returns each group once, sorted. */
 function groupsOf(rows: readonly Bucket[]): Group[] {

@@ -74,14 +74,16 @@ export async function findSessionCaller(
   }
   const { organizationId, memberId, email } = row
   if (organizationId === null || memberId === null || email === null) throw unauthenticated(REJECTED)
-  const ofMember = permissionsFrom(row.memberPermissions ?? [])
+  const permissionsOfMember = permissionsFrom(row.memberPermissions ?? [])
   const invitedBy = actorSchema.nullable().parse(row.invitedBy)
   return {
     kind: 'vendor',
     owner: row.id,
     organizationId,
     permissions:
-      row.credentialId === null ? ofMember : intersection(permissionsFrom(row.tokenPermissions ?? []), ofMember),
+      row.credentialId === null
+        ? permissionsOfMember
+        : intersection(permissionsFrom(row.tokenPermissions ?? []), permissionsOfMember),
     actor: { type: 'MEMBER', id: memberId, name: email, memberId, ...(invitedBy && { issuedBy: invitedBy }) },
     // A credential that the member creates may outlive the session, but not the access token that opened the session.
     credential: {

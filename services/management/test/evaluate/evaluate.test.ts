@@ -64,13 +64,13 @@ test('lists monitored rules separately, and names the restrictions that reject a
   await own.call('PATCH', `access-rules/${trial.id}`, { body: { mode: 'ENFORCE' } })
   const inLicense = { scope: 'LICENSE', scopeId: license.id }
   const machine = await rule({ type: 'HWID', value: 'm1', ...inLicense })
-  const ofOrganization = { scope: 'ORGANIZATION', scopeId: null, types: ['IP'] }
+  const organizationRestriction = { scope: 'ORGANIZATION', scopeId: null, types: ['IP'] }
   expect(await of({ ip: '203.0.113.7', machineId: 'm1' })).toMatchObject({
     code: 'BLACKLISTED',
     decidedBy: null,
     matched: [machine.id],
     monitored: [],
-    restricted: ofOrganization,
+    restricted: organizationRestriction,
   })
   expect(await of({ ip: '192.0.2.7' })).toMatchObject({
     code: 'BLACKLISTED',

@@ -9,7 +9,7 @@ const f = t.failures
 
 export type Attempt = Delivery['attempts'][number]
 
-function ofStatus(status: number): string {
+function explainStatus(status: number): string {
   if (status >= 300 && status <= 399) return f.redirect(status)
   if (status === 401 || status === 403) return f.credentials(status)
   if (status === 404) return f.missing(status)
@@ -31,7 +31,7 @@ const WITHOUT_RESPONSE: readonly [RegExp, string][] = [
 
 /** Returns the outcome of an attempt in one sentence. An unknown error is returned as the service recorded it. */
 export function explain({ status, error, durationMs }: Attempt): string {
-  if (status !== null) return error === null ? t.delivered(status, t.took(durationMs)) : ofStatus(status)
+  if (status !== null) return error === null ? t.delivered(status, t.took(durationMs)) : explainStatus(status)
   const known = WITHOUT_RESPONSE.find(([pattern]) => pattern.test(error ?? ''))
   return known?.[1] ?? error ?? text.failed
 }

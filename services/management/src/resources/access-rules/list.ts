@@ -118,13 +118,13 @@ function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; s
   const { kind, type, scope, ...others } = filter
   const isOther = Object.values(others).some((given) => given !== undefined)
   if (isOther || (kind ?? type ?? scope) === undefined) return undefined
-  return RULE_TYPES.filter((one) => type === undefined || one === type).flatMap((ofType) =>
-    RULE_KINDS.filter((one) => TYPES_OF_KIND[one].includes(ofType) && (kind === undefined || one === kind)).flatMap(
-      (ofKind) =>
-        RULE_SCOPES.filter((one) => scope === undefined || one === scope).map((ofScope) => ({
-          kind: ofKind,
-          type: ofType,
-          scope: ofScope,
+  return RULE_TYPES.filter((one) => type === undefined || one === type).flatMap((eachType) =>
+    RULE_KINDS.filter((one) => TYPES_OF_KIND[one].includes(eachType) && (kind === undefined || one === kind)).flatMap(
+      (eachKind) =>
+        RULE_SCOPES.filter((one) => scope === undefined || one === scope).map((eachScope) => ({
+          kind: eachKind,
+          type: eachType,
+          scope: eachScope,
         })),
     ),
   )

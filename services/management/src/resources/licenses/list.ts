@@ -96,16 +96,16 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
   const { sort, order, count } = slice
   const { email } = query
   const { organizationId } = context
-  const ofOrganization: Prefix = { columns: ['organization_id'], values: [organizationId] }
+  const organizationPrefix: Prefix = { columns: ['organization_id'], values: [organizationId] }
   if (email === undefined)
-    return (await sql<Place>`${firstPlaces(query, ofOrganization, slice)}`.execute(context.db)).rows
-  const ofCustomer: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
+    return (await sql<Place>`${firstPlaces(query, organizationPrefix, slice)}`.execute(context.db)).rows
+  const customerPrefix: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
   const direction = order === 'desc' ? sql`desc` : sql`asc`
   // Reads the licenses of each customer with the address separately, so that the cost does not depend on the licenses of other customers.
   const { rows } = await sql<Place>`
     select f.id, f.key from (
       select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
-    ) c cross join lateral (${firstPlaces(query, ofCustomer, slice)}) f
+    ) c cross join lateral (${firstPlaces(query, customerPrefix, slice)}) f
     order by ${sort === 'createdAt' ? sql`` : sql`f.expiry ${direction}, `}f.id ${direction} limit ${count}`.execute(
     context.db,
   )

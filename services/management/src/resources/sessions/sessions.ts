@@ -209,7 +209,7 @@ const signIn = [
   ),
 ]
 
-const ofMembers = [
+const memberSessions = [
   vendorEndpoint(
     'credentials.write',
     {
@@ -253,4 +253,4 @@ const ofMembers = [
   ),
 ]
 
-export const sessions = [...own, ...signIn, ...ofMembers]
+export const sessions = [...own, ...signIn, ...memberSessions]
