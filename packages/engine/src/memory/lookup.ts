@@ -127,26 +127,24 @@ export class Lookup {
     removeEntry(this.#store.byId, this.#idHash(kind, row), (kind << KIND_SHIFT) | row)
   }
 
-  /** Prefetches the bucket that `findLicense` reads first. */
-  prefetchKey(key: Int32Array): void {
-    this.sink = this.#byKey.prefetch(key[0]!)
+  /** Prefetches the bucket that `findLicense` reads first. `hash` is the first word of the key's hash. */
+  prefetchKey(hash: number): void {
+    this.sink = this.#byKey.prefetch(hash)
   }
 
   /**
-   * Prefetches the licenses that `findLicense` would compare with this key, and the entry of the machine in each. The
-   * first word of both hashes suffices.
+   * Returns the row that `findLicense` most likely finds, or 0. `hash` is the first word of the key's hash. The license in
+   * the row may have another key with the same first word.
    */
-  prefetchLicense(key: Int32Array, machineHash: Int32Array): void {
-    const byKey = this.#byKey
+  likelyLicense(hash: number): number {
+    const at = this.#byKey.first(hash)
+    return at === NONE ? 0 : this.#byKey.word(at, 1) & ROW_MASK
+  }
+
+  /** Prefetches a license, and the entry of a machine in it. `machineHash` is the first word of the machine id's hash. */
+  prefetchLicense(row: number, machineHash: number): void {
     const { licenses, machines } = this.#store
-    const { words } = licenses.region
-    const hash = key[0]!
-    for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
-      const entry = byKey.word(at, 1)
-      if (entry >>> KIND_SHIFT !== BY_KEY) continue
-      const row = entry & ROW_MASK
-      this.sink = words[row * ROW_WORDS + LICENSE_KEY_HASH]! ^ machines.prefetch(row, machineHash)
-    }
+    this.sink = licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]! ^ machines.prefetch(row, machineHash)
   }
 
   /**
@@ -162,7 +160,7 @@ export class Lookup {
       const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_KEY) continue
       const row = entry & ROW_MASK
-      if (machineHash !== null) this.sink = machines.prefetch(row, machineHash)
+      if (machineHash !== null) this.sink = machines.prefetch(row, machineHash[0]!)
       const at0 = row * ROW_WORDS + LICENSE_KEY_HASH
       if (words[at0] === hash && words[at0 + 1] === key[1] && words[at0 + 2] === key[2]) return row
     }

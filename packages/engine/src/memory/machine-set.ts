@@ -31,8 +31,8 @@ export class MachineSet {
     return this.#find(license, generation, hash) !== NONE
   }
 
-  /** Prefetches the bucket that `has` will read. The returned value has no meaning. */
-  prefetch(license: number, hash: Int32Array): number {
+  /** Prefetches the bucket that `has` will read. `hash` is the first word of the hash. The returned value has no meaning. */
+  prefetch(license: number, hash: number): number {
     return this.table.prefetch(firstWord(license, hash))
   }
 
@@ -40,7 +40,7 @@ export class MachineSet {
   add(license: number, generation: number, hash: Int32Array, mark: number): void {
     const third = thirdWord(generation, hash) | (mark << MARK_SHIFT)
     const position = this.#find(license, generation, hash)
-    if (position === NONE) this.table.insert(firstWord(license, hash), secondWord(generation, hash), third)
+    if (position === NONE) this.table.insert(firstWord(license, hash[0]!), secondWord(generation, hash), third)
     else this.table.setWord(position, 2, third)
   }
 
@@ -54,7 +54,7 @@ export class MachineSet {
 
   remove(license: number, generation: number, hash: Int32Array): void {
     const position = this.#find(license, generation, hash)
-    if (position !== NONE) this.table.remove(firstWord(license, hash), position)
+    if (position !== NONE) this.table.remove(firstWord(license, hash[0]!), position)
   }
 
   markAt(position: number): number {
@@ -67,7 +67,7 @@ export class MachineSet {
 
   #find(license: number, generation: number, hash: Int32Array): number {
     const { table } = this
-    const first = firstWord(license, hash)
+    const first = firstWord(license, hash[0]!)
     const second = secondWord(generation, hash)
     const third = thirdWord(generation, hash)
     let position = table.first(first)
@@ -79,8 +79,8 @@ export class MachineSet {
   }
 }
 
-function firstWord(license: number, hash: Int32Array): number {
-  return hash[0]! ^ scramble(license)
+function firstWord(license: number, hash: number): number {
+  return hash ^ scramble(license)
 }
 
 function secondWord(generation: number, hash: Int32Array): number {

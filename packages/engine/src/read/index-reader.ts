@@ -40,8 +40,13 @@ export const UNKNOWN = -1
 /** The result of a lookup when the writer was writing during each of MAX_ATTEMPTS attempts. */
 export const BUSY = -2
 
-/** The number of words that `hashCheck` writes for a check: the hash of its key, then that of its machine id. */
-export const HASH_WORDS = 8
+/**
+ * The number of words per check in the hashes of a batch: the hash of its key, that of its machine id, and the row of the
+ * license to prefetch.
+ */
+export const HASH_WORDS = 9
+const MACHINE_HASH = 4
+const LIKELY_ROW = 8
 
 export interface ReaderOptions {
   /** Whether reads use the lock, true by default. Only the test that shows that the lock is necessary passes false. */
@@ -72,7 +77,7 @@ export class IndexReader {
     const machineHash = this.#machineHash
     this.#hashKey(check.organization, check.licenseKey, check.licenseKeyLength, key)
     // The key's bucket is loaded from memory while the processor hashes the machine id.
-    store.lookup.prefetchKey(key)
+    store.lookup.prefetchKey(key[0]!)
     const hasMachine = check.machineIdLength > 0
     if (hasMachine) store.hash.hash(check.machineId, check.machineIdLength, machineHash)
     verdict.machineHash0 = hasMachine ? machineHash[0]! : 0
@@ -81,8 +86,8 @@ export class IndexReader {
   }
 
   /**
-   * Hashes a check of a batch. Writes HASH_WORDS words to `hashes`, at the place of the check with the index `n`. The
-   * license key of the check is not read afterwards.
+   * Hashes a check of a batch. Writes both hashes to `hashes`, at the place of the check with the index `n`. Each place has
+   * HASH_WORDS words. The license key of the check is not read afterwards.
    */
   hashCheck(check: Check, hashes: Int32Array, n: number): void {
     const key = this.#key
@@ -93,28 +98,23 @@ export class IndexReader {
     const at = n * HASH_WORDS
     for (let i = 0; i < 4; i++) {
       hashes[at + i] = key[i]!
-      hashes[at + 4 + i] = machineHash[i]!
+      hashes[at + MACHINE_HASH + i] = machineHash[i]!
     }
   }
 
   /**
-   * Prefetches the rows of the first `count` checks of a batch. One loop loads all buckets of keys, and another all
-   * licenses and machines, so the loads of a loop overlap. It takes no lock, because it only loads memory.
+   * Prefetches the rows of the first `count` checks of a batch. It takes no lock, because it only loads memory.
+   *
+   * Each loop loads what the next one needs. The loops are short and use no result of their own loads, so the processor
+   * executes many of their iterations at the same time and the loads overlap.
    */
   prefetchChecks(hashes: Int32Array, count: number): void {
     const { lookup } = this.#store
-    const key = this.#key
-    const machineHash = this.#machineHash
-    for (let n = 0; n < count; n++) {
-      key[0] = hashes[n * HASH_WORDS]!
-      lookup.prefetchKey(key)
-    }
-    for (let n = 0; n < count; n++) {
-      const at = n * HASH_WORDS
-      key[0] = hashes[at]!
-      machineHash[0] = hashes[at + 4]!
-      lookup.prefetchLicense(key, machineHash)
-    }
+    const end = count * HASH_WORDS
+    for (let at = 0; at < end; at += HASH_WORDS) lookup.prefetchKey(hashes[at]!)
+    for (let at = 0; at < end; at += HASH_WORDS) hashes[at + LIKELY_ROW] = lookup.likelyLicense(hashes[at]!)
+    for (let at = 0; at < end; at += HASH_WORDS)
+      lookup.prefetchLicense(hashes[at + LIKELY_ROW]!, hashes[at + MACHINE_HASH]!)
   }
 
   /** Decides a check of a batch, as `decide` does, with the hashes that `hashCheck` wrote for the index `n`. */
@@ -124,7 +124,7 @@ export class IndexReader {
     const at = n * HASH_WORDS
     for (let i = 0; i < 4; i++) {
       key[i] = hashes[at + i]!
-      machineHash[i] = hashes[at + 4 + i]!
+      machineHash[i] = hashes[at + MACHINE_HASH + i]!
     }
     verdict.machineHash0 = machineHash[0]!
     verdict.machineHash1 = machineHash[1]!
