@@ -1,11 +1,16 @@
 /**
  * Implements `npm run migrate`: migrates the database that DATABASE_URL names to the schema of this version.
  * With ADMIN_DATABASE_URL it first creates the owner of the tables, its database and the group roles. With
- * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the login roles of the services.
+ * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the login roles of the services. With the argument
+ * `--before-service` it waits for Postgres, and accepts the schema of a newer version, so that it can run before every
+ * start of a service.
  */
 
-import { migrate } from '@keyward/database/migrate'
-import { postgresUrl, readConfig, secret, text } from '@keyward/process'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { isConnectionFailure, isServerUnavailable } from '@keyward/database'
+import { migrate, NewerSchemaError } from '@keyward/database/migrate'
+import { describeError, postgresUrl, readConfig, secret, text } from '@keyward/process'
 import { z } from 'zod'
 
 import { ensureLogin, type Login } from '../shared/logins.ts'
@@ -51,6 +56,40 @@ export async function runMigrate(
     const login: Login = { name, group, password: config[`${service}_PASSWORD`] }
     report(describeLogin(login, await ensureLogin(adminUrl ?? ownerUrl, login), `${service}_PASSWORD`))
   }
+}
+
+const RETRY_MS = 1_000
+
+/**
+ * Does what `runMigrate` does, but retries without end while Postgres is not available. If the schema belongs to a newer
+ * version, returns without an error, because the services of this version run on it.
+ */
+export async function runMigrateBeforeService(
+  env: Record<string, string | undefined>,
+  report: (line: string) => void,
+  warn: (line: string) => void,
+): Promise<void> {
+  let warned = ''
+  for (;;)
+    try {
+      return await runMigrate(env, report, warn)
+    } catch (error) {
+      if (error instanceof NewerSchemaError)
+        return report(`The schema belongs to a newer version (${error.migration}). It was not changed.`)
+      if (!isTemporary(error)) throw error
+      const reason = describeError(error).message
+      // The same reason is printed once, because the wait may be long.
+      if (reason !== warned) warn(`Postgres is not available: ${reason}. The migration retries every second.`)
+      warned = reason
+      await sleep(RETRY_MS)
+    }
+}
+
+/** Returns whether Postgres could not be reached, or its name is not known yet. */
+function isTemporary(error: unknown): boolean {
+  if (isServerUnavailable(error) || isConnectionFailure(error)) return true
+  if (!(error instanceof Error)) return false
+  return ('code' in error && error.code === 'ENOTFOUND') || (error.cause !== undefined && isTemporary(error.cause))
 }
 
 function describeLogin({ name, password }: Login, isNew: boolean, variable: string): string {

@@ -1,10 +1,12 @@
-/** `npm run migrate`: prints the changes or the reason of a failure. */
+/** `npm run migrate`: prints the changes or the reason of a failure. `--before-service` waits for Postgres. */
 
 import { failStart } from '@keyward/process'
 
-import { runMigrate } from './command.ts'
+import { runMigrate, runMigrateBeforeService } from './command.ts'
 
-runMigrate(
+const run = process.argv.includes('--before-service') ? runMigrateBeforeService : runMigrate
+
+run(
   process.env,
   (line) => process.stdout.write(`${line}\n`),
   (line) => process.stderr.write(`${line}\n`),

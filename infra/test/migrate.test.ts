@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -7,8 +8,9 @@ import { createPool } from '@keyward/database'
 import { createTestDatabase, onServer, SERVER_VARIABLE, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { runMigrate } from '../migrate/command.ts'
+import { runMigrate, runMigrateBeforeService } from '../migrate/command.ts'
 import { ensureLogin } from '../shared/logins.ts'
+import { listenOn } from '../shared/ports.ts'
 import { scramVerifier } from '../shared/scram.ts'
 
 const MIGRATE = fileURLToPath(new URL('../migrate/main.ts', import.meta.url))
@@ -100,6 +102,45 @@ test.each(['plain-password-1', 'ﬁancé\u00adeﬀ', 'Ⅸ²パスワード'])(
     await database.pool.query(`drop role ${name}`)
   },
 )
+
+test('before a service, retries until Postgres accepts connections', async () => {
+  const { hostname, port } = new URL(database.url)
+  const absent = new URL(database.url)
+  const late = createServer((socket) => {
+    const server = connect(Number(port), hostname)
+    socket.pipe(server).pipe(socket)
+    for (const side of [socket, server]) side.on('error', () => socket.destroy())
+  })
+  absent.port = String(await listenOn(late, 0))
+  await new Promise((resolve) => late.close(resolve))
+  const lines: string[] = []
+  const finished = runMigrateBeforeService(
+    { DATABASE_URL: absent.href },
+    (line) => lines.push(line),
+    (line) => lines.push(line),
+  )
+  await expect.poll(() => lines.length).toBe(1)
+  expect(lines[0]).toMatch(/^Postgres is not available: .*\. The migration retries every second\.$/)
+  await listenOn(late, Number(absent.port))
+  await finished
+  late.close()
+  expect(lines.slice(1)).toEqual(['The schema is up to date.'])
+})
+
+test('before a service, accepts the schema of a newer version', async () => {
+  await database.pool.query(`insert into kysely_migration values ('9999_future', now()::text)`)
+  const lines: string[] = []
+  const print = (line: string): unknown => lines.push(line)
+  await runMigrateBeforeService({ DATABASE_URL: database.url }, print, print)
+  await database.pool.query(`delete from kysely_migration where name = '9999_future'`)
+  expect(lines).toEqual(['The schema belongs to a newer version (9999_future). It was not changed.'])
+})
+
+test('before a service, rejects what a retry cannot change', async () => {
+  const other = withLogin(database.url, `nobody_${process.pid}`, 'a-wrong-password')
+  const silent = (): undefined => undefined
+  await expect(runMigrateBeforeService({ DATABASE_URL: other }, silent, silent)).rejects.toThrow(/nobody_/)
+})
 
 test.each(['VALIDATOR', 'MANAGEMENT'])('rejects the password of %s without its login', async (service) => {
   await expect(run({ DATABASE_URL: database.url, [`${service}_PASSWORD`]: "pass'word" })).rejects.toThrow(

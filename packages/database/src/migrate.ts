@@ -41,9 +41,21 @@ export interface MigrationReport {
   readonly warnings: readonly string[]
 }
 
+/** The database has a migration of a newer version. The services of this version run on it, but cannot migrate it. */
+export class NewerSchemaError extends Error {
+  /** The name of the first unknown migration. */
+  readonly migration: string
+
+  constructor(migration: string) {
+    super(`The database was migrated by a newer version of Keyward (${migration}); this one cannot use it`)
+    this.name = 'NewerSchemaError'
+    this.migration = migration
+  }
+}
+
 /**
- * Migrates the database at `url`. Throws an error for operators when the server is too old or the database belongs to a
- * newer version.
+ * Migrates the database at `url`. Throws an error for operators when the server is too old, and NewerSchemaError when
+ * the database belongs to a newer version.
  */
 export async function migrate(url: string): Promise<MigrationReport> {
   const pool = new pg.Pool({ ...connectionTo(url), max: 2, connectionTimeoutMillis: 5_000 })
@@ -159,6 +171,5 @@ async function requireNoNewer(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ name: string }>('select name from kysely_migration order by name')
   const known = new Set((await listMigrations()).map(({ name }) => name))
   const unknown = rows.find(({ name }) => !known.has(name))
-  if (unknown !== undefined)
-    throw new Error(`The database was migrated by a newer version of Keyward (${unknown.name}); this one cannot use it`)
+  if (unknown !== undefined) throw new NewerSchemaError(unknown.name)
 }
