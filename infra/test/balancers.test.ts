@@ -209,6 +209,38 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect([seen?.headers['x-real-ip'], seen?.headers['forwarded']]).toEqual([undefined, undefined])
     })
 
+    test.skipIf(name !== 'haproxy')('reads x-forwarded-for only from a peer in INGRESS_NETWORK', async () => {
+      process.env['INGRESS_NETWORK'] = '127.0.0.0/8'
+      const behind = make()
+      const others = { https: await freePort(), http: await freePort(), metrics: await freePort() }
+      try {
+        await behind.start(configuration, others, (conf) => listen(place(conf), others))
+        const headers = { 'x-forwarded-for': '203.0.113.7, 198.51.100.9' }
+        await send('/api/v1/validate', { port: others.https, headers })
+      } finally {
+        delete process.env['INGRESS_NETWORK']
+        await behind.stop()
+      }
+      expect(validators.flatMap((one) => one.seen)[0]?.headers['x-forwarded-for']).toBe('198.51.100.9')
+    })
+
+    test.skipIf(name !== 'haproxy')('forwards the address of a caller over IPv6 with LISTEN_IPV6', async () => {
+      process.env['LISTEN_IPV6'] = 'true'
+      const both = make()
+      const others = { https: await freePort(), http: await freePort(), metrics: await freePort() }
+      const overIpv6 = (conf: string): string =>
+        conf.replace('bind :::443', `bind [::1]:${others.https}`).replace('bind :::80', `bind [::1]:${others.http}`)
+      try {
+        await both.start(configuration, others, (conf) => overIpv6(listen(place(conf), others)))
+        for (const host of ['::1', '127.0.0.1']) await send('/api/v1/validate', { host, port: others.https })
+      } finally {
+        delete process.env['LISTEN_IPV6']
+        await both.stop()
+      }
+      const seen = validators.flatMap((one) => one.seen.map(({ headers }) => headers['x-forwarded-for']))
+      expect(new Set(seen)).toEqual(new Set(['::1', '127.0.0.1']))
+    })
+
     test('reuses connections to the services', async () => {
       for (const one of validators) one.connections.clear()
       for (let i = 0; i < 60; i++) await send('/api/v1/validate')
@@ -267,6 +299,15 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(readFileSync(join(INFRA, configuration), 'utf8')).toMatch(/^ {4}fd-hard-limit 100000$/m)
     })
 
+    const readiness = async (): Promise<number[]> =>
+      Promise.all(
+        ['readyz', 'livez'].map(async (path) => (await fetch(`http://127.0.0.1:${ports.metrics}/${path}`)).status),
+      )
+
+    test.skipIf(name !== 'haproxy')('is ready while it knows a server', async () => {
+      expect(await readiness()).toEqual([200, 200])
+    })
+
     test('loses no check when a validator is killed', async () => {
       const [gone, ...left] = validators
       gone?.close()
@@ -294,6 +335,11 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(response).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
       for (let i = 0; i < 10; i++) expect(await sendOverHttp2('/api/v1/products', '{}')).toBe(503)
+    })
+
+    test.skipIf(name !== 'haproxy')('is not ready when it knows no server', async () => {
+      for (const one of validators) one.close()
+      await expect.poll(readiness, { timeout: 10_000 }).toEqual([503, 200])
     })
 
     /** Returns whether, within 10 s, 20 consecutive responses come only from the services of `names`. */

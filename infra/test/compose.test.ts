@@ -15,6 +15,7 @@ const service = z.looseObject({
   read_only: z.boolean().optional(),
   cap_drop: z.array(z.string()).optional(),
   pids_limit: z.int(),
+  logging: z.object({ options: z.record(z.string(), z.string()) }),
   mem_limit: z.string(),
   networks: z.union([
     z.array(z.string()),
@@ -29,7 +30,8 @@ const service = z.looseObject({
 })
 const network = z.object({
   internal: z.boolean().default(false),
-  ipam: z.object({ config: z.array(z.object({ subnet: z.string(), ip_range: z.string() })) }).optional(),
+  enable_ipv6: z.boolean().optional(),
+  ipam: z.object({ config: z.array(z.object({ subnet: z.string(), ip_range: z.string().optional() })) }).optional(),
 })
 const compose = z
   .looseObject({ services: z.record(z.string(), service), networks: z.record(z.string(), network) })
@@ -99,6 +101,21 @@ test('Postgres logs no values and is healthy only when it accepts connections by
   expect(healthcheck?.test.join(' ')).toContain('-h 127.0.0.1')
 })
 
+test('callers over IPv6 reach the balancer with their address', () => {
+  expect(compose.networks['public']).toMatchObject({ enable_ipv6: true })
+  const subnets = compose.networks['public']?.ipam?.config.map(({ subnet }) => subnet) ?? []
+  expect(subnets.filter((subnet) => subnet.startsWith('fd'))).toHaveLength(1)
+  expect(compose.services['haproxy']?.environment['LISTEN_IPV6']).toBe('true')
+  expect(read('haproxy/haproxy.cfg')).toMatch(/\.if defined\(LISTEN_IPV6\)\n {4}bind :::443 v6only ssl /)
+})
+
+test('the balancer reloads renewed certificates, and every log and the metrics are bounded', () => {
+  expect(compose.services['haproxy']).toMatchObject({ command: ['sh', 'run.sh', 'haproxy.cfg', '/etc/keyward'] })
+  expect(compose.services['haproxy']?.volumes).toContain('./tls:/etc/keyward:ro')
+  for (const name of names) expect(compose.services[name]?.logging.options, name).toHaveProperty('max-size')
+  expect(compose.services['prometheus']?.command.join(' ')).toContain('--storage.tsdb.retention.size=')
+})
+
 test('Grafana has no default password, and every image can be pinned', () => {
   expect(compose.services['grafana']?.environment['GF_SECURITY_ADMIN_PASSWORD']).toBe('${GRAFANA_PASSWORD:?}')
   for (const name of names) {
@@ -121,7 +138,7 @@ test('mounts and builds only files that exist', () => {
   const mounted = all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':', 1)[0] ?? ''))
   const built = all.flatMap(({ build }) => (build ? `../${build.dockerfile}` : []))
   const sources = mounted.concat(built)
-  const local = sources.filter((source) => source.startsWith('.') && source !== './tls.pem')
+  const local = sources.filter((source) => source.startsWith('.') && source !== './tls')
   expect(local.length).toBeGreaterThan(4)
   expect(local.filter((source) => !existsSync(join(INFRA, source)))).toEqual([])
 })
