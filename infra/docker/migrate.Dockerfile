@@ -12,6 +12,7 @@ COPY packages packages
 COPY infra/package.json infra/
 COPY infra/migrate infra/migrate
 COPY infra/shared infra/shared
+COPY infra/smoke-test infra/smoke-test
 # The optional packages, which contain an embedded Postgres and another Node, are left out.
 RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/infra..." --filter "@keyward/cli..." \
  && node infra/supply-chain/verify.ts

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Code } from '@keyward/contract'
 import { z } from 'zod'
 
-import type { HttpsClient } from './https-client.ts'
+import type { HttpsClient } from '../shared/https-client.ts'
 
 export interface Fixture {
   apiKey: string

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { z } from 'zod'
 
+import type { HttpsClient } from '../shared/https-client.ts'
 import type { CheckCase, Fixture } from './fixture.ts'
-import type { HttpsClient } from './https-client.ts'
 
 export interface LoadReport {
   checks: number

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool } from '@keyward/database'
 
 import type { Cluster, Member } from '../cluster/cluster.ts'
+import { createHttpsClient } from '../shared/https-client.ts'
 import { createFixture } from './fixture.ts'
-import { createHttpsClient } from './https-client.ts'
 import { startLoad, type LoadReport } from './load.ts'
 import { startVendorTraffic, type VendorReport } from './vendor-traffic.ts'
 

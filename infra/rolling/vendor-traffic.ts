@@ -5,8 +5,8 @@
 
 import { z } from 'zod'
 
+import type { HttpsClient } from '../shared/https-client.ts'
 import type { Fixture } from './fixture.ts'
-import type { HttpsClient } from './https-client.ts'
 
 export interface VendorReport {
   rounds: number

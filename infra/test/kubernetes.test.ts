@@ -35,19 +35,21 @@ const workload = z.looseObject({
     spec: z.looseObject({
       automountServiceAccountToken: z.literal(false),
       securityContext: z.looseObject({ runAsNonRoot: z.literal(true), runAsUser: z.int().min(1) }),
-      containers: z.array(container).length(1),
+      containers: z.tuple([container]),
+      initContainers: z.array(container).default([]),
+      topologySpreadConstraints: z.array(z.looseObject({ topologyKey: z.string() })),
     }),
   }),
 })
-const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
+const workloads = manifests.filter(({ kind }) => kind === 'Deployment')
 const kustomization = z
   .looseObject({ resources: z.array(z.string()), images: z.array(z.object({ name: z.string(), newTag: z.string() })) })
-  .parse(readYaml('kubernetes/kustomization.yaml')[0])
+  .parse(readYaml('kubernetes/base/kustomization.yaml')[0])
 
 test('the kustomization contains every manifest except the example secret', () => {
   const own = kustomization.resources.filter((name) => !name.startsWith('..'))
-  for (const name of kustomization.resources) expect(existsSync(join(INFRA, 'kubernetes', name)), name).toBe(true)
-  expect(own.flatMap((name) => readYaml(`kubernetes/${name}`)).length).toBe(manifests.length - 1)
+  for (const name of kustomization.resources) expect(existsSync(join(INFRA, 'kubernetes/base', name)), name).toBe(true)
+  expect(own.flatMap((name) => readYaml(`kubernetes/base/${name}`)).length).toBe(manifests.length - 1)
   expect(own).not.toContain('secret.example.yaml')
 })
 
@@ -63,24 +65,28 @@ test('management may reach the admin port of validators at the address that each
     to: [{ podSelector: { matchLabels: { app: 'keyward-validator' } } }],
     ports: [{ port: 9080 }],
   })
-  const [validator] = workload.parse(named('Deployment', 'keyward-validator').spec).template.spec.containers
   expect(validator?.env).toContainEqual({ name: 'VALIDATOR_ADMIN_URL', value: 'http://$(POD_IP):9080' })
 })
 
 test.each(workloads.map((one) => [one.metadata.name, one] as const))(
   '%s runs without privileges, with a read-only file system and limits',
   (_name, one) => {
-    const [only] = workload.parse(one.spec).template.spec.containers
-    expect(kustomization.images.map(({ name }) => name)).toContain(only?.image)
+    const { containers, initContainers, topologySpreadConstraints } = workload.parse(one.spec).template.spec
+    for (const { image } of [...containers, ...initContainers])
+      expect(kustomization.images.map(({ name }) => name)).toContain(image)
+    expect(topologySpreadConstraints.map(({ topologyKey }) => topologyKey)).toEqual([
+      'kubernetes.io/hostname',
+      'topology.kubernetes.io/zone',
+    ])
   },
 )
 
 test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
-  '%s has a disruption budget of at least one pod',
+  '%s loses at most one pod to a drain, at any number of replicas',
   (name) => {
     const { template } = workload.parse(named('Deployment', name).spec)
     const budget = z
-      .object({ minAvailable: z.int().min(1), selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) })
+      .object({ maxUnavailable: z.literal(1), selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) })
       .parse(named('PodDisruptionBudget', name).spec)
     expect(template.metadata.labels).toMatchObject(budget.selector.matchLabels)
     const service = z.looseObject({ selector: z.record(z.string(), z.string()) }).parse(named('Service', name).spec)
@@ -88,44 +94,80 @@ test.each(['keyward-validator', 'keyward-management', 'keyward-balancer'])(
   },
 )
 
-test('contains no secrets, and passes no secrets of management to the validator', () => {
-  const example = z
-    .looseObject({ stringData: z.record(z.string(), z.string()) })
-    .parse(manifests.find(({ kind }) => kind === 'Secret'))
-  const references = (name: string, kind = 'Deployment'): string[] =>
-    JSON.stringify(named(kind, name))
-      .match(/"secretKeyRef":\{"name":"keyward","key":"\w+"/g)
-      ?.map((found) => /"key":"(\w+)"/.exec(found)?.[1] ?? '') ?? []
-  expect(references('keyward-validator')).toEqual(['VALIDATOR_DATABASE_URL'])
-  const needed = [...references('keyward-management'), ...references('keyward-migrate', 'Job')]
-  expect(Object.keys(example.stringData)).toEqual(
-    expect.arrayContaining(needed.filter((key) => !key.endsWith('_PREVIOUS'))),
+const example = z
+  .looseObject({ stringData: z.record(z.string(), z.string()) })
+  .parse(manifests.find(({ kind }) => kind === 'Secret')).stringData
+/** The containers that receive secrets. The migration runs in each pod of management before the service. */
+const [validator] = workload.parse(named('Deployment', 'keyward-validator').spec).template.spec.containers
+const managementPod = workload.parse(named('Deployment', 'keyward-management').spec).template.spec
+const [management] = managementPod.containers
+const [migration] = managementPod.initContainers
+
+const secretsOf = (one: z.infer<typeof container> | undefined): string[] =>
+  [...JSON.stringify(one).matchAll(/"secretKeyRef":\{"name":"keyward","key":"(\w+)"/g)].map(([, key]) => key ?? '')
+
+test('contains no secrets, and gives each container only the secrets that it needs', () => {
+  expect(secretsOf(validator)).toEqual(['VALIDATOR_PASSWORD'])
+  expect(secretsOf(management)).not.toContain('OWNER_PASSWORD')
+  expect(secretsOf(management)).not.toContain('ADMIN_DATABASE_URL')
+  expect(secretsOf(migration)).not.toContain('MASTER_KEY')
+  const needed = [...secretsOf(validator), ...secretsOf(management), ...secretsOf(migration)]
+  expect(new Set(Object.keys(example))).toEqual(new Set(needed.filter((key) => !key.endsWith('_PREVIOUS'))))
+  const literals = [validator, management, migration].flatMap(
+    (one) => one?.env.filter((entry) => 'value' in entry) ?? [],
   )
-  const literals = workloads.flatMap(
-    (one) => workload.parse(one.spec).template.spec.containers[0]?.env.filter((entry) => 'value' in entry) ?? [],
-  )
-  // The address of the admin port contains no secret, while the addresses of databases do.
-  const names = literals.map(({ name }) => name).filter((name) => name !== 'VALIDATOR_ADMIN_URL')
-  expect(names.filter((name) => /TOKEN|KEY|URL|PASSWORD/.test(name))).toEqual([])
+  expect(
+    literals.filter(({ name, value }) => /TOKEN|KEY|PASSWORD/.test(name) && !String(value).includes('$(')),
+  ).toEqual([])
 })
 
-test('the services log in with their own users over verified TLS', () => {
-  const example = z
-    .looseObject({ stringData: z.record(z.string(), z.string()) })
-    .parse(manifests.find(({ kind }) => kind === 'Secret')).stringData
-  const userOf = (name: string): string => new URL(example[name] ?? '').username
-  expect(userOf('MANAGEMENT_DATABASE_URL')).toBe(example['MANAGEMENT_LOGIN'])
-  expect(userOf('VALIDATOR_DATABASE_URL')).toBe(example['VALIDATOR_LOGIN'])
-  const modes = Object.entries(example).flatMap(([name, value]) =>
-    name.endsWith('_URL') ? [new URL(value).searchParams.get('sslmode')] : [],
-  )
-  expect(modes).toEqual(Array.from({ length: 4 }, () => 'verify-full'))
-  const management = JSON.stringify(named('Deployment', 'keyward-management'))
-  expect(management).toContain('"name":"DATABASE_URL","valueFrom":{"secretKeyRef":{"name":"keyward","key":"MANAGEMENT_')
-  expect(management).not.toMatch(/"key":"(?:ADMIN_)?DATABASE_URL"/)
+test('each program logs in with its own user over verified TLS', () => {
+  const generated = z
+    .looseObject({
+      configMapGenerator: z.array(z.looseObject({ name: z.string(), literals: z.array(z.string()).default([]) })),
+    })
+    .parse(readYaml('kubernetes/base/kustomization.yaml')[0]).configMapGenerator
+  const database = generated.find(({ name }) => name === 'keyward-database')?.literals ?? []
+  expect(database.find((one) => one.startsWith('OPTIONS='))).toContain('sslmode=verify-full')
+  const userOf = (one: typeof validator | undefined, variable: string): string => {
+    const address = String(one?.env.find(({ name }) => name === variable)?.['value']).replaceAll(
+      /\$\((\w+)\)/g,
+      (_found, name: string) => name.toLowerCase(),
+    )
+    expect(address).toMatch(/\?database_options$/)
+    return new URL(address).username
+  }
+  const literal = (name: string): unknown => migration?.env.find((entry) => entry.name === name)?.['value']
+  expect(userOf(migration, 'DATABASE_URL')).toBe('keyward')
+  expect(userOf(management, 'DATABASE_URL')).toBe(literal('MANAGEMENT_LOGIN'))
+  expect(userOf(validator, 'VALIDATOR_DATABASE_URL')).toBe(literal('VALIDATOR_LOGIN'))
 })
 
-test('only the services and the migration can reach Postgres', () => {
+test('the migration waits for Postgres, so that no pod gives up', () => {
+  expect(z.looseObject({ args: z.array(z.string()) }).parse(migration).args).toEqual([
+    'node',
+    'infra/migrate/main.ts',
+    '--before-service',
+  ])
+  expect(manifests.filter(({ kind }) => kind === 'Job')).toEqual([])
+})
+
+test('the balancer has places for the largest scale, and is ready only when it knows a server', () => {
+  const { maxReplicas } = z
+    .looseObject({ maxReplicas: z.int() })
+    .parse(named('HorizontalPodAutoscaler', 'keyward-validator').spec)
+  const text = readFileSync(join(INFRA, 'kubernetes/base/haproxy.cfg'), 'utf8')
+  const places = [...text.matchAll(/server-template validator- (\d+) /g)].map(([, count]) => Number(count))
+  expect(places).toHaveLength(2)
+  for (const count of places) expect(count).toBeGreaterThan(maxReplicas + 1)
+  const [haproxy] = workload.parse(named('Deployment', 'keyward-balancer').spec).template.spec.containers
+  expect(haproxy).toMatchObject({
+    command: ['sh', 'run.sh', 'haproxy.cfg', '/etc/keyward'],
+    readinessProbe: { httpGet: { path: '/readyz' } },
+  })
+})
+
+test('only the pods of the services can reach Postgres', () => {
   const policy = z.looseObject({
     podSelector: z.looseObject({
       matchExpressions: z.array(z.object({ values: z.array(z.string()) })).optional(),
@@ -137,7 +179,7 @@ test('only the services and the migration can reach Postgres', () => {
     egress.some(({ ports }) => ports.some(({ port }) => port === 5432)),
   )
   expect(toPostgres.map(({ podSelector }) => podSelector.matchExpressions?.[0]?.values)).toEqual([
-    ['keyward-validator', 'keyward-management', 'keyward-migrate'],
+    ['keyward-validator', 'keyward-management'],
   ])
 })
 
@@ -188,10 +230,11 @@ describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs promethe
 describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (needs kubectl)', () => {
   test('applies the images and proxies of the documented overlay', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
-    for (const name of ['kubernetes', 'haproxy'])
+    for (const name of ['kubernetes', 'haproxy', 'grafana'])
       cpSync(join(INFRA, name), join(folder, 'infra', name), { recursive: true })
     mkdirSync(join(folder, 'production'))
     const overlay = documentedYaml('docs/operations/install.md', 'resources:').replace('10.0.0.0/8', '10.64.0.0/10')
+    writeFileSync(join(folder, 'production', 'secrets.env'), 'OWNER_PASSWORD=a\n')
     writeFileSync(join(folder, 'production', 'kustomization.yaml'), overlay)
     const built = execFileSync('kubectl', ['kustomize', 'production'], { cwd: folder, encoding: 'utf8' })
     const images = [...built.matchAll(/image: (\S*keyward\S*)/g)].map(([, image]) => image)
@@ -209,7 +252,7 @@ test("the balancer's configuration differs from haproxy/haproxy.cfg only in its 
       .replace(/^[^]*?(?=^global$)/m, '')
       .split('\n')
       .filter((line) => !/^ {4}server(?:-template)? /.test(line))
-  expect(withoutServers('kubernetes/haproxy.cfg')).toEqual(withoutServers('haproxy/haproxy.cfg'))
+  expect(withoutServers('kubernetes/base/haproxy.cfg')).toEqual(withoutServers('haproxy/haproxy.cfg'))
 })
 
 describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
@@ -219,7 +262,7 @@ describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'versio
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']
     // Certificate and key are in separate files, as in the volume of the secret.
     execFileSync('openssl', ['req', '-x509', ...options, '-keyout', `${pem}.key`, '-out', pem], { stdio: 'ignore' })
-    const text = readFileSync(join(INFRA, 'kubernetes/haproxy.cfg'), 'utf8').replaceAll('/etc/keyward', folder)
+    const text = readFileSync(join(INFRA, 'kubernetes/base/haproxy.cfg'), 'utf8').replaceAll('/etc/keyward', folder)
     writeFileSync(join(folder, 'haproxy.cfg'), text)
     const check = (): Buffer =>
       execFileSync('haproxy', ['-c', '-f', join(folder, 'haproxy.cfg')], { cwd: join(INFRA, 'haproxy'), stdio: 'pipe' })

@@ -25,11 +25,13 @@ export const manifestSchema = z.looseObject({
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
-/** Returns all Kubernetes manifests. */
+/** Returns the Kubernetes manifests of the base and the example of the secret. */
 export function readManifests(): Manifest[] {
-  return readdirSync(join(INFRA, 'kubernetes'))
+  return readdirSync(join(INFRA, 'kubernetes/base'))
     .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
-    .flatMap((name) => readYaml(`kubernetes/${name}`).map((document) => manifestSchema.parse(document)))
+    .map((name) => `kubernetes/base/${name}`)
+    .concat('kubernetes/secret.example.yaml')
+    .flatMap((path) => readYaml(path).map((document) => manifestSchema.parse(document)))
 }
 
 /** Returns the YAML block of a Markdown file that begins with `beginning`. */

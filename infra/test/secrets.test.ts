@@ -28,6 +28,8 @@ const PLANTED = [
   'infra/.env',
   'infra/.env.local',
   'infra/tls.pem',
+  'infra/tls/tls.pem',
+  'infra/kubernetes/overlays/production/secrets.env',
   'infra/tls.key',
   'infra/secrets.env',
   'infra/.keyward/state.json',

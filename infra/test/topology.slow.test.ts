@@ -9,7 +9,8 @@ import { z } from 'zod'
 
 import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
-import { type HttpResponse, type HttpsClient, createHttpsClient } from '../rolling/https-client.ts'
+import { type HttpResponse, type HttpsClient, createHttpsClient } from '../shared/https-client.ts'
+import { runSmokeTest } from '../smoke-test/smoke-test.ts'
 
 const isAvailable = isInstalled('haproxy', '-v') && isInstalled('openssl', 'version')
 const idSchema = z.object({ id: z.string() })
@@ -59,6 +60,32 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     await cluster.stop()
     await database.drop()
   }, 60_000)
+
+  test('the smoke test succeeds, also at an address that does not resolve, and deletes its organization', async () => {
+    const { port } = new URL(cluster.baseUrl)
+    const options = { connectTo: `127.0.0.1:${port}` }
+    const unresolved = createHttpsClient(`https://localhost:1`, cluster.certificate, 2, options)
+    const lines: string[] = []
+    await runSmokeTest({ client: unresolved, operatorToken, report: (line) => lines.push(line) })
+    unresolved.close()
+    expect(lines.at(-1)).toBe('The installation works.')
+    const { body } = await client.send('GET', '/api/v1/organizations?limit=100', operatorToken)
+    expect(JSON.stringify(body)).not.toContain('Smoke test')
+  })
+
+  test('the smoke test names the step that fails', async () => {
+    const report = (): undefined => undefined
+    const failing: HttpsClient = {
+      ...client,
+      send: async (method, path, ...rest) =>
+        path === '/api/v1/products'
+          ? { status: 500, headers: {}, body: { code: 'INTERNAL' } }
+          : client.send(method, path, ...rest),
+    }
+    await expect(runSmokeTest({ client: failing, operatorToken, report })).rejects.toThrow(
+      'POST /products returned 500: {"code":"INTERNAL"}',
+    )
+  })
 
   test('a license is VALID on v1 and v2 until it is revoked', async () => {
     const { id, key } = await createLicense()

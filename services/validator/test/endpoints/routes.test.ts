@@ -12,7 +12,7 @@ const read = (file: string): string => readFileSync(new URL(`../../../../infra/$
 test.each([
   ['start/gateway.ts', /VALIDATION_PATHS[^[]*\[[^\]]*\]/g],
   ['haproxy/haproxy.cfg', /^ *acl validation path .*$/gm],
-  ['kubernetes/haproxy.cfg', /^ *acl validation path .*$/gm],
+  ['kubernetes/base/haproxy.cfg', /^ *acl validation path .*$/gm],
 ])('infra/%s forwards exactly the paths of the validation API to validators', (file, list) => {
   const listed = [...read(file).matchAll(list)].flatMap(([match]) => match.match(/\/api\/v\d[\w/-]*/g) ?? [])
   expect(listed.toSorted()).toEqual(paths)

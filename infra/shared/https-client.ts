@@ -27,8 +27,22 @@ export interface HttpsClient {
 
 const TIMEOUT_MS = 15_000
 
-export function createHttpsClient(baseUrl: string, certificate: string, connections: number): HttpsClient {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, ca: certificate })
+/** The options of a client that are needed only where the base address does not resolve. */
+export interface ConnectOptions {
+  /** The host and the port to connect to, such as `keyward-balancer:443`, instead of those of the base address. */
+  connectTo?: string | undefined
+}
+
+/** Creates a client with at most `connections` connections. Without `certificate` it trusts the authorities of Node. */
+export function createHttpsClient(
+  baseUrl: string,
+  certificate: string | undefined,
+  connections: number,
+  { connectTo }: ConnectOptions = {},
+): HttpsClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections, ...(certificate ? { ca: certificate } : {}) })
+  const { hostname, host } = new URL(baseUrl)
+  const target = connectTo === undefined ? { headers: {} } : addressed(connectTo, hostname, host)
   return {
     close: () => agent.destroy(),
     send: async (method, path, token, body, headers = {}) => {
@@ -41,7 +55,8 @@ export function createHttpsClient(baseUrl: string, certificate: string, connecti
         ...headers,
       }
       return new Promise((resolve, reject) => {
-        const sent = request(`${baseUrl}${path}`, { method, agent, headers: all }, (response) => {
+        const options = { method, agent, ...target, headers: { ...all, ...target.headers } }
+        const sent = request(`${baseUrl}${path}`, options, (response) => {
           text(response).then(
             (content) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(content) }),
             reject,
@@ -52,6 +67,12 @@ export function createHttpsClient(baseUrl: string, certificate: string, connecti
       })
     },
   }
+}
+
+/** Returns the options of a request that connects to another address than that of its URL. */
+function addressed(connectTo: string, hostname: string, host: string) {
+  const { hostname: name, port } = new URL(`https://${connectTo}`)
+  return { host: name, hostname: name, port: port || 443, servername: hostname, headers: { host } }
 }
 
 function parse(body: string): unknown {

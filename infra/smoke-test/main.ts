@@ -1,0 +1,30 @@
+/**
+ * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is its base address, CONNECT_TO an address to use
+ * instead of resolving it, and CA_FILE the certificate that signs that of the balancer.
+ */
+
+import { readFileSync } from 'node:fs'
+
+import { failStart, readConfig, secret, text } from '@keyward/process'
+import { z } from 'zod'
+
+import { createHttpsClient } from '../shared/https-client.ts'
+import { runSmokeTest } from './smoke-test.ts'
+
+const configSchema = z.object({
+  KEYWARD_URL: z.url({ protocol: /^https$/ }),
+  OPERATOR_TOKEN: secret(32),
+  CONNECT_TO: text('a host and a port').optional(),
+  CA_FILE: text('the path of a PEM file').optional(),
+})
+
+async function main(): Promise<void> {
+  const config = readConfig(configSchema, process.env)
+  const certificate = config.CA_FILE === undefined ? undefined : readFileSync(config.CA_FILE, 'utf8')
+  const client = createHttpsClient(config.KEYWARD_URL, certificate, 4, { connectTo: config.CONNECT_TO })
+  const report = (line: string): unknown => process.stdout.write(`${line}\n`)
+  await runSmokeTest({ client, operatorToken: config.OPERATOR_TOKEN, report })
+  client.close()
+}
+
+main().catch(failStart)
