@@ -42,7 +42,7 @@ export {
   type ReleaseOutcome,
   releaseSlots,
 } from './slots/slots.ts'
-export { forgetValidator, noteValidator, type ValidatorNote } from './validators.ts'
+export { forgetValidator, noteValidator, type ValidatorDetails, type ValidatorNote } from './validators.ts'
 export {
   type ActivityColumns,
   BATCH_ROWS,

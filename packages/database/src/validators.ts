@@ -5,6 +5,24 @@
 
 import type pg from 'pg'
 
+/** Further fields for management and operators. Validators of other versions may send other fields. */
+export interface ValidatorDetails {
+  readonly readsColumns: boolean
+  readonly features: readonly string[]
+  /** The address of the admin port. */
+  readonly adminUrl: string
+  /**
+   * The identity of the change log that the snapshots belong to. If it is present, they count only while Postgres continues that
+   * log.
+   */
+  readonly server: string | undefined
+  /**
+   * A later snapshot than `applied`, up to which the changes of all organizations are applied except those of `except`, and these
+   * organizations' ids. Undefined unless a large change is being applied.
+   */
+  readonly others: { readonly snapshot: string; readonly except: readonly string[] } | undefined
+}
+
 export interface ValidatorNote {
   /** A UUID, new with each start. */
   readonly id: string
@@ -12,10 +30,7 @@ export interface ValidatorNote {
   /** The snapshot of the last feed read that the validator has applied, or null before the first load. */
   readonly applied: string | null
   readonly ready: boolean
-  /**
-   * Further fields for operators. `server` is the identity of the change log that `applied` belongs to. If it is
-   * present, `applied` counts only while Postgres continues that log.
-   */
+  /** `ValidatorDetails`, or the fields of another version. */
   readonly details: object
 }
 

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { ReleaseAnswer } from '@keyward/database'
+import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
@@ -180,7 +180,7 @@ class Validator {
       posts: decideEndpoint({
         decider: new Decider(openIndex(this.#index.shared)),
         key: this.#callerKey,
-        catchUp: (snapshot, limitMs) => this.#catchUp.until(snapshot, limitMs),
+        catchUp: (...wanted) => this.#catchUp.until(...wanted),
         isServing: () => this.#control.isServing,
         onError: this.#warning('key of management not read'),
       }),
@@ -297,8 +297,15 @@ class Validator {
         this.#freshness.gap()
         this.#log.warn('position lost: index is compared')
       },
-      onCaughtUpButLarge: ({ asOfMs }) => {
-        if (this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
+      onCaughtUpButLarge: ({ snapshot, identity, asOfMs }, organizations) => {
+        if (!this.#freshness.isLoaded) return
+        this.#freshness.caughtUp(asOfMs)
+        if (this.#updater.missingRows > 0) return
+        this.#heartbeat.appliedExcept(snapshot, identity, organizations)
+        this.#catchUp.caughtUpExcept(
+          snapshot,
+          organizations.map((id) => bytesToUuid(id)),
+        )
       },
       onCaughtUp: ({ snapshot, identity, asOfMs }) => {
         this.#migrationStatus.clear()

@@ -45,17 +45,26 @@ interface State {
 
 interface Waiting {
   id: string | null
+  organizationId: string
   deadlineMs: number
   settle(state: State): void
   fail(error: unknown): void
 }
 
-/** Returns the state of each transaction, in the order of `ids`. */
-async function countApplied(db: Db, ids: readonly (string | null)[]): Promise<State[]> {
+/**
+ * Returns the state of each transaction, in order. While a validator applies a large change of other organizations, a later snapshot than
+ * `applied` counts (`ValidatorDetails`). The operator's changes affect any organization, so they wait for `applied`. The value 1:1: means
+ * that the snapshots belong to another server.
+ */
+async function countApplied(db: Db, waiting: readonly Pick<Waiting, 'id' | 'organizationId'>[]): Promise<State[]> {
+  const ids = waiting.map(({ id }) => id)
+  const organizations = waiting.map(({ organizationId }) => organizationId)
   const { rows } = await sql<State>`
     select count(v.id)::integer as live,
-      (count(v.id) filter (where w.id is null or pg_visible_in_snapshot(w.id, v.applied::pg_snapshot)))::integer as applied
-    from unnest(${ids}::xid8[]) with ordinality as w (id, place)
+      (count(v.id) filter (where w.id is null or pg_visible_in_snapshot(w.id, v.applied::pg_snapshot)
+        or (w.organization <> '' and v.applied <> '1:1:' and not v.details->'others'->'except' @> to_jsonb(w.organization)
+          and pg_visible_in_snapshot(w.id, (v.details->'others'->>'snapshot')::pg_snapshot))))::integer as applied
+    from unnest(${ids}::xid8[], ${organizations}::text[]) with ordinality as w (id, organization, place)
     left join validators v on v.applied is not null and v.seen_at > now() - ${LIVE_WITHIN}
     group by w.place order by w.place`.execute(db)
   return rows
@@ -78,10 +87,7 @@ export function createPropagation(db: Db): Propagation {
   const poll = async (): Promise<void> => {
     const asked = [...waiting]
     try {
-      const states = await countApplied(
-        db,
-        asked.map(({ id }) => id),
-      )
+      const states = await countApplied(db, asked)
       for (const [at, one] of asked.entries()) {
         const state = states[at] ?? { applied: 0, live: 0 }
         if (state.applied >= state.live || Date.now() >= one.deadlineMs) one.settle(state)
@@ -106,6 +112,7 @@ export function createPropagation(db: Db): Propagation {
         const { applied, live } = await new Promise<State>((resolve, reject) => {
           const one: Waiting = {
             id,
+            organizationId,
             deadlineMs: Date.now() + waitMs,
             settle(state) {
               waiting.delete(one)

@@ -62,6 +62,32 @@ test('keeps the change at the timeout and reports how many validators have appli
   expect(response.headers.get('x-applied-by')).toBe('0/1')
 })
 
+test('does not wait for a large change of another organization', async () => {
+  const id = uuidv7()
+  await report(id)
+  /** Writes a heartbeat in which a later snapshot is applied for all organizations except one. */
+  const reportExcept = (organizationId: string, applied = 'applied') =>
+    harness.database.pool.query(
+      `update validators set seen_at = now(), applied = ${applied}, details = jsonb_build_object('others',
+         jsonb_build_object('snapshot', pg_current_snapshot()::text, 'except', jsonb_build_array($2::text))) where id = $1`,
+      [id, organizationId],
+    )
+  const again = async () => (await create(0)).headers.get('x-applied-by')
+  const { id: ruleId } = await vendor.rule(newRule())
+  const remove = (wait: number) => vendor.call('DELETE', `access-rules/${ruleId}`, { headers: headers(wait) })
+  const pending = remove(10)
+  const isGone = async () =>
+    (await harness.database.pool.query('select from access_rules where id = $1', [ruleId])).rowCount === 0
+  while (!(await isGone())) await sleep(10)
+  await reportExcept(vendor.id)
+  expect(await again()).toBe('0/1')
+  // The snapshots belong to another server.
+  await reportExcept(uuidv7(), `'1:1:'`)
+  expect(await again()).toBe('0/1')
+  await reportExcept(uuidv7(), `'10:10:'`)
+  expect((await pending).headers.get('x-applied-by')).toBe('1/1')
+})
+
 test('does not wait without a validator, without a change, or without the header', async () => {
   expect((await create(10)).headers.get('x-applied-by')).toBe('0/0')
   const { id } = await vendor.license()

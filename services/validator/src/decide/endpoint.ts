@@ -13,8 +13,11 @@ import type { Decider } from './decider.ts'
 export interface DecideParts {
   decider: Decider
   key: Pick<CallerKey, 'accepts'>
-  /** Resolves to true when the index contains everything that the snapshot contains, or to false after `limitMs`. */
-  catchUp: (snapshot: string, limitMs: number) => Promise<boolean>
+  /**
+   * Resolves to true when the index contains everything of the organization that the snapshot contains, or to false after
+   * `limitMs`.
+   */
+  catchUp: (snapshot: string, organizationId: string, limitMs: number) => Promise<boolean>
   /** Returns whether the index may decide checks. */
   isServing: () => boolean
   /** Receives errors from Postgres. */
@@ -38,7 +41,9 @@ export function decideEndpoint({
     const { data: request } = decideRequest.safeParse(body)
     if (request === undefined) return INVALID
     if (!isServing()) return unavailable('The index is still being loaded, or it is out of date.')
-    if (!(await catchUp(request.snapshot, CATCH_UP_LIMIT_MS))) return unavailable('The index is behind the snapshot.')
+    const { snapshot, organizationId } = request
+    const isCovered = await catchUp(snapshot, organizationId, CATCH_UP_LIMIT_MS)
+    if (!isCovered) return unavailable('The index is behind the snapshot.')
     const decided = decider.decide(request, Date.now())
     return decided === null ? INVALID : { status: 200, body: decided }
   }

@@ -13,6 +13,8 @@ const MAX_READS = 2
 
 interface Waiting {
   snapshot: string
+  /** The organization whose changes the caller needs, as a UUID. */
+  organizationId: string
   /** The number of reads that have ended since the call. */
   reads: number
   resolve: (isCovered: boolean) => void
@@ -24,6 +26,8 @@ export class CatchUp {
   readonly #waiting = new Set<Waiting>()
   /** The snapshot of the last load or read, or null before the first load. */
   #applied: string | null = null
+  /** A later snapshot that is applied for all organizations except some, or null. */
+  #others: { snapshot: string; except: readonly string[] } | null = null
 
   /** `readNow` makes the follower read, immediately or after the read in progress. */
   constructor(readNow: () => void, clock: Clock = SYSTEM_CLOCK) {
@@ -34,22 +38,33 @@ export class CatchUp {
   /** Records that the index contains every change up to the snapshot. */
   caughtUp(snapshot: string): void {
     this.#applied = snapshot
+    this.#others = null
+    this.#settle()
+  }
+
+  /** Records that the index contains every change up to the snapshot, except those of the organizations `except`. */
+  caughtUpExcept(snapshot: string, except: readonly string[]): void {
+    this.#others = { snapshot, except }
+    this.#settle()
+  }
+
+  #settle(): void {
     let isReadNeeded = false
     for (const waiting of this.#waiting) {
-      if (covers(snapshot, waiting.snapshot)) waiting.resolve(true)
+      if (this.#isCovered(waiting)) waiting.resolve(true)
       else isReadNeeded ||= ++waiting.reads < MAX_READS
     }
     if (isReadNeeded) this.#readNow()
   }
 
   /**
-   * Resolves to true when the index contains everything that the snapshot contains, or to false after `limitMs`. `snapshot`
-   * is the text of `pg_current_snapshot()`.
+   * Resolves to true when the index contains everything of the organization that the snapshot contains, or to false after
+   * `limitMs`. `snapshot` is the text of `pg_current_snapshot()`.
    */
-  async until(snapshot: string, limitMs: number): Promise<boolean> {
-    if (this.#applied !== null && covers(this.#applied, snapshot)) return true
+  async until(snapshot: string, organizationId: string, limitMs: number): Promise<boolean> {
+    if (this.#isCovered({ snapshot, organizationId })) return true
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const waiting = { snapshot, reads: 0, resolve }
+    const waiting = { snapshot, organizationId, reads: 0, resolve }
     const cancel = this.#clock.after(limitMs, () => resolve(false))
     this.#waiting.add(waiting)
     this.#readNow()
@@ -57,6 +72,12 @@ export class CatchUp {
     cancel()
     this.#waiting.delete(waiting)
     return isCovered
+  }
+
+  #isCovered({ snapshot, organizationId }: Pick<Waiting, 'snapshot' | 'organizationId'>): boolean {
+    if (this.#applied !== null && covers(this.#applied, snapshot)) return true
+    const others = this.#others
+    return others !== null && !others.except.includes(organizationId) && covers(others.snapshot, snapshot)
   }
 }
 

@@ -6,7 +6,17 @@
 
 import { hostname } from 'node:os'
 
-import { createPool, FEATURES, forgetValidator, noteValidator, uuidv7, type ValidatorNote } from '@keyward/database'
+import {
+  createPool,
+  FEATURES,
+  forgetValidator,
+  type Id,
+  noteValidator,
+  uuidv7,
+  type ValidatorDetails,
+  type ValidatorNote,
+} from '@keyward/database'
+import { bytesToUuid } from '@keyward/database/ids'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 
@@ -34,6 +44,8 @@ export class Heartbeat {
   readonly #clock: Clock
   /** The snapshot that the next beat publishes, and its server. Null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
+  /** A later snapshot that is applied for all organizations except some, or null. */
+  #others: ValidatorDetails['others'] | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
   /** The time at which the timer fires. Infinity while no timer runs. */
@@ -65,7 +77,18 @@ export class Heartbeat {
   applied(snapshot: string, server: string): void {
     const isNew = snapshot !== this.#applied?.snapshot || server !== this.#applied.server
     this.#applied = { snapshot, server }
+    this.#others = null
     if (isNew) this.#schedule(this.#minDelayMs)
+  }
+
+  /**
+   * Records that the index contains every change up to a snapshot, except those of organizations whose large change is being
+   * applied.
+   */
+  appliedExcept(snapshot: string, server: string, organizations: readonly Id[]): void {
+    if (server !== this.#applied?.server || snapshot === this.#others?.snapshot) return
+    this.#others = { snapshot, except: organizations.map((id) => bytesToUuid(id)) }
+    this.#schedule(this.#minDelayMs)
   }
 
   async close(): Promise<void> {
@@ -106,13 +129,21 @@ export class Heartbeat {
   }
 
   async #write(): Promise<void> {
+    const details: ValidatorDetails = {
+      // `readsColumns` distinguishes this validator from older ones, which read whole rows (migration 0013).
+      readsColumns: true,
+      features: FEATURES,
+      adminUrl: this.#adminUrl,
+      server: this.#applied?.server,
+      others: this.#others ?? undefined,
+    }
+    const applied = this.#applied?.snapshot ?? null
     await this.#store.note({
       id: this.id,
       name: `${hostname()}:${process.pid}`,
-      applied: this.#applied?.snapshot ?? null,
+      applied,
       ready: this.#isReady(),
-      // `readsColumns` distinguishes this validator from older ones, which read whole rows (migration 0013).
-      details: { readsColumns: true, features: FEATURES, adminUrl: this.#adminUrl, server: this.#applied?.server },
+      details,
     })
   }
 }

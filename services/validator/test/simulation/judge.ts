@@ -8,6 +8,7 @@
  * state after that claim or release.
  */
 
+import { bytesToUuid } from '@keyward/database/ids'
 import {
   type Check,
   CLAIM_SLOT,
@@ -82,8 +83,8 @@ export class Judge {
   readonly #ownMachines = new Map<string, OwnMachine[]>()
   /** The organizations whose large change is being applied in pages. */
   #paged: readonly number[] = []
-  /** The snapshot that was parsed last. */
-  #parsed = { text: '1:1:', isVisible: parseSnapshot('1:1:') }
+  /** The parsed snapshots. */
+  readonly #parsed = new Map<string, (xid: bigint) => boolean>()
   readonly #check = createCheck()
   readonly #verdict = createVerdict()
 
@@ -133,8 +134,8 @@ export class Judge {
   /** Returns the problem with the current verdicts, or null. `isWritten` means that the index has changed since the last call. */
   judge(condition: Condition, isWritten: boolean): Finding | null {
     const bound = this.#boundVersion(condition)
-    const applied = this.#appliedVersion(condition.nowMs)
     for (const organization of this.#organizations) {
+      const applied = this.#appliedVersion(organization, condition.nowMs)
       if (!isWritten && Math.max(bound, applied) <= (this.#shown.get(organization) ?? -1)) continue
       const checks = this.#checks.filter((check) => check.organization === organization)
       const shown = checks.map((check) => this.show(check))
@@ -207,16 +208,25 @@ export class Judge {
     )
   }
 
-  /** Returns the latest version that a management service would count as applied by this validator. */
-  #appliedVersion(nowMs: number): number {
-    const { versions, historyStart } = this.#postgres
+  /** Returns the latest version that a management service would count as applied for the organization by this validator. */
+  #appliedVersion(organization: number, nowMs: number): number {
     const heartbeat = this.#postgres.heartbeatOf(this.#life)
     if (heartbeat === null || heartbeat.applied === null || nowMs - heartbeat.seenMs > LIVE_MS) return 0
-    if (heartbeat.applied !== this.#parsed.text)
-      this.#parsed = { text: heartbeat.applied, isVisible: parseSnapshot(heartbeat.applied) }
-    const { isVisible } = this.#parsed
-    const found = versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && isVisible(xid))
-    return Math.max(0, found)
+    const { applied, others } = heartbeat
+    const isCounted = others !== undefined && applied !== '1:1:'
+    const isApart = others?.except.includes(bytesToUuid(idOf('organization', organization)))
+    return Math.max(this.#versionOf(applied), isCounted && !isApart ? this.#versionOf(others.snapshot) : 0)
+  }
+
+  /** Returns the latest version of the current history that is visible in a snapshot. */
+  #versionOf(snapshot: string): number {
+    const { versions, historyStart } = this.#postgres
+    const isVisible = this.#parsed.get(snapshot) ?? parseSnapshot(snapshot)
+    this.#parsed.set(snapshot, isVisible)
+    return Math.max(
+      0,
+      versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && isVisible(xid)),
+    )
   }
 
   #policy(version: number, check: WatchedCheck): Policy {

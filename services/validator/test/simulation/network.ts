@@ -374,10 +374,9 @@ export class SimulatedHeartbeats implements HeartbeatStore {
   }
 
   async note({ applied, details }: ValidatorNote): Promise<void> {
-    const server = 'server' in details ? String(details.server) : ''
     const line = this.#network.open()
     try {
-      await line.query(() => this.#postgres.noteValidator(this.#life, applied, server))
+      await line.query(() => this.#postgres.noteValidator(this.#life, applied, details))
     } finally {
       line.close()
     }

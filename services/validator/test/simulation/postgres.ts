@@ -4,6 +4,7 @@
  * in the order in which they became visible, so a state that a crash restores has a new number.
  */
 
+import type { ValidatorDetails } from '@keyward/database'
 import type { Random } from '@keyward/testkit'
 
 import { parseSnapshot } from '../../src/feed/own-writes.ts'
@@ -31,6 +32,8 @@ export interface Heartbeat {
   /** The number of the validator. */
   readonly life: number
   readonly applied: string | null
+  /** A later snapshot, and the organizations for which it is not applied. */
+  readonly others: ValidatorDetails['others']
   /** The latest snapshot that the validator has published in the history of this server. */
   readonly landmark: string | null
   readonly seenMs: number
@@ -167,14 +170,18 @@ export class SimulatedPostgres {
   }
 
   /** Simulates `note_validator()`. */
-  noteValidator(life: number, snapshot: string | null, server: string): void {
+  noteValidator(life: number, snapshot: string | null, { server, others }: Partial<ValidatorDetails>): void {
     if (life < (this.#disk.heartbeat?.life ?? 0)) return
     const isOfHistory = server === this.#identity
     const applied = snapshot === null || isOfHistory ? snapshot : '1:1:'
     const landmark = (isOfHistory ? snapshot : null) ?? this.heartbeatOf(life)?.landmark ?? null
     const transaction = this.begin()
     this.#complete(transaction)
-    this.#write({ ...this.#disk, heartbeat: { life, applied, landmark, seenMs: this.#nowMs() }, xid: transaction.xid })
+    this.#write({
+      ...this.#disk,
+      heartbeat: { life, applied, others, landmark, seenMs: this.#nowMs() },
+      xid: transaction.xid,
+    })
   }
 
   /** Simulates `open_change_log()`. */

@@ -230,8 +230,10 @@ export class SimulatedValidator {
           tell('the validator has lost its position')
           this.freshness.gap()
         },
-        onCaughtUpButLarge: ({ asOfMs }) => {
-          if (this.freshness.isLoaded) this.freshness.caughtUp(asOfMs)
+        onCaughtUpButLarge: ({ snapshot, identity, asOfMs }, organizations) => {
+          if (!this.freshness.isLoaded) return
+          this.freshness.caughtUp(asOfMs)
+          this.#heartbeat.appliedExcept(snapshot, identity, organizations)
         },
         onCaughtUp: (position) => this.#caughtUp(position),
       },
