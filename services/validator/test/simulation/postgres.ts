@@ -85,7 +85,7 @@ const FIRST_XID = 100n
 
 export class SimulatedPostgres {
   readonly versions: Version[] = []
-  /** The version that was current when each snapshot was last taken. */
+  /** The version that was current when each snapshot was last taken, by the identity of the server and the snapshot. */
   readonly versionOfSnapshot = new Map<string, number>()
   /** The version that was current when each transaction ended. A number that is used again overwrites its entry. */
   readonly versionOfTransaction = new Map<bigint, number>()
@@ -155,7 +155,7 @@ export class SimulatedPostgres {
     const xmax = this.#latestCompleted + 1n
     const open = this.#openNumbers().filter((xid) => xid < xmax)
     const text = `${open[0] ?? xmax}:${xmax}:${open.join(',')}`
-    this.versionOfSnapshot.set(text, this.latest)
+    this.versionOfSnapshot.set(`${this.#identity} ${text}`, this.latest)
     return text
   }
 

@@ -125,9 +125,10 @@ class Run {
       onSection: () => validator === this.#validator && this.#onSection(),
       onPages: (organizations) => this.#judge.beginPages(organizations),
       onCaughtUp: () => this.#judge.endPages(),
-      onServed: (snapshot) => {
+      onServed: ({ identity, snapshot }) => {
         this.#served++
-        this.#judge.restart(life, validator.reader, this.#postgres.versionOfSnapshot.get(snapshot) ?? 0)
+        const version = this.#postgres.versionOfSnapshot.get(`${identity} ${snapshot}`) ?? 0
+        this.#judge.restart(life, validator.reader, version)
       },
       onLoaded: () => {
         this.#loads++

@@ -48,8 +48,8 @@ export interface ValidatorOptions {
   /** Called when the index contains everything up to the position. */
   readonly onCaughtUp: () => void
   readonly onLoaded: () => void
-  /** Called when the index of a file of this database is put into service without contact to Postgres. `snapshot` is that of the file. */
-  readonly onServed: (snapshot: string) => void
+  /** Called when the index of a file of this database is put into service without contact to Postgres.  */
+  readonly onServed: (file: FilePosition) => void
   /** Called for each claim or release that is applied to the index. */
   readonly onMachine: (machine: MachineState, xid: bigint, isWrite: boolean) => void
 }
@@ -71,8 +71,8 @@ export class SimulatedValidator {
   readonly #follower: Follower
   readonly #file: IndexFile | null
   readonly #restoration: Restoration | null
-  /** The snapshot of the file from which the index was restored, or null. */
-  #restoredFrom: string | null = null
+  /** The position of the file from which the index was restored, or null. */
+  #restoredFrom: FilePosition | null = null
   /** Whether that file is of another database. */
   #isForeign = false
   #isStopping = false
@@ -165,8 +165,8 @@ export class SimulatedValidator {
       if (this.#restoration === null) return null
       const { identity, snapshot } = this.#restoration.restore()
       tell(`the index is restored from a file of ${snapshot}`)
-      this.#restoredFrom = snapshot
-      return { identity, snapshot }
+      this.#restoredFrom = { identity, snapshot }
+      return this.#restoredFrom
     } catch (error) {
       tell(`the index file is not used: ${error instanceof Error ? error.message : String(error)}`)
       return null
@@ -219,7 +219,7 @@ export class SimulatedValidator {
           tell(`the change feed fails: ${String(error)}`)
           const ageMs = this.#restoration?.serve() ?? null
           if (ageMs === null) return
-          if (!this.#isForeign) this.#options.onServed(this.#restoredFrom ?? '')
+          if (!this.#isForeign && this.#restoredFrom !== null) this.#options.onServed(this.#restoredFrom)
           tell(`the restored index is in service, ${Math.round(ageMs)} ms old`)
         },
         onLoadProgress: () => this.freshness.loadProgress(),
