@@ -170,6 +170,7 @@ describe.skipIf(typeof tools === 'string').each<[Mode]>([['synchronous'], ['asyn
       different: different.length,
       restartsNeeded: endedServices,
     })
+    expect(traffic.givenUp).toEqual([])
     expect(traffic.knownFailures).toEqual([])
     expect(different.slice(0, 5)).toEqual([])
     expect(overLimit).toBe(0)

@@ -16,6 +16,8 @@ const KNOWN_INTERVAL_MS = 25
 const NEW_INTERVAL_MS = 150
 const RULE_INTERVAL_MS = 200
 const RETRY_MS = 150
+/** The time after which a request that never succeeds is given up and reported. */
+const GIVE_UP_MS = 120_000
 const ENFORCE_POLL_MS = 10
 const ENFORCE_LIMIT_MS = 60_000
 /** New machines compete for the slots of their license. */
@@ -71,6 +73,8 @@ export class Traffic {
   knownChecks = 0
   /** The responses to known machines other than `VALID`. */
   readonly knownFailures: string[] = []
+  /** The last responses to requests that were given up. */
+  readonly givenUp: string[] = []
 
   constructor(validators: readonly Service[], management: Service) {
     this.#validators = validators
@@ -189,13 +193,15 @@ export class Traffic {
     const license = this.#licenses[Math.floor(i / COMPETITORS) % LICENSES]
     if (!license) return
     const slot = { license, machine: `new-${i}` }
+    const endMs = performance.now() + GIVE_UP_MS
     for (let attempt = i; ; attempt++) {
-      const { status } = await this.#check(attempt % 2, slot)
+      const { status, code } = await this.#check(attempt % 2, slot)
       if (status === 200) this.#slots.push(slot)
       if (status === 200 || status === 400) {
         this.grantedMs.push(performance.now())
         return
       }
+      if (performance.now() > endMs) return void this.givenUp.push(`${slot.machine}: ${status} ${code}`)
       await sleep(RETRY_MS)
     }
   }
@@ -206,7 +212,11 @@ export class Traffic {
       const body = { kind: 'BLACKLIST', type: 'HWID', value: machine, scope: 'ORGANIZATION' }
       const headers = { 'idempotency-key': machine }
       const request = { body, headers, secret: this.#token, agent: this.#agent, limitMs: 30_000 }
-      while ((await send(this.#management.port, '/api/v1/access-rules', request)).status !== 201) await sleep(RETRY_MS)
+      const endMs = performance.now() + GIVE_UP_MS
+      let reply = await send(this.#management.port, '/api/v1/access-rules', request)
+      for (; reply.status !== 201 && performance.now() < endMs; await sleep(RETRY_MS))
+        reply = await send(this.#management.port, '/api/v1/access-rules', request)
+      if (reply.status !== 201) return void this.givenUp.push(`${machine}: ${reply.status} ${reply.text}`)
       const rule = { machine, acceptedMs: performance.now(), enforcedMs: Infinity }
       this.writtenMs.push(rule.acceptedMs)
       this.#rules.push(rule)
