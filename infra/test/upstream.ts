@@ -1,4 +1,4 @@
-/** A service behind a balancer under test. It responds with its name, records requests, and can be made not ready. */
+/** Simulates a service behind a balancer under test. It responds with its name, records requests, and can be made not ready. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-/** Tests of the audit log. */
+/** Tests the screen of the audit log. */
 
 import { describe, expect, test } from 'vitest'
 

@@ -1,5 +1,5 @@
 /**
- * Failovers of Postgres under load, in a Patroni cluster with synchronous and with asynchronous standbys. Management uses the addresses
+ * Tests failovers of Postgres under load, in a Patroni cluster with synchronous and with asynchronous standbys. Management uses the addresses
  * of all nodes, and the validators use haproxy. Skipped where the programs of the cluster are missing.
  */
 

@@ -1,4 +1,4 @@
-/** Addresses with several hosts: every kind of connection leads to the primary. */
+/** Tests addresses with several hosts: every kind of connection leads to the primary. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'

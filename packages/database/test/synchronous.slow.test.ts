@@ -1,4 +1,4 @@
-/** Pools while a synchronous standby is missing: the bound on sessions, canceled waits, and the way back. */
+/** Tests pools while a synchronous standby is missing: the limit of sessions, canceled waits, and the recovery. */
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Which values of `traceparent` are continued, and what is passed on. */
+/** Tests which values of `traceparent` are continued, and what is passed on. */
 
 import { expect, test } from 'vitest'
 

@@ -1,4 +1,4 @@
-/** Management while the synchronous standby is missing, and while its connections lead to a standby. */
+/** Tests management while the synchronous standby is missing, and while its connections lead to a standby. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

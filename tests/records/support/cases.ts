@@ -17,7 +17,7 @@ export type Licenses = {
   readonly revoked: License
   readonly expired: License
   /** The license of a blacklisted customer. */
-  readonly blacklistedCustomer: License
+  readonly blacklisted: License
   /** The license of a product with blacklists and exclusions of countries, machines and addresses. */
   readonly ruled: License
 }
@@ -49,7 +49,7 @@ export async function createLicenses(pool: ReturnType<typeof openPool>, organiza
     suspended: await license({ status: 'suspended' }),
     revoked: await license({ status: 'revoked' }),
     expired: await license({ expiresAt: new Date(Date.now() - 1_000) }),
-    blacklistedCustomer: await license({ customerId }),
+    blacklisted: await license({ customerId }),
     ruled: await license({ productId, maxMachines: 1_000 }),
   }
 }

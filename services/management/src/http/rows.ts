@@ -1,6 +1,6 @@
 /**
- * Parses the rows of an import one by one. Well-formed rows are validated further even if others are malformed, so one response lists every
- * error. Between rows, the process serves other requests.
+ * Parses the rows of an import one by one. Well-formed rows are validated further even if others are malformed, so one response lists the
+ * errors of both. Between rows, the process serves other requests.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'

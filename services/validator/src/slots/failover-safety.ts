@@ -1,6 +1,6 @@
 /**
- * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case when the server has, or had since
- * the start of this validator, standbys that commits do not wait for.
+ * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case while the server has standbys
+ * of which none is synchronous, and when all standbys that this validator has observed are gone.
  */
 
 import type { Replication } from '@keyward/database'

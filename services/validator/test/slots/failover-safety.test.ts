@@ -1,4 +1,4 @@
-/** The report about slots that a failover may lose, for each way in which a database may be replicated. */
+/** Tests the report about slots that a failover may lose, for each way in which a database may be replicated. */
 
 import type { Replication } from '@keyward/database'
 import { createTestDatabase } from '@keyward/testkit'
