@@ -17,7 +17,6 @@ import {
   type Service,
   startManagement,
   startValidator,
-  until,
   untilReady,
 } from '../faults/support/children.ts'
 import { figure } from '../faults/support/length.ts'
@@ -30,6 +29,8 @@ import { Traffic } from './support/traffic.ts'
 const RUNS = Number(process.env['KEYWARD_RUNS'] ?? 1)
 const BEFORE_MS = 3_000
 const AFTER_MS = 5_000
+/** The time in which changes and new machines must succeed again after a fault. */
+const RECOVERY_MS = 120_000
 const CUT_MS = 12_000
 /** Longer than the lock of the leader lasts, so that the primary gives up. */
 const ETCD_MS = 30_000
@@ -145,9 +146,10 @@ describe.skipIf(typeof tools === 'string').each<[Mode]>([['synchronous'], ['asyn
     const faultMs = performance.now()
     await fault(cluster, links)
     const endedMs = performance.now()
-    await until(
-      () => traffic.writtenMs.some((time) => time > endedMs) && traffic.grantedMs.some((time) => time > endedMs),
-    )
+    const isRecovered = (timesMs: readonly number[]): boolean => timesMs.some((time) => time > endedMs)
+    await expect
+      .poll(() => [isRecovered(traffic.writtenMs), isRecovered(traffic.grantedMs)], { timeout: RECOVERY_MS })
+      .toEqual([true, true])
     await sleep(AFTER_MS)
     await traffic.stop()
     await cluster.untilHealthy()
