@@ -34,6 +34,19 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.field('Machine id').fill('second')
     await stage.button('Decide').click()
     await stage.page.getByText('Every slot is taken by another machine.').waitFor()
+    const steps = await stage.page
+      .getByRole('list', { name: 'The decision step by step' })
+      .locator('> li')
+      .allInnerTexts()
+    expect(steps.map((step) => step.split('\n').at(-1))).toEqual([
+      'The key belongs to a license of Product of WHY0-0000-0000-0001 for ada@example.com.',
+      'No rule matches.',
+      'No rule matches.',
+      'No rule matches.',
+      'The license is neither suspended nor revoked.',
+      'The license never ends.',
+      'The only slot is taken by another machine. Release it, or allow more machines.',
+    ])
     await stage.button('Let this machine through').click()
     await stage.dialog().getByRole('button', { name: 'Let this machine through' }).click()
     await stage.page.getByText(/An exclusion lets it through/).waitFor()
@@ -57,7 +70,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.dialog().getByRole('button', { name: 'Suspend' }).click()
     await stage.page.getByText('Suspended', { exact: true }).waitFor()
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('SUSPENDED')
-    await stage.button('Reinstate').click()
+    await stage.button('Undo').click()
     await stage.page.getByText('Active', { exact: true }).waitFor()
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('VALID')
     await stage.button('Replace the key').click()
@@ -112,7 +125,8 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     expect(await stage.page.getByText('They decide nothing.').count()).toBe(1)
     await stage.api('/access-rules', { kind: 'RESTRICTION', type: 'HWID', value: 'office', ...scope }, created)
     await stage.button('Decide').click()
-    await stage.page.getByText('The check matches no restriction of these types: Machine.').waitFor()
+    await stage.page.getByText('A restriction allows only other checks.').waitFor()
+    await stage.page.getByText('this one matches none (machine)').waitFor()
     await stage.open('/rules?matches=watched')
     expect(await stage.page.getByRole('cell', { name: 'Blacklist, monitored' }).textContent()).toBe(
       'Blacklist, monitored',
