@@ -25,7 +25,7 @@ export const ruleText = {
     title: 'Access rules',
     new: 'New rule',
     create: 'Create rule',
-    created: 'The rule is live.',
+    created: 'Created the rule.',
     empty: 'No access rules yet. Block an address, a machine or a country, or let a machine through.',
     emptyFiltered: 'No access rule matches these filters.',
     kind: 'Kind',

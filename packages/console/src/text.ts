@@ -75,6 +75,16 @@ export const text = {
   types,
   scopes,
 
+  live: {
+    now: (current: number, all: number) => `Live on ${current} of ${all} ${all === 1 ? 'validator' : 'validators'}.`,
+    soon: (current: number, all: number) =>
+      `Live on ${current} of ${all} ${all === 1 ? 'validator' : 'validators'} so far.`,
+    nobody: 'No validator is running.',
+    allApplied: 'Every validator has applied all changes.',
+    behind: (count: number) =>
+      count === 1 ? 'The slowest validator is 1 change behind.' : `The slowest validator is ${count} changes behind.`,
+  },
+
   nav: {
     label: 'Sections',
     open: 'Open the menu',
@@ -148,7 +158,9 @@ export const text = {
     suspendTitle: 'Suspend this license?',
     suspendHint:
       'Within a moment, checks on all machines are rejected with SUSPENDED. You can reinstate the license later. Issued offline files stay valid for up to 30 days.',
+    suspended: 'Suspended the license.',
     reinstate: 'Reinstate',
+    reinstated: 'Reinstated the license.',
     revoke: 'Revoke',
     revokeTitle: 'Revoke this license permanently?',
     revokeHint:

@@ -21,6 +21,7 @@ import { passkeys } from './resources/passkeys/passkeys.ts'
 import { products } from './resources/products/products.ts'
 import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
+import { propagation } from './resources/validators/propagation.ts'
 import { validators } from './resources/validators/validators.ts'
 import { webhookEndpoints } from './resources/webhook-endpoints/webhook-endpoints.ts'
 import { resourceNames } from './search/names.ts'
@@ -50,5 +51,6 @@ export const endpoints: readonly Endpoint[] = [
   ...openid,
   ...passkeys,
   ...signingKeys,
+  ...propagation,
   ...validators,
 ]

@@ -56,14 +56,38 @@ async function request(sent: Request): Promise<Response> {
   return response
 }
 
-/** Sends a request and returns its parsed response. Throws ApiError and UnreachableError. */
-export async function call<Schema extends z.ZodType>(sent: Request, schema: Schema): Promise<z.output<Schema>> {
-  const response = await request(sent)
+async function parse<Schema extends z.ZodType>(response: Response, schema: Schema): Promise<z.output<Schema>> {
   const parsed = schema.safeParse(await response.json().catch(() => null))
   if (parsed.success) return parsed.data
   throw new UnreachableError('The service sent a response that the console does not understand.', {
     cause: parsed.error,
   })
+}
+
+/** Sends a request and returns its parsed response. Throws ApiError and UnreachableError. */
+export async function call<Schema extends z.ZodType>(sent: Request, schema: Schema): Promise<z.output<Schema>> {
+  return parse(await request(sent), schema)
+}
+
+/** The number of validators that have applied a change, out of all live ones. */
+export interface Applied {
+  applied: number
+  live: number
+}
+
+/** Returns null when the service did not wait for validators. */
+function appliedBy(response: Response): Applied | null {
+  const [, applied, live] = /^(\d+)\/(\d+)$/.exec(response.headers.get('x-applied-by') ?? '') ?? []
+  return applied === undefined ? null : { applied: Number(applied), live: Number(live) }
+}
+
+/** Sends a change like `call`, waits for the validators, and also returns how many of them have applied the change. */
+export async function callAndApply<Schema extends z.ZodType>(
+  sent: Request,
+  schema: Schema,
+): Promise<{ result: z.output<Schema>; applied: Applied | null }> {
+  const response = await request({ ...sent, waits: true })
+  return { result: await parse(response, schema), applied: appliedBy(response) }
 }
 
 /** Sends a request like `call` and ignores the body of the response. */

@@ -44,7 +44,7 @@ const ImportRules = lazy(() => import('../pages/rules/import-rules.tsx'))
 const RuleSets = lazy(() => import('../pages/rules/sets.tsx'))
 const RuleSet = lazy(() => import('../pages/rules/set.tsx'))
 const ReplaceRuleSet = lazy(() => import('../pages/rules/replace-set.tsx'))
-const Why = lazy(() => import('../pages/why.tsx'))
+const Why = lazy(() => import('../pages/why/why.tsx'))
 const Alerts = lazy(() => import('../pages/alerts.tsx'))
 const Activity = lazy(() => import('../pages/activity.tsx'))
 const Audit = lazy(() => import('../pages/audit.tsx'))
@@ -228,7 +228,9 @@ function Pages({ me, home }: { me: Me; home: string }) {
         <RuleSet me={me} />
       </Route>
       <Route path="/rules/set/replace" component={ReplaceRuleSet} />
-      <Route path="/why" component={Why} />
+      <Route path="/why">
+        <Why me={me} />
+      </Route>
       <Route path="/alerts" component={Alerts} />
       <Route path="/activity" component={Activity} />
       <Route path="/audit" component={Audit} />

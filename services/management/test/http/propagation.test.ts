@@ -2,8 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { propagation } from '@keyward/contract/management/propagation'
 import { validatorList } from '@keyward/contract/management/validators'
 import { uuidv7 } from '@keyward/database'
+import { insertMachine } from '@keyward/testkit'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import { parsePrefer } from '../../src/http/propagation.ts'
@@ -165,4 +167,26 @@ test('reads the state of validators with one statement for all waiting requests'
   for (let i = 0; i < 100; i++) await read()
   for (const response of await all) expect(response.headers.get('x-applied-by')).toBe('0/1')
   expect(statements).toBeLessThanOrEqual(1)
+})
+
+test('shows a vendor how far its own changes are in force, and nothing of other organizations', async () => {
+  const read = async (of: Vendor) => expectBody(await of.call('GET', 'propagation'), 200, propagation)
+  expect(await read(vendor)).toEqual({ validators: 0, current: 0, behindBy: 0 })
+  const [first, second] = [uuidv7(), uuidv7()]
+  const stranger = await createVendor(harness)
+  await Promise.all([report(first), report(second)])
+  for (let i = 0; i < 2; i++) await vendor.call('POST', 'access-rules', { body: newRule() })
+  expect(await read(vendor)).toEqual({ validators: 2, current: 0, behindBy: 2 })
+  expect(await read(stranger)).toEqual({ validators: 2, current: 2, behindBy: 0 })
+  await report(first)
+  expect(await read(vendor)).toEqual({ validators: 2, current: 1, behindBy: 2 })
+  await report(second)
+  const { id } = await vendor.license()
+  await Promise.all([report(first), report(second)])
+  await insertMachine(harness.database.pool, { licenseId: id, machineId: 'm' })
+  expect(await read(vendor)).toEqual({ validators: 2, current: 2, behindBy: 0 })
+  await harness.database.pool.query(`update validators set seen_at = now() - interval '1 minute' where id = $1`, [
+    first,
+  ])
+  expect(await read(vendor)).toEqual({ validators: 1, current: 1, behindBy: 0 })
 })

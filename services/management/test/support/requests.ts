@@ -267,6 +267,7 @@ const makers: Record<string, Maker> = {
   rotateSigningKey: fixed('signing-keys/rotate'),
   withdrawSigningKey: below('signing-keys', retiredKey, '/withdraw'),
   listValidators: fixed('validators'),
+  readPropagation: fixed('propagation'),
 }
 
 /**

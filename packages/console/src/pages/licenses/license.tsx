@@ -69,9 +69,10 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
     done: t.deleted,
     onDone: () => navigate('/licenses'),
   })
-  const act = useChange((action: string) =>
-    call({ method: 'POST', path: `/licenses/${id}/${action}`, waits: true }, license),
-  )
+  const post = (action: string) => call({ method: 'POST', path: `/licenses/${id}/${action}`, waits: true }, license)
+  const act = useChange(post)
+  const suspend = useChange(() => post('suspend'), { done: t.suspended, undo: () => post('reinstate') })
+  const reinstate = useChange(() => post('reinstate'), { done: t.reinstated, undo: () => post('suspend') })
   const download = useChange(async () =>
     save(`license-${id}.lic`, await callForText({ method: 'GET', path: `/licenses/${id}/file` })),
   )
@@ -89,7 +90,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
       {!isOver && policy.type !== 'PERPETUAL' && <Renew id={id} />}
       {!isOver && <EditTerms license={one} />}
       {canWrite && status === 'suspended' && (
-        <Button onClick={() => act.mutate('reinstate')} loading={act.isPending}>
+        <Button onClick={() => reinstate.mutate(undefined)} loading={reinstate.isPending}>
           {t.reinstate}
         </Button>
       )}
@@ -109,8 +110,8 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           title={t.suspendTitle}
           consequence={t.suspendHint}
           color="orange"
-          onConfirm={() => act.mutateAsync('suspend')}
-          isPending={act.isPending}
+          onConfirm={() => suspend.mutateAsync(undefined)}
+          isPending={suspend.isPending}
         />
       )}
       {!isOver && (

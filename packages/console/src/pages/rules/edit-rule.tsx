@@ -4,8 +4,9 @@ import { accessRule, type AccessRule } from '@keyward/contract'
 import { Checkbox, Text, Textarea } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../../api/client.ts'
+import { call, callAndApply } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
+import { liveMessage } from '../../api/live.ts'
 import { expiryAt, ExpiryField, timeOf } from '../../parts/expiry-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
@@ -19,6 +20,7 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
   const [expiry, setExpiry] = useState(before)
   const [note, setNote] = useState(rule.note ?? '')
   const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
+  const path = `/access-rules/${rule.id}`
   const saving = useChange(
     () => {
       const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
@@ -28,9 +30,18 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
         ...(isMoved && { expiresAt: timeOf(expiry) }),
         ...(rule.kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
       }
-      return call({ method: 'PATCH', path: `/access-rules/${rule.id}`, body, waits: true }, accessRule)
+      return callAndApply({ method: 'PATCH', path, body }, accessRule)
     },
-    { done: t.saved, quiet: true },
+    {
+      done: ({ applied }) => liveMessage(t.saved, applied),
+      undo: () => {
+        const { mode: former, note: formerNote, expiresAt, allowSuspendedOrExpired } = rule
+        const isExclusion = rule.kind === 'EXCLUSION'
+        const body = { mode: former, note: formerNote, expiresAt, ...(isExclusion && { allowSuspendedOrExpired }) }
+        return call({ method: 'PATCH', path, body, waits: true }, accessRule)
+      },
+      quiet: true,
+    },
   )
   return (
     <FormWindow

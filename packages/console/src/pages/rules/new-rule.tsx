@@ -7,8 +7,9 @@ import { IconAlertTriangle } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { call } from '../../api/client.ts'
+import { callAndApply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { liveMessage } from '../../api/live.ts'
 import { useName } from '../../api/names.ts'
 import { ExpiryField, NEVER, timeOf } from '../../parts/expiry-field.tsx'
 import { fieldErrors, type FieldErrors } from '../../parts/form.tsx'
@@ -198,9 +199,9 @@ export default function NewRule() {
         ...(note !== '' && { note }),
         ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
       }
-      return call({ method: 'POST', path: '/access-rules', body, waits: true }, accessRule)
+      return callAndApply({ method: 'POST', path: '/access-rules', body }, accessRule)
     },
-    { done: t.created, quiet: true, onDone: () => navigate('/rules') },
+    { done: ({ applied }) => liveMessage(t.created, applied), quiet: true, onDone: () => navigate('/rules') },
   )
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -93,6 +93,18 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
   )
 }
 
+/** Creates a deleted rule again. Its counters begin at zero. A rule of a set returns to the set. */
+function restore(rule: AccessRule) {
+  const { kind, mode, type, value, scope, scopeId, note, expiresAt, set, allowSuspendedOrExpired } = rule
+  const fields = { kind, mode, type, value, scope, note, expiresAt, set }
+  const body = {
+    ...fields,
+    ...(scopeId !== null && { scopeId }),
+    ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired }),
+  }
+  return call({ method: 'POST', path: '/access-rules', body, waits: true }, accessRule)
+}
+
 function useColumns(
   onEdit: (rule: AccessRule) => void,
   canWrite: boolean,
@@ -101,8 +113,8 @@ function useColumns(
   const { items } = useList('/products', product)
   const products = new Map(items.map(({ id, name }) => [id, name]))
   const remove = useChange(
-    (id: string) => callWithoutResponse({ method: 'DELETE', path: `/access-rules/${id}`, waits: true }),
-    { done: t.deleted },
+    ({ id }: AccessRule) => callWithoutResponse({ method: 'DELETE', path: `/access-rules/${id}`, waits: true }),
+    { done: t.deleted, undo: (_, rule) => restore(rule) },
   )
   const columns: Column<AccessRule>[] = [
     { title: t.value, cell: (rule) => <Value rule={rule} /> },
@@ -134,7 +146,7 @@ function useColumns(
             label={t.delete}
             title={t.deleteTitle}
             consequence={t.deleteHint}
-            onConfirm={() => remove.mutateAsync(rule.id)}
+            onConfirm={() => remove.mutateAsync(rule)}
           />
         </Group>
       ),

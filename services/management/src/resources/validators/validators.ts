@@ -9,6 +9,8 @@ import { operatorEndpoint } from '../../http/endpoint.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
 
+export const validatorTag = { name: 'Validators', description: 'The processes that decide checks.' }
+
 async function listValidators(db: Db, query: PageQuery) {
   const list = { name: 'validators', organizationId: '' }
   // The number of logged transactions that are not visible in the snapshot that the validator has applied.
@@ -36,7 +38,7 @@ export const validators = [
     {
       method: 'get',
       path: '/validators',
-      tag: { name: 'Validators', description: 'The processes that decide checks.' },
+      tag: validatorTag,
       operationId: 'listValidators',
       summary: 'List live validators',
       description:

@@ -1,0 +1,30 @@
+/** Follows a change until all validators have applied it. */
+
+import { propagation } from '@keyward/contract/management/propagation'
+
+import { showDone } from '../notices.tsx'
+import { text } from '../text.ts'
+import { type Applied, call } from './client.ts'
+
+const POLL_MS = 1_000
+const MAX_POLLS = 30
+
+/** Shows when the validators that were late have applied the change. Gives up silently after half a minute. */
+async function follow(): Promise<void> {
+  for (let i = 0; i < MAX_POLLS; i++) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    const { validators, current } = await call({ method: 'GET', path: '/propagation' }, propagation)
+    if (current < validators) continue
+    showDone(text.live.now(current, validators))
+    return
+  }
+}
+
+/** Returns the sentence about a saved change. When validators are late, another message follows as soon as they have applied the change. */
+export function liveMessage(saved: string, applied: Applied | null): string {
+  if (applied === null) return saved
+  if (applied.live === 0) return `${saved} ${text.live.nobody}`
+  if (applied.applied === applied.live) return `${saved} ${text.live.now(applied.applied, applied.live)}`
+  void follow().catch(() => undefined)
+  return `${saved} ${text.live.soon(applied.applied, applied.live)}`
+}

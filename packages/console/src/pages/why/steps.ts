@@ -1,0 +1,108 @@
+/** Explains a decision as the ordered steps of docs/api.md#verdicts, each in one sentence that a person can read aloud. */
+
+import type { AccessRule, evaluation, License } from '@keyward/contract'
+import type { z } from 'zod'
+
+import { text } from '../../text.ts'
+
+const t = text.why.steps
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeStyle: 'short' })
+const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
+
+export interface Decision {
+  evaluation: z.infer<typeof evaluation>
+  /** Null: no license has the key. */
+  license: License | null
+  /** Whether the machine holds a slot of the license. */
+  holdsSlot: boolean
+  hasMachineId: boolean
+}
+
+export interface Step {
+  title: string
+  /** `passed`: the next step follows. `decides`: the verdict is determined here. `skipped`: the step is not reached or does not apply. */
+  result: 'passed' | 'rejects' | 'allows' | 'skipped'
+  sentence: string
+  /** The rules that the sentence is about. */
+  rules: readonly AccessRule[]
+  /** Matching rules that are only monitored. */
+  monitored: readonly AccessRule[]
+}
+
+function step(title: string, result: Step['result'], sentence: string): Step {
+  return { title, result, sentence, rules: [], monitored: [] }
+}
+
+/** The step of one scope. `decided` is true when a more specific scope has decided. */
+function scopeStep({ evaluation }: Decision, scope: (typeof SCOPES)[number], decided: boolean): Step {
+  const { decidedBy, restricted } = evaluation
+  const rules = evaluation.matched.filter((rule) => rule.scope === scope)
+  const monitored = evaluation.monitored.filter((rule) => rule.scope === scope)
+  const found = (result: Step['result'], sentence: string): Step => {
+    return { title: t.rules[scope], result, sentence, rules, monitored }
+  }
+  if (decided) return found('skipped', t.decidedEarlier)
+  if (decidedBy?.scope === scope) {
+    if (decidedBy.kind === 'EXCLUSION') return found('allows', t.excluded)
+    return found('rejects', t.blacklisted)
+  }
+  if (restricted?.scope === scope) {
+    return found('rejects', t.restricted(restricted.types.map((type) => text.types[type].toLowerCase()).join(', ')))
+  }
+  return found('passed', rules.length === 0 ? t.noRule : t.satisfied)
+}
+
+function statusStep({ evaluation: { code, decidedBy }, license }: Decision): Step {
+  const { title } = t.status
+  if (code === 'REVOKED' || code === 'SUSPENDED') return step(title, 'rejects', t.status[code])
+  if (license?.status === 'suspended' && decidedBy?.allowSuspendedOrExpired === true)
+    return step(title, 'passed', t.status.allowed)
+  return step(title, 'passed', t.status.active)
+}
+
+function expirySentence({ policy: { expiresAt, durationDays } }: License): string {
+  if (expiresAt !== null) return t.expiry.until(day.format(new Date(expiresAt)))
+  return durationDays === null ? t.expiry.never : t.expiry.notStarted(durationDays)
+}
+
+function expiryStep({ evaluation: { code, decidedBy }, license }: Decision): Step {
+  const { title } = t.expiry
+  const expiresAt = license?.policy.expiresAt ?? null
+  if (code === 'EXPIRED')
+    return step(title, 'rejects', expiresAt === null ? t.expiry.over : t.expiry.since(day.format(new Date(expiresAt))))
+  if (license?.status === 'expired' && decidedBy?.allowSuspendedOrExpired === true)
+    return step(title, 'passed', t.expiry.allowed)
+  return step(title, 'passed', license === null ? t.expiry.never : expirySentence(license))
+}
+
+function slotStep({ evaluation: { code, decidedBy }, license, holdsSlot, hasMachineId }: Decision): Step {
+  const { title } = t.slots
+  const { used, max } = license?.machines ?? { used: 0, max: null }
+  if (code === 'FINGERPRINT_REQUIRED') return step(title, 'rejects', t.slots.noMachineId)
+  if (code === 'TOO_MANY_MACHINES') return step(title, 'rejects', t.slots.full(max ?? used))
+  if (decidedBy?.kind === 'EXCLUSION') return step(title, 'skipped', t.slots.excluded)
+  if (max === null) return step(title, 'allows', hasMachineId ? t.slots.unlimited : t.slots.unlimitedWithoutId)
+  return step(title, 'allows', holdsSlot ? t.slots.holds : t.slots.takes(used, max))
+}
+
+const isReached = (steps: readonly Step[]) => !steps.some(({ result }) => result === 'rejects')
+
+/** Returns the steps in the order in which they decide. Steps after the deciding one are marked as skipped. */
+export function stepsOf(decision: Decision, names: { product: string; customer: string }): Step[] {
+  const { evaluation, license } = decision
+  if (evaluation.code === 'NOT_FOUND') return [step(t.key.title, 'rejects', t.key.unknown)]
+  const steps = [step(t.key.title, 'passed', license === null ? t.key.known : t.key.of(names.product, names.customer))]
+  for (const scope of SCOPES)
+    steps.push(
+      scopeStep(
+        decision,
+        scope,
+        steps.some(({ result }) => result === 'rejects' || result === 'allows'),
+      ),
+    )
+  for (const next of [statusStep, expiryStep, slotStep]) {
+    const reached = next(decision)
+    steps.push(isReached(steps) ? reached : step(reached.title, 'skipped', t.notReached))
+  }
+  return steps
+}
