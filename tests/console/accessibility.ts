@@ -17,20 +17,27 @@ const TIMEOUT_MS = 240_000
 /** Examines the open window, or the whole screen if there is none. A window makes the screen behind it inert. */
 const RUN = `axe.run(document.querySelector('[role=dialog]') ?? document).then(({ violations }) => violations)`
 
+/** Returns the violations on the current screen, in both themes. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  const found: string[] = []
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await page.evaluate(axe)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    const result = violations.parse(await page.evaluate(RUN))
+    for (const { id, nodes } of result) found.push(`${colorScheme}: ${id} ${nodes[0]?.html.slice(0, 160)}`)
+  }
+  return found
+}
+
 /** Returns the violations on the screens with these paths, in both themes. */
 async function violationsOn(page: Page, origin: string, paths: readonly string[]): Promise<string[]> {
   const found: string[] = []
-  await page.emulateMedia({ reducedMotion: 'reduce' })
   for (const path of paths) {
     await page.goto(`${origin}/console${path}`)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.waitForLoadState('networkidle')
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      const result = violations.parse(await page.evaluate(RUN))
-      for (const { id, nodes } of result) found.push(`${colorScheme} ${path}: ${id} ${nodes[0]?.html.slice(0, 160)}`)
-    }
+    found.push(...(await violationsOf(page)).map((one) => `${path} ${one}`))
   }
   return found
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { accessibilityTests } from './accessibility.ts'
+import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
 import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
@@ -34,6 +34,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.field('Machine id').fill('second')
     await stage.button('Decide').click()
     await stage.page.getByText('Every slot is taken by another machine.').waitFor()
+    await stage.page.getByText(/^The key belongs to a license of Product of WHY0.* for ada@example.com\.$/).waitFor()
     const steps = await stage.page
       .getByRole('list', { name: 'The decision step by step' })
       .locator('> li')
@@ -47,6 +48,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
       'The license never ends.',
       'The only slot is taken by another machine. Release it, or allow more machines.',
     ])
+    expect(await violationsOf(stage.page)).toEqual([])
     await stage.button('Let this machine through').click()
     await stage.dialog().getByRole('button', { name: 'Let this machine through' }).click()
     await stage.page.getByText(/An exclusion lets it through/).waitFor()

@@ -21,7 +21,7 @@ const secrets = z.object({ id: z.string(), managementToken: z.string(), apiKey: 
 export const created = z.object({ id: z.string() })
 export const invited = z.object({ invitation: z.object({ path: z.string() }) })
 
-const TIMEOUT_MS = 15_000
+const TIMEOUT_MS = 60_000
 
 export const EVERYTHING = [
   'licenses.read',

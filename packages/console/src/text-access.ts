@@ -18,7 +18,12 @@ export const accessText = {
     unrestricted: 'A restriction allows only other checks.',
     steps: {
       label: 'The decision step by step',
-      results: { passed: 'passed', allows: 'decides: valid', rejects: 'decides: rejected', skipped: 'not consulted' },
+      results: {
+        passed: 'passed',
+        allows: 'lets the check through',
+        rejects: 'rejects the check',
+        skipped: 'not consulted',
+      },
       key: {
         title: 'License key',
         unknown: 'No license of this organization has this key.',

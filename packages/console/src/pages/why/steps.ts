@@ -20,7 +20,7 @@ export interface Decision {
 
 export interface Step {
   title: string
-  /** `passed`: the next step follows. `decides`: the verdict is determined here. `skipped`: the step is not reached or does not apply. */
+  /** `passed`: the next step follows. `skipped`: the step is not reached, or a rule makes it irrelevant. */
   result: 'passed' | 'rejects' | 'allows' | 'skipped'
   sentence: string
   /** The rules that the sentence is about. */
@@ -70,8 +70,8 @@ function expiryStep({ evaluation: { code, decidedBy }, license }: Decision): Ste
   const expiresAt = license?.policy.expiresAt ?? null
   if (code === 'EXPIRED')
     return step(title, 'rejects', expiresAt === null ? t.expiry.over : t.expiry.since(day.format(new Date(expiresAt))))
-  if (license?.status === 'expired' && decidedBy?.allowSuspendedOrExpired === true)
-    return step(title, 'passed', t.expiry.allowed)
+  const isOver = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
+  if (isOver && decidedBy?.allowSuspendedOrExpired === true) return step(title, 'passed', t.expiry.allowed)
   return step(title, 'passed', license === null ? t.expiry.never : expirySentence(license))
 }
 
