@@ -174,7 +174,7 @@ export default function Why({ me }: { me: Me }) {
               onChange={(event) => setCountry(event.currentTarget.value)}
               error={errors['country']}
             />
-            <Button type="submit" loading={decide.isPending}>
+            <Button type="submit" loading={decide.isPending} disabled={licenseId !== null && read.isPending}>
               {t.decide}
             </Button>
             {Object.keys(errors).length === 0 && <ErrorMessage error={decide.error} />}
