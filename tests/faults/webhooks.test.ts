@@ -67,11 +67,25 @@ async function startReceiver(respond: (response: ServerResponse) => void): Promi
 
 const created = z.object({ id: z.string(), managementToken: z.string().optional() })
 
+/** Sends a request that must succeed. An overloaded service responds with 503 at first. */
 async function request(path: string, body: object, secret: string) {
   const { port } = processes[0]!
-  const reply = await send(port, `/api/v1/${path}`, { body, secret, limitMs: 30_000 })
+  const post = () => send(port, `/api/v1/${path}`, { body, secret, limitMs: 30_000 })
+  let reply = await post()
+  for (let retry = 0; reply.status === 503 && retry < 5; retry++) {
+    await sleep(500)
+    reply = await post()
+  }
   if (reply.status !== 201) throw new Error(`${path}: ${reply.status} ${reply.text}`)
   return created.parse(JSON.parse(reply.text))
+}
+
+/** Waits until a receiver has received `count` events. Throws when none arrives for 30 s. */
+async function untilReceived({ received }: Receiver, count: number): Promise<void> {
+  while (received.size < count) {
+    const before = received.size
+    await until(() => received.size > before)
+  }
 }
 
 async function createVendor(): Promise<{ id: string; token: string }> {
@@ -187,10 +201,7 @@ test('healthy endpoints receive every event while processes are killed and other
   const expected = new Set(await eventsOf(id, 'id'))
   expect((await eventsOf(id, 'resource_id')).toSorted()).toEqual((await licensesOf(id)).toSorted())
   expect(expected.size).toBeGreaterThanOrEqual(state.done * licenses.length)
-  for (let before = -1; before < healthy.received.size && healthy.received.size < expected.size;) {
-    before = healthy.received.size
-    await until(() => healthy.received.size > before)
-  }
+  await untilReceived(healthy, expected.size)
   expect(new Set(healthy.received.keys())).toEqual(expected)
   for (const other of [failing, hanging])
     expect([...other.received.keys()].filter((one) => !expected.has(one))).toEqual([])
@@ -204,7 +215,8 @@ test('healthy endpoints receive every event while processes are killed and other
 test('one process delivers each event soon after its commit while many are written', async () => {
   await processes[1]!.stop()
   const { token, row } = await createLicensing()
-  const { url, received } = await startReceiver(respondWith(204))
+  const receiver = await startReceiver(respondWith(204))
+  const { url, received } = receiver
   await request('webhook-endpoints', { url, types: ['license.created'] }, token)
   const perSecond = byLength(200, 1_000)
   const seconds = byLength(2, 20)
@@ -220,7 +232,7 @@ test('one process delivers each event soon after its commit while many are writt
     await sleep(Math.max(0, startMs + (batch + 1) * 100 - Date.now()))
   }
   const writtenMs = Date.now() - startMs
-  await until(() => Promise.resolve(received.size === perSecond * seconds))
+  await untilReceived(receiver, perSecond * seconds)
   const tookMs = Array.from(
     received,
     ([event, atMs]) => atMs - Number.parseInt(event.replace('-', '').slice(0, 12), 16),
