@@ -50,6 +50,18 @@ test('concurrent imports and additions never exceed the limit, and an import is 
   }
 })
 
+test('restrictions and monitored rules count, and country restrictions need a plan with country rules', async () => {
+  const vendor = await createVendor(harness, 'FREE')
+  const restriction = { ...base, kind: 'RESTRICTION' }
+  const post = async (body: object) => outcome(await vendor.call('POST', 'access-rules', { body }))
+  expect(await post({ ...restriction, type: 'COUNTRY', value: 'DE' })).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
+  const rules = rows(10, 1).map((rule, i) => Object.assign(rule, i < 5 ? restriction : { mode: 'MONITOR' }))
+  expect((await vendor.call('POST', 'access-rules/import', { body: { rules } })).status).toBe(200)
+  expect(await unexpired(vendor)).toBe(10)
+  expect(await post({ ...restriction, value: '192.0.2.1' })).toBe('403 RULE_LIMIT_REACHED')
+  expect(await post({ ...base, mode: 'MONITOR', value: '192.0.2.1' })).toBe('403 RULE_LIMIT_REACHED')
+})
+
 test('20 concurrent requests for the same rule add it once', async () => {
   const vendor = await createVendor(harness)
   const body = { ...base, value: '192.0.2.1' }
