@@ -119,6 +119,8 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
       event.preventDefault()
       setChosen((active + step + offers.length) % Math.max(1, offers.length))
     } else if (event.key === 'Enter') {
+      // Otherwise the key would also submit the form that the command opens and focuses.
+      event.preventDefault()
       if (isSearching) setOpensFirst(true)
       else go(offers[active]?.path)
     }
