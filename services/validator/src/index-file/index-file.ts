@@ -54,7 +54,7 @@ export interface IndexFileParts {
   resume(): void
   /** Returns the position of the index after the follower has stopped, or null. */
   position(): FilePosition | null
-  /** Returns the time at which the index was last current, in milliseconds since 1970. */
+  /** Returns the time at which the index was last current, in milliseconds since 1970, or -Infinity before its first contact. */
   currentAtMs(): number
   onWritten(bytes: number, pausedMs: number): void
   onError(error: unknown): void
@@ -156,12 +156,15 @@ export class IndexFile {
   }
 
   #contentOf(parts: IndexFileParts, position: FilePosition): IndexFileContent | null {
+    const currentAtMs = parts.currentAtMs()
+    // A restored index that has not reached Postgres was current at an unknown time. The previous file stays better.
+    if (!Number.isFinite(currentAtMs)) return null
     const image = parts.index.image()
     if (image === null) return null
     const { identity, snapshot } = position
     const source = sourceOf(this.#options.databaseUrl)
     return {
-      header: { identity, snapshot, source, currentAtMs: parts.currentAtMs(), program: this.#environment.program },
+      header: { identity, snapshot, source, currentAtMs, program: this.#environment.program },
       publicKeys: Buffer.from(parts.publicKeys.serialize()),
       parts: image,
     }

@@ -18,6 +18,9 @@ const FORMER_FAILURES = [
   11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621, 5_019_936,
 ]
 
+/** The same for seeds whose plans restart the validator. */
+const FORMER_FAILURES_OF_RESTARTS = [8_000_818, 8_100_081]
+
 const isLong = Boolean(process.env['KEYWARD_LONG'])
 const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)
 const SEEDS = isLong ? 20_000 : 200
@@ -46,8 +49,11 @@ test(
 )
 
 test('passes with every seed that once revealed a defect', async () => {
-  for (const seed of FORMER_FAILURES) {
-    const plan = planOf(seed, { hasFiles: false })
+  const plans = [
+    ...FORMER_FAILURES.map((seed) => planOf(seed, { hasFiles: false })),
+    ...FORMER_FAILURES_OF_RESTARTS.map((seed) => planOf(seed)),
+  ]
+  for (const plan of plans) {
     const result = await runPlan(plan)
     expect(result.finding && storyOf({ plan, result })).toBeNull()
   }
