@@ -66,21 +66,12 @@ function DecisionCard({
   return (
     <Card withBorder component="section" aria-label={t.result} role="status">
       <Stack>
-        <Group justify="space-between" align="start" wrap="nowrap">
-          <div>
-            <CodeBadge code={code} />
-            <Title order={2} size="h4" mt={6}>
-              {explanation}
-            </Title>
-          </div>
-          <CopyButton value={aloud}>
-            {({ copied, copy }) => (
-              <Button size="xs" variant="default" onClick={copy} miw="max-content">
-                {copied ? text.copied : t.copyAloud}
-              </Button>
-            )}
-          </CopyButton>
-        </Group>
+        <div>
+          <CodeBadge code={code} />
+          <Title order={2} size="h4" mt={6}>
+            {explanation}
+          </Title>
+        </div>
         <StepsList steps={steps} />
         <Group gap="xs">
           {onLetThrough && (
@@ -97,6 +88,13 @@ function DecisionCard({
               {t.openLicense}
             </Button>
           )}
+          <CopyButton value={aloud}>
+            {({ copied, copy }) => (
+              <Button variant="default" onClick={copy}>
+                {copied ? text.copied : t.copyAloud}
+              </Button>
+            )}
+          </CopyButton>
         </Group>
       </Stack>
     </Card>
