@@ -1,0 +1,136 @@
+/**
+ * Performs the steps of a task with the mouse or with the keyboard alone, and counts the real clicks and key presses that the page receives.
+ * The keys Control, Shift, Alt and Meta count together with the key that follows.
+ */
+
+import type { BrowserContext, Locator, Page } from 'playwright-core'
+
+export interface Effort {
+  clicks: number
+  keys: number
+}
+
+/** Runs in the page. Trusted events come from a device, not from a script. */
+const LISTENERS = `
+  addEventListener('pointerdown', (event) => event.isTrusted && countInput('clicks'), true)
+  addEventListener('keydown', (event) => {
+    if (event.isTrusted && !['Control', 'Shift', 'Alt', 'Meta'].includes(event.key)) countInput('keys')
+  }, true)`
+
+/** Counts the input of all pages of a context. */
+export async function countInput(context: BrowserContext): Promise<Effort> {
+  const effort = { clicks: 0, keys: 0 }
+  await context.exposeBinding('countInput', (_source, kind: keyof Effort) => void effort[kind]++)
+  await context.addInitScript(LISTENERS)
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  return effort
+}
+
+/** The most presses of one key that a step takes. */
+const MOST_PRESSES = 120
+
+export interface Hands {
+  /** Opens a section of the console. */
+  go: (section: string) => Promise<void>
+  /** Pastes a text into the search, and opens one of the offers. */
+  find: (text: string, offer: string | RegExp) => Promise<void>
+  /** Presses a button or follows a link. */
+  press: (target: Locator) => Promise<void>
+  /** Selects one of a few alternatives that are always visible. */
+  select: (label: string) => Promise<void>
+  /** Replaces the text of a field by typing. */
+  write: (field: Locator, text: string) => Promise<void>
+  /** Types into a field with a list, and chooses an option. */
+  choose: (field: Locator, typed: string, option: string | RegExp) => Promise<void>
+}
+
+async function paste(page: Page, text: string): Promise<void> {
+  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`)
+  await page.keyboard.press('Control+v')
+}
+
+const offered = (page: Page, name: string | RegExp): Locator =>
+  page.getByRole('option', { name, exact: typeof name === 'string' }).first()
+
+/** Types into the focused field instead of its text. */
+async function retype(field: Locator, text: string): Promise<void> {
+  if ((await field.inputValue()) !== '') await field.press('Control+a')
+  await field.pressSequentially(text)
+}
+
+export function mouse(page: Page): Hands {
+  const click = (target: Locator) => target.click()
+  return {
+    go: (section) => click(page.getByRole('navigation').getByRole('link', { name: section, exact: true })),
+    find: async (text, offer) => {
+      await click(page.getByRole('button', { name: /^Find or do/ }))
+      await paste(page, text)
+      await click(offered(page, offer))
+    },
+    press: click,
+    select: (label) => click(page.getByText(label, { exact: true })),
+    write: async (field, text) => {
+      await click(field)
+      await retype(field, text)
+    },
+    choose: async (field, typed, option) => {
+      await click(field)
+      if (typed !== '') await retype(field, typed)
+      await click(offered(page, option))
+    },
+  }
+}
+
+export function keyboard(page: Page): Hands {
+  /** Presses a key until the condition holds. */
+  const until = async (key: string, holds: () => Promise<boolean>) => {
+    for (let presses = 0; !(await holds()); presses++) {
+      if (presses === MOST_PRESSES) throw new Error(`${MOST_PRESSES} presses of ${key} did not lead to the target`)
+      await page.keyboard.press(key)
+    }
+  }
+  const isFocused = async (target: Locator) => (await target.and(page.locator(':focus')).count()) > 0
+  const focus = async (target: Locator) => {
+    await target.waitFor()
+    await until('Tab', () => isFocused(target))
+  }
+  const accept = async (option: Locator, isChosen: () => Promise<boolean>) => {
+    await option.waitFor()
+    await until('ArrowDown', isChosen)
+    await page.keyboard.press('Enter')
+  }
+  const find: Hands['find'] = async (text, offer) => {
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: /^Paste/ }).waitFor()
+    await paste(page, text)
+    // The results of the server precede the commands, so they move the chosen offer.
+    await page.getByRole('dialog').locator('.mantine-Loader-root').waitFor({ state: 'detached' })
+    const option = offered(page, offer)
+    await accept(option, async () => (await option.getAttribute('aria-selected')) === 'true')
+  }
+  return {
+    go: (section) => find(section, section),
+    find,
+    press: async (target) => {
+      await focus(target)
+      await page.keyboard.press('Enter')
+    },
+    select: async (label) => {
+      const radio = page.getByRole('radio', { name: label, exact: true })
+      const name = await radio.getAttribute('name')
+      await until('Tab', () => isFocused(page.locator(`input[name="${name}"]`)))
+      await until('ArrowRight', () => radio.isChecked())
+    },
+    write: async (field, text) => {
+      await focus(field)
+      await retype(field, text)
+    },
+    choose: async (field, typed, option) => {
+      await focus(field)
+      if (typed === '') await page.keyboard.press('ArrowDown')
+      else await retype(field, typed)
+      const wanted = offered(page, option)
+      await accept(wanted, async () => (await wanted.getAttribute('data-combobox-selected')) === 'true')
+    },
+  }
+}
