@@ -34,15 +34,22 @@ haproxy=$!
 watch "$haproxy" &
 watcher=$!
 # USR1 stops haproxy after the open requests. TERM and INT stop it at once.
-trap 'kill -USR1 "$haproxy"' USR1
-trap 'kill -TERM "$haproxy"' TERM INT
+stop=''
+trap 'stop=USR1' USR1
+trap 'stop=TERM' TERM INT
 
-wait "$haproxy"
-status=$?
-# A signal interrupts the wait.
+status=0
 while kill -0 "$haproxy" 2>/dev/null; do
-  wait "$haproxy"
-  status=$?
+  if [ -z "$stop" ]; then
+    # A signal interrupts this wait.
+    wait "$haproxy"
+    status=$?
+  else
+    # haproxy loses a signal that it receives while it reloads, so the signal is repeated.
+    kill "-$stop" "$haproxy"
+    sleep 0.2
+  fi
 done
+[ -z "$stop" ] || status=0
 kill -TERM "$watcher" 2>/dev/null
 exit "$status"
