@@ -21,6 +21,7 @@ const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
 const INSUFFICIENT_PRIVILEGE = '42501'
 const UNDEFINED_FUNCTION = '42883'
 const LOCK_NOT_AVAILABLE = '55P03'
+const QUERY_CANCELED = '57014'
 const READ_ONLY = '25006'
 const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
@@ -78,6 +79,11 @@ export function isStandby(error: unknown): boolean {
 /** Returns whether the connection could not be opened, broke or timed out. Such errors have no SQLSTATE. */
 export function isConnectionFailure(error: unknown): boolean {
   return NETWORK_CODE.test(codeOf(error)) || (error instanceof Error && DRIVER_MESSAGE.test(error.message))
+}
+
+/** Returns whether a statement exceeded a timeout of the server or of the client. */
+export function isTooSlow(error: unknown): boolean {
+  return sqlState(error) === QUERY_CANCELED || isQueryTimeout(error)
 }
 
 /** Returns whether the client stopped waiting for the response to a statement. */

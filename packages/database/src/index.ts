@@ -7,6 +7,7 @@ export {
   isSchemaMissing,
   isServerUnavailable,
   isStandby,
+  isTooSlow,
   sqlState,
   violatedConstraint,
 } from './errors.ts'
@@ -23,7 +24,7 @@ export {
   type LargePage,
   readLargeChange,
 } from './feed/large-change.ts'
-export { type FeedReading, type FeedReadOptions, readFeed, type Suspect } from './feed/read.ts'
+export { type FeedReading, type FeedReadOptions, MAX_CHANGES, readFeed, type Suspect } from './feed/read.ts'
 export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
 export { readDecideSecret } from './internal-keys.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'

@@ -42,6 +42,7 @@ export interface FeedReadOptions {
   readonly except?: readonly Id[]
   /** Rows to read in addition to the changed ones. */
   readonly suspects?: readonly Suspect[]
+  /** The maximum number of changes in the result, MAX_CHANGES by default. */
   readonly maxChanges?: number
 }
 
@@ -49,7 +50,7 @@ export interface FeedReadOptions {
  * The maximum number of changes in one read. A read that finds more returns the organizations with the most changes
  * instead.
  */
-const MAX_CHANGES = 20_000
+export const MAX_CHANGES = 20_000
 
 /** The maximum number of organizations that are read separately. */
 const MAX_LARGE = 100
@@ -99,7 +100,7 @@ function letterOf(entity: FeedChange['entity']): string {
 
 /**
  * Returns the organizations with the most changes, as many as necessary for the changes of the others to fit into one read. Returns an
- * empty list if that is impossible.
+ * empty list if more than MAX_CHANGES of the others remain.
  */
 async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string, maxChanges: number): Promise<Id[]> {
   const { rows } = await client.query<{ id: Buffer | null; changes: number; unknown: boolean }>(
@@ -117,7 +118,7 @@ async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string,
     large.push(id)
     rest -= changes
   }
-  return rest <= maxChanges ? large : []
+  return rest <= Math.max(maxChanges, MAX_CHANGES) ? large : []
 }
 
 /** Decodes rows of `branch`, and skips the head. */

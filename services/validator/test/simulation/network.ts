@@ -11,6 +11,7 @@ import {
   type LargeChange,
   LARGE_CHANGE_PASSES,
   type LargePage,
+  MAX_CHANGES,
   type ReleaseAnswer,
   type ValidatorNote,
 } from '@keyward/database'
@@ -200,11 +201,11 @@ export class SimulatedSource implements FeedSource {
   }
 
   /** Simulates `readFeed`. */
-  #read(since: string, { except = [], suspects = [], maxChanges }: FeedReadOptions = {}): FeedReading {
+  #read(since: string, { except = [], suspects = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {}): FeedReading {
     const reading = this.#postgres.read(since, {
       except: except.map(numberOf),
       suspects: suspects.map(entryOf),
-      isLong: maxChanges !== undefined,
+      isLong: maxChanges > MAX_CHANGES,
     })
     const { snapshot, behind, entries, state, reloads } = reading
     this.reads++

@@ -1,0 +1,66 @@
+/** Tests how the follower reads the change log of a server that is too slow to return many changes in time. */
+
+import { type FeedReading, MAX_CHANGES } from '@keyward/database'
+import { expect, test } from 'vitest'
+
+import { Follower, type FeedConnection, type FeedTarget, type FollowerEvents } from '../../src/feed/follower.ts'
+
+const ORGANIZATION = Buffer.alloc(16, 1)
+const READING: FeedReading = { snapshot: '10:10:', behind: false, large: [], changes: [], reloads: 0 }
+const nothing = (): void => undefined
+
+const target: FeedTarget = {
+  apply: () => [],
+  applyPage: () => [],
+  endPages: nothing,
+  abandonPages: nothing,
+  changeHistory: nothing,
+  suspectsSince: () => null,
+  beginReload: nothing,
+  receive: () => [],
+  unsettled: [],
+  isInPlace: false,
+  isTooLong: false,
+  search: () => true,
+  endReload: () => [],
+  abandonReload: nothing,
+}
+
+test('reads fewer changes after a timeout, and organizations with many changes separately', async () => {
+  const limits: number[] = []
+  const large: (readonly Uint8Array[])[] = []
+  const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()
+  const connection: FeedConnection = {
+    identify: () => Promise.resolve({ identity: 'server', landmark: null }),
+    read: (snapshot, { maxChanges = 0, except = [] } = {}) => {
+      limits.push(maxChanges)
+      if (except.length > 0 || snapshot === READING.snapshot) return Promise.resolve(READING)
+      if (maxChanges > 3_000) return Promise.reject(Object.assign(new Error('canceled'), { code: '57014' }))
+      return Promise.resolve({ ...READING, large: [ORGANIZATION] })
+    },
+    readLarge: (_since, organizations) => {
+      large.push(organizations)
+      return { done: Promise.resolve('10:10:'), close: nothing }
+    },
+    load: () => ({ done: Promise.resolve({ snapshot: '9:9:', reloads: 0 }), close: nothing }),
+    close: nothing,
+  }
+  const events: FollowerEvents = {
+    onSkipped: nothing,
+    onError: nothing,
+    onLoadProgress: nothing,
+    onLoaded: nothing,
+    onRead: nothing,
+    onGap: nothing,
+    onCaughtUp: ({ snapshot }) => snapshot === READING.snapshot && resolve(),
+    onCaughtUpButLarge: nothing,
+  }
+  const follower = new Follower({ connect: () => Promise.resolve(connection) }, target, events)
+  follower.start({ identity: 'server', snapshot: '9:9:' })
+  await isCaughtUp
+  await follower.stop()
+  expect(limits.slice(0, 4)).toEqual([MAX_CHANGES, MAX_CHANGES / 2, MAX_CHANGES / 4, MAX_CHANGES / 8])
+  expect(large).toEqual([[ORGANIZATION]])
+  // The first complete read restores the limit for the reads that follow.
+  expect(limits.slice(4, 6)).toEqual([MAX_CHANGES / 8, MAX_CHANGES])
+})
