@@ -40,7 +40,7 @@ beforeAll(async () => {
   const body = { name: 'Acme', plan: 'STANDARD' }
   const answer = await send(management.port, '/api/v1/organizations', { body, secret: OPERATOR_TOKEN })
   vendor = secrets.parse(JSON.parse(answer.text))
-}, 60_000)
+})
 
 afterAll(async () => {
   agent.destroy()
@@ -117,4 +117,4 @@ test('every check during merges is BLACKLISTED, with or without a rule of the re
   // Without the rule, the licenses are VALID, so the loop would have received VALID if the blacklist had been missing at any time.
   expect(await call('DELETE', `access-rules/${data[0]?.id ?? ''}`)).toMatchObject({ status: 204 })
   for (const validator of validators) expect(await check(validator, keys[0] ?? '')).toBe('VALID')
-}, 60_000)
+})

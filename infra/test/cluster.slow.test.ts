@@ -20,4 +20,4 @@ test('prints an error that names EDGE_PORT when the port is taken', async () => 
     stderr: `Port ${port} is taken by another program; set EDGE_PORT to a free port\n`,
   })
   server.close()
-}, 60_000)
+})

@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await management.stop()
   await database.drop()
-}, 30_000)
+})
 
 /** Returns the number of rows of each table, and sums of their counts. */
 async function totals(): Promise<Record<string, number>> {

@@ -22,12 +22,12 @@ beforeAll(async () => {
   })
   await untilReady('management', management.adminPort)
   access = { url: `http://127.0.0.1:${management.port}`, operatorToken }
-}, 30_000)
+})
 
 afterAll(async () => {
   await management.stop()
   await database.drop()
-}, 30_000)
+})
 
 async function count(table: 'organizations' | 'products' | 'customers' | 'licenses'): Promise<number> {
   const { rows } = await database.pool.query<{ n: number }>(`select count(*)::int as n from ${table}`)

@@ -54,7 +54,7 @@ beforeAll(async () => {
     void database.pool.query(older, [seconds]).then(() => response.end())
   })
   clockUrl = `http://127.0.0.1:${await listenOn(clock, 0)}`
-}, 60_000)
+})
 afterAll(async () => {
   if (!isHere) return
   clock.close()

@@ -36,7 +36,7 @@ beforeAll(async () => {
   proxy = await startProxy(postgres.port)
   pool = openPool(postgres.url)
   agent = new Agent({ keepAlive: true, maxSockets: 16 })
-}, 60_000)
+})
 afterAll(async () => {
   await endChildren()
   agent.destroy()

@@ -49,7 +49,7 @@ beforeAll(async () => {
   const url = through(postgres.validatorUrl, proxy.port)
   validator = await startValidator(url, { LOG_LEVEL: 'silent', STALE_AFTER: '600s', VALIDATOR_WORKERS: '2' })
   await untilReady(validator)
-}, 60_000)
+})
 afterAll(async () => {
   await endChildren()
   agent.destroy()

@@ -37,7 +37,7 @@ beforeAll(async () => {
     Array.from({ length: 3 }, () => startValidator(postgres.validatorUrl, { LOG_LEVEL: 'error' })),
   )
   await untilReady(...validators)
-}, 60_000)
+})
 afterAll(async () => {
   for (const validator of validators) await validator.stop()
   await endChildren()

@@ -36,7 +36,7 @@ beforeAll(async () => {
   blacklist = await insertRule(pool, { ...hwid, value: 'refused' })
   validator = await startValidator(postgres.validatorUrl, { LOG_LEVEL: 'error' })
   await untilReady(validator)
-}, 60_000)
+})
 afterAll(async () => {
   await validator.stop()
   await endChildren()

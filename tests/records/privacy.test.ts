@@ -85,7 +85,7 @@ beforeAll(async () => {
   licenses = await createLicenses(pool, organization.id)
   await pool.query('select pg_stat_statements_reset()')
   postgres.logged.length = 0 // Excludes the statements of the vendor's setup.
-}, 60_000)
+})
 afterAll(async () => {
   await endChildren()
   if (!pool.ended) await pool.end()

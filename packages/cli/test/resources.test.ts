@@ -43,13 +43,13 @@ beforeAll(async () => {
   shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
   const created = z.object({ managementToken: z.string() })
   shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
-}, 30_000)
+})
 
 afterAll(async () => {
   await management.stop()
   await shell.clear()
   await database.drop()
-}, 30_000)
+})
 
 test('creates and lists products', async () => {
   const { id } = await result(identified, 'product', 'create', 'Viewer')
@@ -64,7 +64,7 @@ test('lists more than one page and prints a note when there are more items', asy
   const printed = await shell.cli('product', 'list', '--limit', '3')
   expect(printed.err).toMatch(/a higher --limit/)
   expect(printed.out.trim().split('\n')).toHaveLength(4)
-}, 60_000)
+})
 
 test('creates customers and finds them by e-mail address and external id', async () => {
   const flags = ['--name', 'Grace', '--external-id', 'crm-1']

@@ -118,7 +118,7 @@ beforeAll(async () => {
     [id, productId, customerId],
   )
   await database.pool.query('analyze')
-}, 60_000)
+})
 
 afterAll(async () => {
   console.log(['attack | p99 ms | requests | errors | hostile responses', ...table].join('\n'))

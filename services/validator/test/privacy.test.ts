@@ -114,4 +114,4 @@ test('stores no address and no country of a check in a table, statement, metric 
     expect(output, spelling).not.toContain(spelling)
   }
   expect(withoutRules).not.toMatch(COUNTRY_BYTES)
-}, 30_000)
+})

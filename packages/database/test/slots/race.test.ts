@@ -105,7 +105,7 @@ test(`${CLAIMANTS} claimants in crossing batches take exactly ${SLOTS} of ${SLOT
       )
     }
   }
-}, 60_000)
+})
 
 /** Claims and releases at random. Returns the machines that hold slots at the end. */
 async function come(licenseId: Uint8Array, name: string, { chance, int }: Random, turns: number): Promise<Set<string>> {
@@ -152,4 +152,4 @@ test('never exceeds the limit while it is raised and lowered during claims and r
   await changed
   expect(changing.changes).toBeGreaterThan(3)
   expect([...(await held(licenseId))].toSorted()).toEqual(told.flatMap((mine) => Array.from(mine)).toSorted())
-}, 60_000)
+})

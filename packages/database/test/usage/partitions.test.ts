@@ -73,7 +73,7 @@ test('creates the partitions for a year of batches from several validators at on
     'select from activity where count <> 4 union all select from check_counts where count <> 4',
   )
   expect(rows).toEqual([])
-}, 30_000)
+})
 
 test('creates partitions with exactly the indexes of their parent', async () => {
   const { rows } = await database.pool.query<{ table: string; own: number; attached: number }>(

@@ -30,7 +30,7 @@ test('an index after many changes equals an index that is built from the final r
     expect(compiled.apply(world.snapshot())).toEqual([])
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
-}, 60_000)
+})
 
 test('a reload makes the index equal to its rows, from any earlier state and after an abandoned reload', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
@@ -61,7 +61,7 @@ test('a reload makes the index equal to its rows, from any earlier state and aft
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
-}, 60_000)
+})
 
 test('a reload finds exactly the row of which a single field has changed', () => {
   for (let seed = 1; seed <= 3 * WORLDS; seed++) {
@@ -131,7 +131,7 @@ test('changes that are applied during a reload take precedence over its rows', (
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
-}, 60_000)
+})
 
 test('a reload adds the machines of a new license that changed after its snapshot', () => {
   const writer = createIndex({ reserve: 'small' })

@@ -16,15 +16,7 @@
  *                  (first load)   gap
  */
 
-import {
-  type FeedReading,
-  type FeedReadOptions,
-  type Id,
-  isTooSlow,
-  MAX_CHANGES,
-  mayContinue,
-  type Suspect,
-} from '@keyward/database'
+import { type FeedReading, type Id, mayContinue, type Suspect } from '@keyward/database'
 import { INDEX_IS_FULL } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
@@ -41,6 +33,7 @@ import type {
   Since,
 } from './follower-interfaces.ts'
 import { LargeRead } from './large-read.ts'
+import { LimitedReads } from './limited-reads.ts'
 import { type IndexPosition, Parking } from './parking.ts'
 
 export type * from './follower-interfaces.ts'
@@ -49,8 +42,6 @@ const POLL_MS = 1_000
 const RETRY_MS = 250
 /** The delay before the next reload, after a reload of an index with a position was abandoned. */
 const PAUSE_MS = 1_000
-/** The limit of a read is not reduced below this number of changes. */
-const LEAST_CHANGES = 500
 
 export class Follower {
   readonly #source: FeedSource
@@ -59,6 +50,7 @@ export class Follower {
   readonly #clock: Clock
   readonly #stopping = new AbortController()
   readonly #parking: Parking
+  readonly #reads = new LimitedReads()
   /** The identity of the server that the index was loaded from. Null before the follower has joined a server. */
   #identity: string | null = null
   /** The snapshot up to which every change is applied. Null before the first load and in a gap. */
@@ -67,11 +59,6 @@ export class Follower {
   #largeRead: LargeRead | null = null
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
-  /**
-   * The maximum number of changes of the next read. It is halved after a read that took too long, because the same read would
-   * take too long again. Above the limit, organizations with many changes are read separately.
-   */
-  #maxChanges = MAX_CHANGES
   /** The number of requests for a reload that have been fulfilled. Null requests a reload in any case. */
   #reloads: number | null = null
   /** The earliest time of the next reload, after one was abandoned. */
@@ -194,7 +181,7 @@ export class Follower {
     }
     if (landmark !== null && suspects !== null) {
       const startedMs = this.#clock.nowMs()
-      const reading = await this.#readLimited(connection, landmark, { suspects })
+      const reading = await this.#reads.read(connection, landmark, { suspects })
       if (!reading.behind && reading.large.length === 0) {
         this.#identity = identity
         this.#apply(reading, { identity, startedMs })
@@ -215,7 +202,7 @@ export class Follower {
   async #read(connection: FeedConnection, identity: string, from: string): Promise<void> {
     this.#isNotified = false
     const startedMs = this.#clock.nowMs()
-    const reading = await this.#readLimited(connection, from, { except: this.#largeRead?.organizations ?? [] })
+    const reading = await this.#reads.read(connection, from, { except: this.#largeRead?.organizations ?? [] })
     this.#events.onRead(this.#clock.nowMs() - startedMs)
     if (reading.behind) {
       await this.#stopLargeRead()
@@ -225,20 +212,6 @@ export class Follower {
     } else {
       this.#apply(reading, { identity, startedMs })
       if (this.#largeRead === null) await this.#check(connection, reading)
-    }
-  }
-
-  /** Reads with the current limit, and adapts the limit. */
-  async #readLimited(connection: FeedConnection, from: string, options: FeedReadOptions): Promise<FeedReading> {
-    try {
-      const reading = await connection.read(from, { ...options, maxChanges: this.#maxChanges })
-      const apart = this.#largeRead?.organizations ?? []
-      const isMoreApart = reading.large.some((id) => !apart.some((other) => Buffer.compare(id, other) === 0))
-      if (!isMoreApart) this.#maxChanges = MAX_CHANGES
-      return reading
-    } catch (error) {
-      if (isTooSlow(error)) this.#maxChanges = Math.max(LEAST_CHANGES, this.#maxChanges >> 1)
-      throw error
     }
   }
 

@@ -156,7 +156,7 @@ beforeAll(async () => {
   validator = await startLoaded(database.validatorUrl, {
     resolver: { trustedProxies: 'all', clientIpHeader: 'cf-connecting-ip', countryHeader: 'x-country' },
   })
-}, 60_000)
+})
 afterAll(async () => {
   await validator.close()
   await database.drop()

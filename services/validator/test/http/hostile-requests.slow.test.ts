@@ -138,7 +138,7 @@ test('serves other clients while a thousand are slow', async () => {
   for (let i = 0; i < 20; i++)
     expect((await send(validator.port, V2, { body: { license }, secret: world.secret })).status).toBe(200)
   await Promise.all(ends)
-}, 20_000)
+})
 
 test('survives clients that disconnect after any byte', async () => {
   const whole = Buffer.from(good())

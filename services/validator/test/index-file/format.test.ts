@@ -107,7 +107,7 @@ test('rejects 1,000 corrupted files', () => {
   expect(accepted).toEqual([])
   writeFileSync(path, original)
   expect(read(keys, 'p', index)).toBe(200)
-}, 60_000)
+})
 
 test('rejects a file of another program, and a file whose secret is lost or readable by other users', () => {
   write(createFilled(keys.hashKey), keys.fileKey)
