@@ -40,7 +40,7 @@ test.each<[string, string, string[]]>([
   ],
   [`do $$ begin raise 'x' using errcode = '40001'; end $$`, '40001', ['isRetryable']],
   [`do $$ begin raise 'x' using errcode = '55P03'; end $$`, '55P03', ['isLockTimeout', 'isServerUnavailable']],
-  [`set statement_timeout = 1; select pg_sleep(1)`, '57014', ['isServerUnavailable']],
+  [`set statement_timeout = 1; select pg_sleep(1)`, '57014', ['isServerUnavailable', 'isTooSlow']],
 ])('classifies the error of %s', async (statement, state, classes) => {
   const client = await database.pool.connect()
   const error = await thrownBy(client.query(statement))
