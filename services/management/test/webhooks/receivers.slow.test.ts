@@ -68,7 +68,7 @@ const receivers = [
     language: 'JavaScript, with the official library',
     missing: null,
     command: () => {
-      // This link replaces `npm install standardwebhooks` in the folder.
+      // This link replaces the installation of standardwebhooks in the folder.
       const library = realpathSync(join(import.meta.dirname, '../../node_modules/standardwebhooks'))
       mkdirSync(join(folder, 'node_modules'), { recursive: true })
       symlinkSync(library, join(folder, 'node_modules/standardwebhooks'))
