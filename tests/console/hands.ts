@@ -101,7 +101,10 @@ export function keyboard(page: Page): Hands {
   }
   const find: Hands['find'] = async (text, offer) => {
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox', { name: /^Paste/ }).waitFor()
+    await page
+      .getByRole('combobox', { name: /^Paste/ })
+      .and(page.locator(':focus'))
+      .waitFor()
     await paste(page, text)
     // The results of the server precede the commands, so they move the chosen offer.
     await page.getByRole('dialog').locator('.mantine-Loader-root').waitFor({ state: 'detached' })

@@ -9,7 +9,11 @@ export function searchTests(open: () => Stage): void {
     /** Opens the search and pastes a text. */
     async function search(stage: Stage, typed: string): Promise<void> {
       await stage.page.keyboard.press('Control+k')
-      await stage.page.getByRole('combobox', { name: /^Paste/ }).waitFor()
+      // The field receives the focus a moment after it becomes visible.
+      await stage.page
+        .getByRole('combobox', { name: /^Paste/ })
+        .and(stage.page.locator(':focus'))
+        .waitFor()
       await stage.page.keyboard.insertText(typed)
     }
 
