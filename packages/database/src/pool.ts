@@ -18,6 +18,8 @@ export interface PoolOptions {
   readonly queryTimeoutMs?: number
   /** The time after which an attempt to connect fails. Default 2 s. */
   readonly connectTimeoutMs?: number
+  /** The time after which an idle connection is closed. Default 10 s. 0 means never. */
+  readonly idleTimeoutMs?: number
   /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
   readonly onError?: (error: Error) => void
 }
@@ -41,6 +43,7 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
     statement_timeout: statementTimeoutMs,
     query_timeout: options.queryTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 2_000),
     connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
+    idleTimeoutMillis: options.idleTimeoutMs ?? 10_000,
     idle_in_transaction_session_timeout: 30_000,
     keepAlive: true,
     types,

@@ -29,7 +29,14 @@ export class PostgresSlots implements SlotStore {
   readonly #behind: ReturnType<typeof createPool>
 
   constructor(url: string, onError: (error: unknown) => void) {
-    const timeouts = { statementTimeoutMs: 1_000, queryTimeoutMs: 1_200, connectTimeoutMs: 1_000, onError }
+    // The connections stay open. On a busy server, a new connection and the first plan of a statement take up to a second.
+    const timeouts = {
+      statementTimeoutMs: 1_000,
+      queryTimeoutMs: 1_200,
+      connectTimeoutMs: 1_000,
+      idleTimeoutMs: 0,
+      onError,
+    }
     this.#claims = createPool(url, { ...timeouts, name: 'keyward validator slots', max: CLAIM_CONNECTIONS })
     this.#releases = createPool(url, { ...timeouts, name: 'keyward validator releases', max: RELEASE_CONNECTIONS })
     this.#behind = createPool(url, { ...timeouts, name: 'keyward validator machines', max: 1 })
