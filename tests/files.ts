@@ -8,9 +8,14 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'dist', 'pnpm-lock.yaml'])
 
+/** The folders that a test creates beside the overlays of Kubernetes, and removes. */
+const TEMPORARY = /^test-[0-9A-Za-z]{6}$/
+
 /** Returns the sorted paths of files, relative to the root. */
 export function projectFiles(folder = ROOT): string[] {
-  const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => !LEFT_OUT.has(entry.name))
+  const entries = readdirSync(folder, { withFileTypes: true }).filter(
+    ({ name }) => !LEFT_OUT.has(name) && !TEMPORARY.test(name),
+  )
   return entries
     .flatMap((entry) => {
       const path = join(folder, entry.name)

@@ -8,6 +8,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { dropOldPartitions, type RecordBatch, uuidToBytes, uuidv7, writeBehind } from '../../src/index.ts'
+import { persist } from './persist.ts'
 
 const DAY_MS = 86_400_000
 
@@ -62,7 +63,8 @@ test('creates the partitions for a year of batches from several validators at on
   await Promise.all(
     Array.from({ length: 4 }, async () => {
       const validator = uuidv7()
-      for (const [i, day] of days.entries()) await writeBehind(database.pool, validator, i + 1, batchAt(day))
+      for (const [i, day] of days.entries())
+        await persist(() => writeBehind(database.pool, validator, i + 1, batchAt(day)))
     }),
   )
   expect((await partitions('activity')).length).toBeGreaterThanOrEqual(26)

@@ -26,6 +26,7 @@ import {
   writeBehind,
 } from '../../src/index.ts'
 import { createDatabase, recordActivity } from '../../src/kysely.ts'
+import { persist } from './persist.ts'
 
 const NO_LISTS = { rules: [], checks: [], overuse: [], keyUses: [], hostnames: [] }
 const EMPTY: RecordBatch = { ...NO_LISTS, activity: toActivityColumns([]) }
@@ -268,7 +269,7 @@ describe('writeBehind', () => {
           }
           const repeats = 1 + int(3)
           const answers = await Promise.all(
-            Array.from({ length: repeats }, () => writeBehind(validator, id, flush, batch)),
+            Array.from({ length: repeats }, () => persist(() => writeBehind(validator, id, flush, batch))),
           )
           if (answers.filter((answer) => answer === 'applied').length !== 1)
             throw new Error('the batch was not applied exactly once')
