@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDemoData } from '../demo-data/demo-data.ts'
 import { planDemoData } from '../demo-data/plan.ts'
 import { type Demo, ensureDemo, type ManagementAccess } from '../shared/demo.ts'
-import { startService, untilReady, type ServiceProcess } from '../shared/service-process.ts'
+import { type ServiceProcess } from '../shared/service-process.ts'
+import { startManagement } from './management.ts'
 
 const DAY_MS = 86_400_000
 
@@ -17,18 +18,7 @@ let demo: Demo
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  const operatorToken = 'operator-token-of-these-tests-only'
-  management = await startService('management', {
-    ...process.env,
-    MANAGEMENT_PORT: '0',
-    MANAGEMENT_ADMIN_PORT: '0',
-    DATABASE_URL: database.url,
-    OPERATOR_TOKEN: operatorToken,
-    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-    LOG_LEVEL: 'warn',
-  })
-  await untilReady('management', management.adminPort)
-  access = { url: `http://127.0.0.1:${management.port}`, operatorToken }
+  ;({ management, access } = await startManagement(database.url))
   ;({ demo } = await ensureDemo(access, undefined, () => Promise.resolve()))
   await createDemoData(access, demo, database.url)
 }, 120_000)

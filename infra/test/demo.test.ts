@@ -2,7 +2,8 @@ import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type DemoState, ensureDemo, type ManagementAccess } from '../shared/demo.ts'
-import { startService, untilReady, type ServiceProcess } from '../shared/service-process.ts'
+import { type ServiceProcess } from '../shared/service-process.ts'
+import { startManagement } from './management.ts'
 
 let database: TestDatabase
 let management: ServiceProcess
@@ -10,18 +11,7 @@ let access: ManagementAccess
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  const operatorToken = 'operator-token-of-these-tests-only'
-  management = await startService('management', {
-    ...process.env,
-    MANAGEMENT_PORT: '0',
-    MANAGEMENT_ADMIN_PORT: '0',
-    DATABASE_URL: database.url,
-    OPERATOR_TOKEN: operatorToken,
-    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-    LOG_LEVEL: 'warn',
-  })
-  await untilReady('management', management.adminPort)
-  access = { url: `http://127.0.0.1:${management.port}`, operatorToken }
+  ;({ management, access } = await startManagement(database.url))
 })
 
 afterAll(async () => {

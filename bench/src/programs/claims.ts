@@ -3,10 +3,10 @@
  * them, alternate with rounds of one claim per statement. Both use the same server and connections, with durable commits.
  */
 
-import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7Bytes } from '@keyward/database'
-import { insertCustomer, insertOrganization, insertProduct } from '@keyward/testkit'
+import { type Claim, claimSlots, createPool, uuidv7Bytes } from '@keyward/database'
 import type pg from 'pg'
 
+import { insertLicenses } from '../data/licenses.ts'
 import { numbersFrom, runMain } from '../harness/command-line.ts'
 import { summarize } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
@@ -73,19 +73,6 @@ async function grantsPerSecond(pool: pg.Pool, licenses: Uint8Array[], sizes: Siz
   }
   await Promise.all(Array.from({ length: sizes.connections }, send))
   return granted / ((performance.now() - startedAtMs) / 1_000)
-}
-
-async function insertLicenses(pool: pg.Pool, count: number): Promise<Uint8Array[]> {
-  const organizationId = await insertOrganization(pool)
-  const productId = await insertProduct(pool, { organizationId })
-  const customerId = await insertCustomer(pool, { organizationId })
-  const { rows } = await pool.query<{ id: string }>(
-    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
-     select gen_random_uuid(), $1, $2, $3, 'KEY-' || n, 'PERPETUAL', 1000000
-     from generate_series(1, $4::integer) n returning id`,
-    [organizationId, productId, customerId, count],
-  )
-  return rows.map(({ id }) => uuidToBytes(id))
 }
 
 function report(sizes: Sizes, single: number[], batched: number[]): void {

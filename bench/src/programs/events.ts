@@ -8,11 +8,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { type Claim, claimSlots, createPool, uuidToBytes, uuidv7Bytes } from '@keyward/database'
-import { insertCustomer, insertOrganization, insertProduct } from '@keyward/testkit'
+import { type Claim, claimSlots, createPool, uuidv7Bytes } from '@keyward/database'
 import pg from 'pg'
 import { z } from 'zod'
 
+import { insertLicenses } from '../data/licenses.ts'
 import { runToEnd } from '../harness/children.ts'
 import { runMain, wholeNumber } from '../harness/command-line.ts'
 import { type Call, caller, OPERATOR_TOKEN, startManagement } from '../harness/management-api.ts'
@@ -120,7 +120,7 @@ async function alternate(
 async function measureClaims(url: string, postmaster: number, sizes: Sizes): Promise<Record<string, Cost>> {
   const pool = createPool(url, { name: 'events', max: 1 })
   try {
-    const licenses = await insertLicenses(pool)
+    const licenses = await insertLicenses(pool, LICENSES)
     let next = 0
     const claim = (): Claim => ({
       licenseId: licenses[next++ % LICENSES]!,
@@ -144,19 +144,6 @@ async function measureClaims(url: string, postmaster: number, sizes: Sizes): Pro
   } finally {
     await pool.end()
   }
-}
-
-async function insertLicenses(pool: pg.Pool): Promise<Uint8Array[]> {
-  const organizationId = await insertOrganization(pool)
-  const productId = await insertProduct(pool, { organizationId })
-  const customerId = await insertCustomer(pool, { organizationId })
-  const { rows } = await pool.query<{ id: string }>(
-    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
-     select gen_random_uuid(), $1, $2, $3, 'KEY-' || n, 'PERPETUAL', 1000000
-     from generate_series(1, $4::integer) n returning id`,
-    [organizationId, productId, customerId, LICENSES],
-  )
-  return rows.map(({ id }) => uuidToBytes(id))
 }
 
 /** Creates a vendor with a product and a customer. Returns a function that makes changes and returns their durations. */

@@ -7,7 +7,7 @@ import { Socket } from 'node:net'
 
 import pg from 'pg'
 
-/** The timeout of the question to one host. All hosts are asked at the same time. */
+/** The timeout of the query to one host. All hosts are queried at the same time. */
 const SEARCH_MS = 1_000
 const DEFAULT_PORT = 5432
 const WRITABLE = new Set(['read-write', 'primary'])
@@ -29,7 +29,7 @@ export function addressesOf(url: string): string[] {
 
 /**
  * Returns the configuration for connections to `url`. With several hosts, or with `target_session_attrs=read-write`, each connection
- * leads to the primary. Otherwise the only host is used without a question.
+ * leads to the primary. Otherwise the only host is used without a search.
  */
 export function connectionTo(url: string): ConnectionTarget {
   const addresses = addressesOf(url)
@@ -66,13 +66,13 @@ class PrimaryFinder {
 
   /** Resolves to the first host that responds as a primary. Rejects with NoPrimary. */
   find(): Promise<Host> {
-    this.#search ??= this.#ask().finally(() => (this.#search = null))
+    this.#search ??= this.#queryAll().finally(() => (this.#search = null))
     return this.#search
   }
 
-  async #ask(): Promise<Host> {
+  async #queryAll(): Promise<Host> {
     try {
-      return await Promise.any(this.#addresses.map(askHost))
+      return await Promise.any(this.#addresses.map(queryHost))
     } catch (error) {
       const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
       throw new NoPrimary(errors.map((one) => (one instanceof Error ? one.message : String(one))))
@@ -81,7 +81,7 @@ class PrimaryFinder {
 }
 
 /** Resolves when the host is a primary. Rejects otherwise, with the host in the message. */
-async function askHost(address: string): Promise<Host> {
+async function queryHost(address: string): Promise<Host> {
   const limits = { connectionTimeoutMillis: SEARCH_MS, query_timeout: SEARCH_MS, application_name: 'keyward search' }
   const client = new pg.Client({ connectionString: address, ...limits })
   client.on('error', () => undefined)

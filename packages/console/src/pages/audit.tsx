@@ -1,7 +1,7 @@
 /** The audit log: who changed what, with the values before and after each change. The filters are in the URL. */
 
 import { auditEntry } from '@keyward/contract/management/audit'
-import { Button, Group, Stack, Text } from '@mantine/core'
+import { Stack, Text } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import type { z } from 'zod'
 
@@ -10,7 +10,7 @@ import { useName } from '../api/names.ts'
 import { actorName } from '../parts/actor.ts'
 import { Differences } from '../parts/differences-list.tsx'
 import { differencesOf } from '../parts/differences.ts'
-import { ChoiceFilter } from '../parts/filters.tsx'
+import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
 import { Screen, TextLink, When } from '../parts/parts.tsx'
 import { ResourceLink } from '../parts/resource-link.tsx'
 import { nameAmong } from '../parts/resource-name.ts'
@@ -91,12 +91,12 @@ export default function Audit() {
   const [filters, setFilter, setFilters] = useUrlFilters(ABSENT)
   const { hours, ...query } = filters
   const list = useList('/audit-log', auditEntry, { ...query, from: fromOf(hours) })
-  const of = useName(filters.resourceId === '' ? null : filters.resourceId)
-  const by = list.items.find(({ actor }) => actor.id === filters.actorId)?.actor
+  const resourceName = useName(filters.resourceId === '' ? null : filters.resourceId)
+  const actor = list.items.find((entry) => entry.actor.id === filters.actorId)?.actor
   const isFiltered = Object.values(filters).some((value) => value !== '')
   return (
     <Screen title={t.title}>
-      <Group align="end" gap="sm" role="search">
+      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
         <ChoiceFilter
           label={t.about}
           names={t.resources}
@@ -109,14 +109,11 @@ export default function Audit() {
           value={hours}
           onChange={(value) => setFilter('hours', value)}
         />
-        {isFiltered && (
-          <Button variant="subtle" color="gray" onClick={() => setFilters(ABSENT)}>
-            {text.clearFilters}
-          </Button>
-        )}
-      </Group>
-      {filters.resourceId !== '' && <Text size="sm">{t.onlyOf(of === '' ? filters.resourceId : of)}</Text>}
-      {filters.actorId !== '' && <Text size="sm">{t.onlyBy(by ? actorName(by) : filters.actorId)}</Text>}
+      </FilterBar>
+      {filters.resourceId !== '' && (
+        <Text size="sm">{t.onlyOf(resourceName === '' ? filters.resourceId : resourceName)}</Text>
+      )}
+      {filters.actorId !== '' && <Text size="sm">{t.onlyBy(actor ? actorName(actor) : filters.actorId)}</Text>}
       <ListTable
         list={list}
         columns={isNarrow ? NARROW_COLUMNS : COLUMNS}

@@ -1,9 +1,23 @@
 /** Fields for the filters of a list. */
 
-import { CloseButton, Select, TextInput } from '@mantine/core'
-import { useState } from 'react'
+import { Button, CloseButton, Group, Select, TextInput } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
 
 import { text } from '../text.ts'
+
+/** The fields for the filters of a list, in one row. With `onClear`, a button clears all filters. */
+export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
+  return (
+    <Group align="end" gap="sm" role="search">
+      {children}
+      {onClear && (
+        <Button variant="subtle" color="gray" onClick={onClear}>
+          {text.clearFilters}
+        </Button>
+      )}
+    </Group>
+  )
+}
 
 /** A field for a filter with a fixed set of values. */
 export function ChoiceFilter({

@@ -157,7 +157,7 @@ export class IndexFile {
 
   #contentOf(parts: IndexFileParts, position: FilePosition): IndexFileContent | null {
     const currentAtMs = parts.currentAtMs()
-    // A restored index that has not reached Postgres was current at an unknown time. The previous file stays better.
+    // A restored index that has not reached Postgres was current at an unknown time. The previous file is kept, because its time is known.
     if (!Number.isFinite(currentAtMs)) return null
     const image = parts.index.image()
     if (image === null) return null

@@ -11,7 +11,7 @@ import { useList } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
-import { ChoiceFilter, TextFilter } from '../../parts/filters.tsx'
+import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
@@ -75,7 +75,7 @@ function Filters({
     onChange({ email: isEmail ? value : null, key: isEmail ? null : value })
   }
   return (
-    <Group align="end" gap="sm" role="search">
+    <FilterBar onClear={Object.values(chosen).some((value) => value !== '') ? () => onChange(ABSENT) : null}>
       <TextFilter label={t.find} placeholder={t.findHint} value={filters.key || filters.email} onChange={find} />
       <ChoiceFilter
         label={t.status}
@@ -96,12 +96,7 @@ function Filters({
         value={filters.within}
         onChange={(within) => onChange({ within })}
       />
-      {Object.values(chosen).some((value) => value !== '') && (
-        <Button variant="subtle" color="gray" onClick={() => onChange(ABSENT)}>
-          {text.clearFilters}
-        </Button>
-      )}
-    </Group>
+    </FilterBar>
   )
 }
 

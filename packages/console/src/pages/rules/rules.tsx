@@ -1,11 +1,11 @@
 /** The list of access rules, with filters in the URL, sorting, export, and actions on many rules. */
 
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Menu } from '@mantine/core'
+import { Button, Menu } from '@mantine/core'
 import { Link } from 'wouter'
 
 import { queryString } from '../../api/client.ts'
-import { ChoiceFilter, TextFilter } from '../../parts/filters.tsx'
+import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen } from '../../parts/parts.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
@@ -56,7 +56,7 @@ export default function Rules({ me }: { me: Me }) {
   const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen title={t.title} actions={<Actions query={query} canWrite={canWrite} />}>
-      <Group align="end" gap="sm" role="search">
+      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
         <TextFilter
           label={t.covers}
           placeholder={t.coversHint}
@@ -87,12 +87,7 @@ export default function Rules({ me }: { me: Me }) {
           value={filters.mode}
           onChange={(value) => setFilter('mode', value)}
         />
-        {isFiltered && (
-          <Button variant="subtle" color="gray" onClick={() => setFilters(ABSENT)}>
-            {text.clearFilters}
-          </Button>
-        )}
-      </Group>
+      </FilterBar>
       <RulesTable
         filters={filters}
         label={t.title}

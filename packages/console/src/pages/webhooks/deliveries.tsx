@@ -2,11 +2,11 @@
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
 import { delivery, type Delivery, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
-import { Anchor, Button, Group, Stack, Text, Title } from '@mantine/core'
+import { Anchor, Button, Stack, Text, Title } from '@mantine/core'
 
 import { call } from '../../api/client.ts'
 import { useChange, useList } from '../../api/hooks.ts'
-import { ChoiceFilter } from '../../parts/filters.tsx'
+import { ChoiceFilter, FilterBar } from '../../parts/filters.tsx'
 import { When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
@@ -31,7 +31,7 @@ export function Deliveries({
   endpoint: WebhookEndpoint
   canWrite: boolean
 }) {
-  const [{ delivery: openId, ...filters }, setFilter] = useUrlFilters(ABSENT)
+  const [{ delivery: openId, ...filters }, setFilter, setFilters] = useUrlFilters(ABSENT)
   const path = `/webhook-endpoints/${id}/deliveries`
   const list = useList(path, delivery, filters, (one) => enabled && isDue(one))
   const open = (deliveryId: string | null) => setFilter('delivery', deliveryId)
@@ -84,7 +84,7 @@ export function Deliveries({
       <Title order={2} size="h4">
         {t.title}
       </Title>
-      <Group align="end" gap="sm" role="search">
+      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
         <ChoiceFilter
           label={t.status}
           names={t.statuses}
@@ -97,7 +97,7 @@ export function Deliveries({
           value={filters.eventType}
           onChange={(value) => setFilter('eventType', value)}
         />
-      </Group>
+      </FilterBar>
       <ListTable
         list={list}
         columns={columns}

@@ -2,12 +2,12 @@
 
 import { actor } from '@keyward/contract'
 import { type Event, event } from '@keyward/contract/management/events'
-import { Anchor, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
+import { Anchor, Code, Modal, Stack, Text } from '@mantine/core'
 import { z } from 'zod'
 
 import { useList } from '../../api/hooks.ts'
 import { actorName } from '../../parts/actor.ts'
-import { ChoiceFilter } from '../../parts/filters.tsx'
+import { ChoiceFilter, FilterBar } from '../../parts/filters.tsx'
 import { Copyable, Screen, TextLink, When } from '../../parts/parts.tsx'
 import { ResourceLink } from '../../parts/resource-link.tsx'
 import { nameAmong } from '../../parts/resource-name.ts'
@@ -75,19 +75,14 @@ export default function Events() {
   return (
     <Screen title={t.title} actions={<TextLink href="/webhooks">{text.webhooks.title}</TextLink>}>
       <Text c="dimmed">{t.intro}</Text>
-      <Group align="end" gap="sm" role="search">
+      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
         <ChoiceFilter
           label={t.group}
           names={t.groups}
           value={filters.type}
           onChange={(value) => setFilter('type', value)}
         />
-        {isFiltered && (
-          <Button variant="subtle" color="gray" onClick={() => setFilters(ABSENT)}>
-            {text.clearFilters}
-          </Button>
-        )}
-      </Group>
+      </FilterBar>
       <ListTable list={list} columns={columns} label={t.title} empty={isFiltered ? t.emptyFiltered : t.empty} />
       {open && <EventWindow of={open} onClose={() => setFilter('event', null)} />}
     </Screen>
