@@ -3,6 +3,8 @@
  * follows changes meanwhile.
  */
 
+import { type FeedReading, isTooSlow } from '@keyward/database'
+
 import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './follower-interfaces.ts'
 
@@ -62,15 +64,15 @@ export class Comparison {
 
   /**
    * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when they are read later, because
-   * they are too many for one read or the index is written in place. Returns `again` when another machine is unsettled now, and
+   * they are too many or take too long for one read, or the index is written in place. Returns `again` when another machine is unsettled now, and
    * `behind` when the load must be repeated.
    */
   async readSince(connection: FeedConnection, loaded: string): Promise<Since | 'again' | 'behind' | null> {
     const { isInPlace, unsettled } = this.#target
     if (isInPlace && unsettled.length === 0) return null
-    const reading = await connection.read(loaded, { maxChanges: MAX_CHANGES_OF_GAP, suspects: unsettled })
+    const reading = await readOnce(connection, loaded, unsettled)
+    if (reading === null) return unsettled.length === 0 ? null : 'behind'
     if (reading.behind) return 'behind'
-    if (reading.large.length > 0) return unsettled.length === 0 ? null : 'behind'
     if (this.#target.unsettled.length !== unsettled.length) return 'again'
     const { changes, signingKeys, unreadable } = convertChanges(reading.changes)
     this.#options.report(unreadable)
@@ -100,5 +102,20 @@ export class Comparison {
   #begin(snapshot: string | null): void {
     if (!this.#hasBegun) this.#target.beginReload(snapshot)
     this.#hasBegun = true
+  }
+}
+
+/** Reads the changes since a snapshot. Returns null when they are too many or take too long, because the same read would fail again. */
+async function readOnce(
+  connection: FeedConnection,
+  snapshot: string,
+  suspects: FeedTarget['unsettled'],
+): Promise<FeedReading | null> {
+  try {
+    const reading = await connection.read(snapshot, { maxChanges: MAX_CHANGES_OF_GAP, suspects })
+    return reading.large.length > 0 ? null : reading
+  } catch (error) {
+    if (isTooSlow(error)) return null
+    throw error
   }
 }

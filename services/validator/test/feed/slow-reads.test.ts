@@ -26,6 +26,21 @@ const target: FeedTarget = {
   abandonReload: nothing,
 }
 
+const events: FollowerEvents = {
+  onSkipped: nothing,
+  onError: nothing,
+  onLoadProgress: nothing,
+  onLoaded: nothing,
+  onRead: nothing,
+  onGap: nothing,
+  onCaughtUp: nothing,
+  onCaughtUpButLarge: nothing,
+}
+
+function canceled(): Error {
+  return Object.assign(new Error('canceled'), { code: '57014' })
+}
+
 test('reads fewer changes after a timeout, and organizations with many changes separately', async () => {
   const limits: number[] = []
   const large: (readonly Uint8Array[])[] = []
@@ -35,7 +50,7 @@ test('reads fewer changes after a timeout, and organizations with many changes s
     read: (snapshot, { maxChanges = 0, except = [] } = {}) => {
       limits.push(maxChanges)
       if (except.length > 0 || snapshot === READING.snapshot) return Promise.resolve(READING)
-      if (maxChanges > 3_000) return Promise.reject(Object.assign(new Error('canceled'), { code: '57014' }))
+      if (maxChanges > 3_000) return Promise.reject(canceled())
       return Promise.resolve({ ...READING, large: [ORGANIZATION] })
     },
     readLarge: (_since, organizations) => {
@@ -45,17 +60,10 @@ test('reads fewer changes after a timeout, and organizations with many changes s
     load: () => ({ done: Promise.resolve({ snapshot: '9:9:', reloads: 0 }), close: nothing }),
     close: nothing,
   }
-  const events: FollowerEvents = {
-    onSkipped: nothing,
-    onError: nothing,
-    onLoadProgress: nothing,
-    onLoaded: nothing,
-    onRead: nothing,
-    onGap: nothing,
+  const follower = new Follower({ connect: () => Promise.resolve(connection) }, target, {
+    ...events,
     onCaughtUp: ({ snapshot }) => snapshot === READING.snapshot && resolve(),
-    onCaughtUpButLarge: nothing,
-  }
-  const follower = new Follower({ connect: () => Promise.resolve(connection) }, target, events)
+  })
   follower.start({ identity: 'server', snapshot: '9:9:' })
   await isCaughtUp
   await follower.stop()
@@ -63,4 +71,34 @@ test('reads fewer changes after a timeout, and organizations with many changes s
   expect(large).toEqual([[ORGANIZATION]])
   // The first complete read restores the limit for the reads that follow.
   expect(limits.slice(4, 6)).toEqual([MAX_CHANGES / 8, MAX_CHANGES])
+})
+
+test('ends a load whose later changes cannot be read in time, and reads them with a lower limit', async () => {
+  const limits: number[] = []
+  const positions: string[] = []
+  const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()
+  const connection: FeedConnection = {
+    identify: () => Promise.resolve({ identity: 'server', landmark: null }),
+    read: (snapshot, { maxChanges = 0 } = {}) => {
+      limits.push(maxChanges)
+      if (snapshot === READING.snapshot || maxChanges <= MAX_CHANGES / 2) return Promise.resolve(READING)
+      return Promise.reject(canceled())
+    },
+    readLarge: () => ({ done: Promise.resolve('10:10:'), close: nothing }),
+    load: () => ({ done: Promise.resolve({ snapshot: '9:9:', reloads: 0 }), close: nothing }),
+    close: nothing,
+  }
+  const follower = new Follower({ connect: () => Promise.resolve(connection) }, target, {
+    ...events,
+    onCaughtUp: ({ snapshot }) => {
+      positions.push(snapshot)
+      if (snapshot === READING.snapshot) resolve()
+    },
+  })
+  follower.start(null)
+  await isCaughtUp
+  await follower.stop()
+  expect(positions.slice(0, 2)).toEqual(['9:9:', '10:10:'])
+  expect(limits.slice(1, 3)).toEqual([MAX_CHANGES, MAX_CHANGES / 2])
+  expect(limits[0]).toBeGreaterThan(MAX_CHANGES)
 })
