@@ -74,6 +74,8 @@ export interface Plan {
   readonly pageMs: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges: number
+  /** The number of changes above which a read of the log exceeds its timeout, unless its limit is low. */
+  readonly slowAbove: number
   /** The interval at which the validator writes its index file. Null when it has no file. */
   readonly fileIntervalMs: number | null
   /** `STALE_LIMIT`: the age of the index from which on no check is decided. */
@@ -86,7 +88,7 @@ export interface PlanOptions {
   readonly maxChanges?: readonly number[]
   /** The values from which the plan chooses `pageMs`. */
   readonly pageMs?: readonly number[]
-  /** Whether the plan may restart the validator and write index files. Without it, a seed yields the plan of earlier versions. */
+  /** Whether the plan may restart the validator, write index files and have slow reads. Without it, a seed yields the plan of earlier versions. */
   readonly hasFiles?: boolean
 }
 
@@ -115,10 +117,13 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
     lastsMs: RUN_MS,
     pageMs: from.pick(options.pageMs ?? [2, 20, 900]),
     maxChanges: from.pick(options.maxChanges ?? [4, 20_000, 20_000]),
+    slowAbove: Infinity,
     fileIntervalMs: null,
     staleLimitMs: Infinity,
   }
-  return options.hasFiles === false || from.chance(0.5) ? plan : withFiles(plan, faults, from)
+  if (options.hasFiles === false) return plan
+  const withRestarts = from.chance(0.5) ? plan : withFiles(plan, faults, from)
+  return { ...withRestarts, slowAbove: from.chance(0.2) ? from.pick([1, 3, 8]) : Infinity }
 }
 
 /** Adds restarts to a plan, most of them close to a fault. */

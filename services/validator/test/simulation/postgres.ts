@@ -79,6 +79,8 @@ export interface ReadOptions {
   readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
   /** Whether the read may return ten times as many changes. */
   readonly isLong?: boolean
+  /** Whether the read may return so few changes that it is fast on a slow server. */
+  readonly isShort?: boolean
 }
 
 const FIRST_XID = 100n
@@ -95,6 +97,8 @@ export class SimulatedPostgres {
   firstFreshXid = FIRST_XID
   /** The number of changes above which a read reports the organizations with most changes instead. */
   maxChanges = 20_000
+  /** The number of changes above which a read exceeds its timeout, unless it may return only a few. */
+  slowAbove = Infinity
   onCommit: () => void = () => undefined
   /** The time until which connections reach a standby, which cannot be followed. */
   standbyUntilMs = 0
@@ -231,7 +235,7 @@ export class SimulatedPostgres {
   }
 
   /** Simulates the statement of `readFeed`. */
-  read(since: string, { except = [], suspects = [], isLong = false }: ReadOptions = {}): Reading {
+  read(since: string, { except = [], suspects = [], isLong = false, isShort = false }: ReadOptions = {}): Reading {
     const snapshot = this.snapshot()
     const { state, gone, reloads } = this.#disk
     const behind = !covers(since, gone) || !covers(snapshot, since)
@@ -239,7 +243,7 @@ export class SimulatedPostgres {
     const isRead = ({ organization }: Entry): boolean =>
       organization === null ? except.length === 0 : !except.includes(organization)
     const entries = behind ? [] : distinct([...all.filter((entry) => isRead(entry)), ...suspects])
-    const maxChanges = isLong ? 10 * this.maxChanges : this.maxChanges
+    const maxChanges = isShort ? Math.min(this.maxChanges, this.slowAbove) : this.maxChanges * (isLong ? 10 : 1)
     const reading = { snapshot, behind, large: [], state, reloads }
     if (entries.length <= maxChanges) return { ...reading, entries }
     const large = largestOf(all, maxChanges)

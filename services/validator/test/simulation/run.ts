@@ -75,6 +75,7 @@ class Run {
     this.#network = new Network(this.#time, random(from.int(2 ** 31)))
     this.#postgres = new SimulatedPostgres(() => this.#time.nowMs(), random(from.int(2 ** 31)))
     this.#postgres.maxChanges = plan.maxChanges
+    this.#postgres.slowAbove = plan.slowAbove
     this.#network.tell = (line) => this.#tell(line)
     this.#postgres.onCommit = () => this.#validator.source.notify()
     this.#files =

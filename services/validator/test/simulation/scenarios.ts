@@ -363,5 +363,5 @@ export function planOfScenario(scenario: Scenario, seed: number): Plan {
         address: '10.1.2.3',
         country: 'DE',
       })
-  return { seed, steps, checks, lastsMs: 4_000, pageMs, maxChanges, fileIntervalMs, staleLimitMs }
+  return { seed, steps, checks, lastsMs: 4_000, pageMs, maxChanges, slowAbove: Infinity, fileIntervalMs, staleLimitMs }
 }

@@ -17,8 +17,9 @@ import { Control } from '../../src/shared/control.ts'
 import type { Claim } from '../../src/slots/claim-queue.ts'
 import type { Release } from '../../src/slots/release-queue.ts'
 import { applyClaim, type MachineState, type SlotIndex, SlotService } from '../../src/slots/slot-service.ts'
+import { SimulatedHeartbeats, SimulatedSlots, SimulatedSource } from './clients.ts'
 import type { SimulatedFiles } from './files.ts'
-import { type Network, SimulatedHeartbeats, SimulatedSlots, SimulatedSource } from './network.ts'
+import type { Network } from './network.ts'
 import type { SimulatedPostgres } from './postgres.ts'
 
 /** The staleness limit. It is longer than the interval of reads, and shorter than the bound of the judge. */
