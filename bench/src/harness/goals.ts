@@ -29,6 +29,8 @@ export const GOALS = {
   bytesPerLicense: atMost('process memory per license with 3 machines, rules included', 200, 'bytes'),
   workerMemory: atMost('memory of a second worker', 40, 'MB'),
   start: atMost('1 M licenses + 3 M machines + 100 k rules from start to ready', 8, 's'),
+  restart: atMost('the same from an index file', 2, 's'),
+  reloadMemory: atMost('memory of the process during a reload of the same data, against before', 1.2, 'x'),
   pause: atMost('longest garbage-collection pause, 3 M licenses, load and changes', 10, 'ms'),
 } as const satisfies Record<string, Goal>
 

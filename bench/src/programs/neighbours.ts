@@ -21,6 +21,7 @@ const HELP = `node bench/src/programs/neighbours.ts [options]
   --rounds N        rounds; each measures before and during every attack (default 3)
   --licenses N      licenses of the hostile organization (default 900000)
   --only TEXT       only attacks whose name contains this text
+  --defaults        use the default rate limits instead of high ones
   --together N      run all attacks at the same time for N minutes, with the memory of every process
   --list            print the names of the attacks
   --help
