@@ -57,6 +57,8 @@ export class Follower {
   #snapshot: string | null = null
   /** The large change that is being read separately, or null. While it is set, `#snapshot` applies to the other organizations. */
   #largeRead: LargeRead | null = null
+  /** Whether the index contains some pages of a large change that was abandoned. */
+  #hasAbandonedPages = false
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
   /** The number of requests for a reload that have been fulfilled. Null requests a reload in any case. */
@@ -99,7 +101,8 @@ export class Follower {
 
   /** The position of the index. Null when the index does not contain exactly a state that Postgres had. */
   get position(): IndexPosition | null {
-    const isExact = this.#largeRead === null && this.#comparison === null && !this.#target.isInPlace
+    const isPaged = this.#largeRead !== null || this.#hasAbandonedPages
+    const isExact = !isPaged && this.#comparison === null && !this.#target.isInPlace
     if (!isExact || this.#identity === null || this.#snapshot === null) return null
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
@@ -231,6 +234,7 @@ export class Follower {
   #caughtUp(position: Position): void {
     this.#isInGap = false
     this.#isLoaded = true
+    this.#hasAbandonedPages = false
     this.#events.onCaughtUp(position)
   }
 
@@ -350,6 +354,7 @@ export class Follower {
     if (this.#largeRead === null) return
     await this.#largeRead.stop()
     this.#target.abandonPages()
+    this.#hasAbandonedPages = true
     this.#snapshot = this.#largeRead.since
     this.#largeRead = null
   }

@@ -19,7 +19,7 @@ const FORMER_FAILURES = [
 ]
 
 /** The same for seeds whose plans may restart the validator, or have slow reads. */
-const LATER_FAILURES = [8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060]
+const LATER_FAILURES = [8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
 const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)

@@ -15,6 +15,7 @@ import {
 
 import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from '../../src/feed/follower.ts'
 import type { HeartbeatStore } from '../../src/feed/heartbeat.ts'
+import type { Clock } from '../../src/shared/clock.ts'
 import type { Claim } from '../../src/slots/claim-queue.ts'
 import type { Release } from '../../src/slots/release-queue.ts'
 import type { SlotStore } from '../../src/slots/slot-service.ts'
@@ -39,6 +40,8 @@ const TABLE_OF_LETTER = new Map<string, TableName>([
 export interface SourceOptions {
   /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs: number
+  /** The clock of the validator. */
+  readonly clock: Clock
   /** The number of the validator that reads the feed. A restart starts a validator with the next number. */
   readonly life: number
   /** Called when the changes of these organizations are read in pages from now on. */
@@ -102,7 +105,9 @@ export class SimulatedSource implements FeedSource {
     if (maxChanges <= SHORT_READ || reading.changes.length <= this.#postgres.slowAbove) return reading
     this.#network.tell(`a read of ${reading.changes.length} changes takes too long`)
     this.#network.stall(this.#network.time.nowMs())
-    await this.#network.time.sleep(STATEMENT_TIMEOUT_MS)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#options.clock.after(STATEMENT_TIMEOUT_MS, resolve)
+    await promise
     await line.travel()
     this.#network.stall(this.#network.time.nowMs())
     throw Object.assign(new Error('The statement was canceled.'), { code: '57014' })

@@ -87,7 +87,7 @@ export class SimulatedValidator {
     this.reader = openIndex(this.#index.shared)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys, () => this.freshness.rebuild())
     this.freshness = new Freshness(this.#control, { staleAfterMs: STALE_AFTER_MS, staleLimitMs }, clock)
-    this.source = new SimulatedSource(postgres, network, { pageMs, life, onPages: options.onPages })
+    this.source = new SimulatedSource(postgres, network, { clock, pageMs, life, onPages: options.onPages })
     this.#store = new SimulatedSlots(postgres, network)
     const store = {
       execute: (claims: readonly Claim[]) => this.#whenThawed(this.#store.execute(claims)),
