@@ -21,10 +21,20 @@ export interface Bench {
   log: (line: string) => void
 }
 
+/** A result for readers who see only the top of the report. */
+export interface Headline {
+  /** The number with its unit, such as `95,000`. */
+  figure: string
+  /** Completes the sentence that the figure begins. */
+  text: string
+}
+
 export interface Outcome {
   title: string
   /** The question that the figures answer, in one sentence. */
   question: string
+  /** The results at the top of the report. */
+  headlines?: Headline[]
   goals: GoalOutcome[]
   charts: Chart[]
   /** The conditions of the measurement. */

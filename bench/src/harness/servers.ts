@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import { LAUNCH } from '@keyward/process'
 
+import type { BaselineName } from '../baselines/installed.ts'
 import { startChild, type Child } from './children.ts'
 import { pinPrefix, type CorePlan } from './cores.ts'
 
@@ -49,8 +50,6 @@ export async function startKeyward(databaseUrl: string, plan: CorePlan, options:
   await untilReady(child.adminPort)
   return named(child, options.name ?? 'keyward', performance.now() - started)
 }
-
-export type BaselineName = 'ceiling' | 'fastify-sql'
 
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
   const child = await startChild({

@@ -1,6 +1,7 @@
 /** All scenarios of `npm run bench:local`, in the order in which they run. */
 
 import type { Scenario } from '../harness/scenario.ts'
+import { alternatives } from './alternatives.ts'
 import { batch } from './batch.ts'
 import { big } from './big.ts'
 import { engine } from './engine.ts'
@@ -18,6 +19,7 @@ export const SCENARIOS: readonly Scenario[] = [
   known,
   batch,
   sql,
+  alternatives,
   big,
   growth,
   footprint,

@@ -1,0 +1,89 @@
+/** Runs a server of another project, such as nginx, beside a baseline. The server ends when the baseline ends. */
+
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The time in which a server must accept connections. nginx loads a million licenses before it listens. */
+const START_LIMIT_MS = 240_000
+const POLL_MS = 50
+
+/**
+ * A shell between the baseline and the server. Its standard input closes when the baseline ends, even by SIGKILL, and the shell then
+ * ends the server.
+ */
+const GUARD = `exec 3<&0
+"$@" 3<&- & server=$!
+{ read -r _ <&3; kill -TERM $server; } 2>/dev/null & watch=$!
+exec 3<&-
+wait $server; code=$?
+kill $watch 2>/dev/null
+exit $code`
+
+export interface Companion {
+  stop: () => void
+}
+
+/** Returns whether the command is installed. Debian installs servers into /usr/sbin, which is not in every PATH. */
+export function isInstalled(command: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${command}`], { stdio: 'ignore', env: withSystemPath() })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Creates a folder for the files of a server. `remove` deletes it. */
+export function serverFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), 'keyward-baseline-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Returns a TCP port of the loopback address that is free at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  if (address === null || typeof address === 'string') throw new Error('the system assigned no port')
+  return address.port
+}
+
+/** Starts a server and resolves when it accepts connections. Rejects with its output if it ends or starts too slowly. */
+export async function startCompanion(
+  command: readonly string[],
+  target: { port: number } | { path: string },
+): Promise<Companion> {
+  const child = spawn('/bin/sh', ['-c', GUARD, 'keyward-baseline-guard', ...command], {
+    env: withSystemPath(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let output = ''
+  let ended = false
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-4000)))
+  child.once('close', () => (ended = true))
+  const stop = (): void => void child.stdin.end()
+  for (const start = performance.now(); performance.now() - start < START_LIMIT_MS;) {
+    if (ended) throw new Error(`${command[0]} ended: ${output.trim()}`)
+    if (await accepts(target)) return { stop }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+  stop()
+  throw new Error(`${command[0]} did not start in time: ${output.trim()}`)
+}
+
+function accepts(target: { port: number } | { path: string }): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = 'port' in target ? connect(target.port, '127.0.0.1') : connect(target.path)
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+function withSystemPath(): Record<string, string> {
+  return { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin` }
+}
