@@ -58,11 +58,14 @@ describe('npm run bench', () => {
     expect(Object.keys(result.latency.percentilesUs)).toEqual(['50', '75', '90', '99', '99.9', '99.99'])
   })
 
-  test('prints a summary without --json', async () => {
+  test('explains the result and prints the figures of both runs without --json', async () => {
     const { code, stdout } = await load()
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /checks\/s.*autocannon\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n/,
+      /^Your validator decided [\d,]+ checks a second\.\nAt half of that, [\d,]+ checks a second, half of the responses arrived within .*, and 99 of 100 within .*\.\n/,
+    )
+    expect(stdout).toMatch(
+      /checks\/s.*autocannon\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n\nat half of the peak\n.*fixed-rate\n/,
     )
   })
 

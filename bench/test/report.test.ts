@@ -120,6 +120,7 @@ describe('the page', () => {
     const outcome = {
       title: 'Known',
       question: 'How much?',
+      headlines: [{ figure: '95,000', text: 'checks a second & more' }],
       goals: [goal],
       charts: [bars, dots, lines],
       notes: ['a < b'],
@@ -134,6 +135,8 @@ describe('the page', () => {
     ])
     expect(page).toContain('against the ceiling')
     expect(page).toContain('<h2>Goals</h2>')
+    expect(page.indexOf('<b>95,000</b> checks a second &amp; more')).toBeLessThan(page.indexOf('against the ceiling'))
+    expect(page).toContain('<b>95,000</b>')
     expect(page).toContain('a &lt; b')
     expect(page).toContain('claims.perSecond')
     expect(page).toContain('a &lt;fast&gt; one')

@@ -11,6 +11,8 @@ import { formatMix, parseMix, type Mix } from './mix.ts'
 export interface BenchOptions {
   /** The address of the validator; null for the demo of `npm start`. */
   url: URL | null
+  /** The admin address of the validator; null when it is unknown. */
+  adminUrl: URL | null
   apiKey: string | null
   licenses: string[]
   licensesFile: string | null
@@ -31,10 +33,12 @@ export class ArgumentError extends Error {}
 
 export const HELP = `npm run bench -- [options]
 
-Loads a running validator with license checks and prints throughput, latency and responses.
+Loads a running validator with license checks and prints throughput, latency and responses. Without --rate it first
+sends as many checks as possible, and then half as many, and explains both results.
 Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
 
   --url URL                  address of the validator, or of the balancer in front of it
+  --admin-url URL            admin address of the validator, to measure recording too (default for the demo: port 9080)
   --api-key KEY              API key of the organization (kwk_...); or the variable KEYWARD_API_KEY
   --license KEY              a license key to check; may be repeated
   --licenses FILE            license keys from a file: one per line, then its known machine ids, separated by tabs
@@ -57,9 +61,10 @@ Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --licens
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
   const values = parse(args)
   if (values.help === true) return 'help'
-  const url = values.url === undefined ? null : parseUrl(values.url)
+  const url = values.url === undefined ? null : parseUrl('--url', values.url)
   const options: BenchOptions = {
     url,
+    adminUrl: parseAdminUrl(values['admin-url'], url, env),
     apiKey: values['api-key'] ?? env['KEYWARD_API_KEY'] ?? null,
     licenses: values.license ?? [],
     licensesFile: values.licenses ?? null,
@@ -93,6 +98,7 @@ function parse(args: readonly string[]) {
       args: [...args],
       options: {
         url: text,
+        'admin-url': text,
         'api-key': text,
         license: list,
         licenses: text,
@@ -142,10 +148,16 @@ function requireTogether(options: BenchOptions): void {
     throw new ArgumentError('--wrk cannot send at a fixed rate: remove --wrk or --rate')
 }
 
-function parseUrl(text: string): URL {
+/** Returns the given address, or that of the demo. */
+function parseAdminUrl(text: string | undefined, url: URL | null, env: NodeJS.ProcessEnv): URL | null {
+  if (text !== undefined) return parseUrl('--admin-url', text)
+  return url === null ? new URL(`http://127.0.0.1:${env['VALIDATOR_ADMIN_PORT'] ?? '9080'}`) : null
+}
+
+function parseUrl(name: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new ArgumentError(`--url takes an http or https address such as http://127.0.0.1:8080, got "${text}"`)
+    throw new ArgumentError(`${name} takes an http or https address such as http://127.0.0.1:8080, got "${text}"`)
   }
   return url
 }

@@ -1,4 +1,4 @@
-/** `npm run bench`: loads any running validator with license checks and prints throughput, latency and responses. */
+/** `npm run bench`: loads any running validator with license checks, and explains throughput and latency in sentences. */
 
 import { readFileSync } from 'node:fs'
 
@@ -6,7 +6,9 @@ import { runAutocannon } from '../load/autocannon.ts'
 import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
 import { prepareChecks, type Check, type Target } from '../load/checks.ts'
 import { useDemo } from '../load/demo.ts'
+import { explain, type Measured } from '../load/explain.ts'
 import { runAtRate } from '../load/fixed-rate.ts'
+import { readUsage, recordingShare } from '../load/metrics.ts'
 import { formatMix } from '../load/mix.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
@@ -17,6 +19,8 @@ import { describeMachine } from '../report/results.ts'
 
 /** The number of prepared checks. It covers a whole file of licenses and fits into memory. */
 const PREPARED_CHECKS = 50_000
+/** The longest run at half of the peak. */
+const HALF_MS = 10_000
 
 interface Job {
   url: URL
@@ -50,17 +54,36 @@ async function measure(options: BenchOptions, job: Job): Promise<void> {
   )
   const stop = new AbortController()
   process.once('SIGINT', () => stop.abort())
-  const outcome = await run(options, job.url, checks, stop.signal)
+  const measured = await measureBoth(options, job.url, checks, stop.signal)
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-  if (!options.json) return console.log(formatOutcome(outcome))
+  if (!options.json) return console.log(`${explain(measured)}\n\n${formatOutcomes(measured)}`)
   const { connections } = options
-  console.log(
-    JSON.stringify(
-      { url: job.url.origin, mix: formatMix(mix), connections, ...outcome, generatorMachine: describeMachine() },
-      null,
-      2,
-    ),
-  )
+  const { run: outcome, half, recordingShare: share } = measured
+  const summary = explain(measured).split('\n')
+  const place = { url: job.url.origin, mix: formatMix(mix), connections }
+  const extra = { halfOfPeak: half, recordingShare: share, generatorMachine: describeMachine() }
+  console.log(JSON.stringify({ summary, ...place, ...outcome, ...extra }, null, 2))
+}
+
+function formatOutcomes({ run: outcome, half }: Measured): string {
+  return half === null
+    ? formatOutcome(outcome)
+    : `${formatOutcome(outcome)}\n\nat half of the peak\n${formatOutcome(half)}`
+}
+
+/** Measures the requested run. A run without a rate is followed by one at half of its throughput, unless it was stopped. */
+async function measureBoth(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<Measured> {
+  const { adminUrl, ratePerSecond } = options
+  const before = adminUrl === null ? null : await readUsage(adminUrl)
+  const outcome = await run(options, url, checks, signal)
+  const after = adminUrl === null ? null : await readUsage(adminUrl)
+  const share = recordingShare(before, after, outcome.requests)
+  if (ratePerSecond !== null || signal.aborted || outcome.perSecond < 2)
+    return { run: outcome, half: null, recordingShare: share }
+  const durationMs = Math.min(options.durationMs, HALF_MS)
+  const slower = { ...options, durationMs, ratePerSecond: outcome.perSecond / 2 }
+  const half = await run(slower, url, checks, signal)
+  return { run: outcome, half: half.requests === 0 ? null : half, recordingShare: share }
 }
 
 async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {

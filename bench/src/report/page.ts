@@ -1,6 +1,6 @@
 /**
- * Renders the report as one HTML file without scripts or external parts, from the result files only. It shows the goals,
- * then the charts of each scenario, and then the figures of the other programs.
+ * Renders the report as one HTML file without scripts or external parts, from the result files only. It shows the headlines and
+ * the goals, then the charts of each scenario, and then the figures of the other programs.
  */
 
 import { z } from 'zod'
@@ -23,6 +23,7 @@ const goal = z.object({
 const outcome = z.object({
   title: z.string(),
   question: z.string(),
+  headlines: z.array(z.object({ figure: z.string(), text: z.string() })).default([]),
   goals: z.array(goal),
   charts: z.array(chart),
   notes: z.array(z.string()),
@@ -45,6 +46,7 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
   const others = results.filter((file) => !outcome.safeParse(file.data).success)
   // The figures of a quick run are not meaningful, so its goals are not shown.
   const goals = scenarios.flatMap((scenario) => (scenario.quick ? [] : scenario.goals))
+  const headlines = scenarios.flatMap((scenario) => (scenario.quick ? [] : scenario.headlines))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -53,14 +55,23 @@ export function renderReport(results: readonly ResultFile[], order: readonly str
 <style>${STYLE}</style>
 <body>
 <h1>Keyward: measurements</h1>
+${headlines.length === 0 ? '' : renderHeadlines(headlines)}
 ${renderMachine(results)}
 ${scenarios.some(({ quick }) => quick) ? '<p class="warning">Some results are of a quick run, which only tests that everything works. Their figures are not meaningful.</p>' : ''}
+<p>Every figure is the median of rounds that alternate between the contenders. bench/README.md describes the method, and bench/notes contains
+the causes.</p>
 ${goals.length === 0 ? '' : `<h2>Goals</h2>${renderGoals(goals)}`}
 ${scenarios.map(renderScenario).join('\n')}
 ${others.map(renderOther).join('\n')}
 </body>
 </html>
 `
+}
+
+/** Renders the results that a reader should see first. */
+function renderHeadlines(headlines: readonly z.infer<typeof outcome>['headlines'][number][]): string {
+  const items = headlines.map(({ figure, text }) => `<li><b>${escapeXml(figure)}</b> ${escapeXml(text)}</li>`)
+  return `<ul class="headlines">${items.join('')}</ul>`
 }
 
 function renderMachine(results: readonly ResultFile[]): string {

@@ -9,6 +9,8 @@ body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sa
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
 .machine, .source, .question { color: var(--soft); margin: .2rem 0; } .source { font-size: .8rem; }
 .warning { border-left: 4px solid var(--s1); padding: .3rem .8rem; }
+.headlines { list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .8rem; }
+.headlines li { border: 1px solid var(--rule); border-radius: .5rem; padding: .7rem .9rem; } .headlines b { display: block; font-size: 1.7rem; color: var(--ours); }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; } th { text-align: left; color: var(--soft); font-weight: 500; }
 td, th { padding: .35rem .5rem; border-bottom: 1px solid var(--rule); } .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .reached td:first-child { color: var(--good); } .missed td:first-child, .missed b { color: var(--bad); }

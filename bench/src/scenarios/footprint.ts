@@ -154,6 +154,10 @@ function describe({ one, two, small, restarts }: Measured, licenses: number): Ou
   return {
     title: 'Start and memory',
     question: 'How soon is a new validator ready, and how much memory does it need?',
+    headlines: [
+      { figure: `${ready.median.toFixed(1)} s`, text: 'from the start of a validator to its first check' },
+      { figure: `${Math.round(median(one))} MiB`, text: 'of memory for a million licenses with three machines each' },
+    ],
     goals: [
       judge('start', ready),
       judge('restart', summarize(restarts.map(({ readyMs }) => readyMs / 1000))),

@@ -6,8 +6,8 @@ import { barsOf } from '../harness/bars.ts'
 import { judge, type GoalOutcome } from '../harness/goals.ts'
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
-import { alternate, column, describeRounds, requireWrk, type Contender } from '../harness/rounds.ts'
-import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { alternate, column, describeRounds, requireWrk, type Contender, type Rounds } from '../harness/rounds.ts'
+import type { Bench, Headline, Outcome, Scenario } from '../harness/scenario.ts'
 import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
@@ -46,6 +46,14 @@ export const known: Scenario = {
   },
 }
 
+function headlineOf(rounds: Rounds): Headline {
+  const { median } = summarize(column(rounds, 'no address rules', 'perSecond'))
+  return {
+    figure: Math.round(median).toLocaleString('en-US'),
+    text: 'checks a second on one core, with a million licenses and 100,000 access rules',
+  }
+}
+
 async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> {
   const rounds = await alternate(contenders, bench)
   const throughput = COMPARED.map(({ name, ceiling }) =>
@@ -82,6 +90,7 @@ async function compare(bench: Bench, contenders: Contender[]): Promise<Outcome> 
   return {
     title: 'Known machines, against the ceiling',
     question: 'How much of the throughput of the socket library is left when every response is a real verdict?',
+    headlines: [headlineOf(rounds)],
     goals,
     charts,
     notes: [

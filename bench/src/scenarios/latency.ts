@@ -73,6 +73,12 @@ function describe(
   return {
     title: 'Latency at half of the peak rate',
     question: 'How long does a check take at half load, and while rules change?',
+    headlines: [
+      {
+        figure: `${(summarize(p99(CHANGING)).median / 1000).toFixed(1)} ms`,
+        text: 'for 99 of 100 checks at half of the peak rate, while 100 rules a second change',
+      },
+    ],
     goals: [judge('p99', summarize(againstCeiling)), judge('p99Changing', summarize(changing))],
     charts: [
       {

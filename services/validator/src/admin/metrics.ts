@@ -148,6 +148,11 @@ export class Metrics {
       'Batches of usage that Postgres rejected.',
       () => recorder().rejectedBatches,
     )
+    this.#total(
+      'keyward_record_seconds_total',
+      'Time that the main thread has spent on aggregating the usage of checks.',
+      () => recorder().busyMs / 1_000,
+    )
     this.#observeIndex(sources.index)
   }
 

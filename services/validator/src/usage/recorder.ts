@@ -46,6 +46,8 @@ export interface RecorderStatus {
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
   /** The number of batches that Postgres has rejected permanently since the start. */
   readonly rejectedBatches: number
+  /** The time that the main thread has spent on reading the rings and on aggregation since the start. */
+  readonly busyMs: number
 }
 
 export class Recorder {
@@ -60,6 +62,7 @@ export class Recorder {
   readonly #ids: IndexReader
   readonly #timers: NodeJS.Timeout[] = []
   #rejectedBatches = 0
+  #busyMs = 0
 
   constructor(options: RecorderOptions) {
     this.#options = options
@@ -75,7 +78,7 @@ export class Recorder {
   get status(): RecorderStatus {
     const waiting = this.#aggregator.rows + this.#flusher.rows
     const dropped = { ...this.#aggregator.dropped, machines: this.#newMachines.dropped }
-    return { waiting, dropped, rejectedBatches: this.#rejectedBatches }
+    return { waiting, dropped, rejectedBatches: this.#rejectedBatches, busyMs: this.#busyMs }
   }
 
   /** Creates a ring for a new worker. Returns its shared memory. */
@@ -134,7 +137,9 @@ export class Recorder {
   }
 
   #drain(): void {
+    const startMs = performance.now()
     for (const ring of this.#rings.values()) ring.drain((record) => this.#add(record))
+    this.#busyMs += performance.now() - startMs
   }
 
   #add(record: RecordView): void {
@@ -152,8 +157,10 @@ export class Recorder {
     const recording = this.#newMachines.flush().catch(this.#options.onError)
     // A batch that is not confirmed yet must be sent again unchanged, so new usage waits for the next batch.
     if (this.#flusher.isIdle) {
+      const startMs = performance.now()
       const usage = this.#aggregator.take((activity, entry) => this.#seenMachines.isDue(activity, entry))
       this.#flusher.add({ ...usage, keyUses: this.#keyUses.take() })
+      this.#busyMs += performance.now() - startMs
     }
     await Promise.all([recording, this.#flusher.flush()])
   }
