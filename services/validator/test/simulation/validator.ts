@@ -169,7 +169,9 @@ export class SimulatedValidator {
       this.#restoredFrom = { identity, snapshot }
       return this.#restoredFrom
     } catch (error) {
-      tell(`the index file is not used: ${error instanceof Error ? error.message : String(error)}`)
+      // The path is random, so it is left out.
+      const reason = error instanceof Error ? error.message.replace(/, open '.*'$/, '') : String(error)
+      tell(`the index file is not used: ${reason}`)
       return null
     }
   }
