@@ -110,7 +110,8 @@ export const LAYOUT = {
     rules: 1,
     root4: 1,
     root6: 1,
-    counts: 5,
+    counts: 3,
+    spare: 2,
     restrictedUntil: 6,
   },
   node: {
@@ -239,10 +240,12 @@ export const TYPE_CUSTOMER = 4
 /** The organization, product or license that the scope belongs to: a KIND and a row. The row is 0 after its removal. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
-/** The number of rules of the scope. The words from SCOPE_COUNTS on contain the number of rules of each type. */
+/** The number of rules of the scope, of all types. */
 export const SCOPE_RULES = 2
+/** The roots of the tries of IPv4 and IPv6 rules, 0 when the scope has no such rules. */
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4
+/** The numbers of rules of each other type, from TYPE_HWID on. */
 export const SCOPE_COUNTS = 5
 /**
  * The latest `expiresAtMs` of the scope's enforced restrictions, as three doubles: of addresses, machine ids and
@@ -273,6 +276,11 @@ export const KIND_RULE = 6
 /** Returns the type in a rule's traits. */
 export function ruleType(traits: number): number {
   return (traits >>> RULE_TYPE_SHIFT) & RULE_TYPE_MASK
+}
+
+/** Returns whether rules of a type depend on the address or the country of a check. */
+export function dependsOnOrigin(type: number): boolean {
+  return type <= TYPE_IP6 || type === TYPE_COUNTRY
 }
 
 /** Returns the prefix length, in bits, in the traits of a rule about addresses. */

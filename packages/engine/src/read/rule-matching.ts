@@ -29,7 +29,6 @@ import {
   TYPE_COUNTRY,
   TYPE_CUSTOMER,
   TYPE_HWID,
-  TYPE_IP4,
   TYPE_IP6,
 } from '../memory/layout.ts'
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
@@ -42,6 +41,9 @@ const MAX_DUPLICATES = 64
 
 /** The result of `match` when only restrictions of the scope reject the check. */
 export const RESTRICTED = -1
+
+/** The offset of a type's count in a scope record, less the type. Rules about addresses are in tries and have no count. */
+const COUNTS_BY_TYPE = SCOPE_COUNTS - TYPE_HWID
 
 /** The traits of rules that do not decide when they match. */
 const PASSIVE = RULE_RESTRICTION | RULE_MONITOR
@@ -77,12 +79,14 @@ export class RuleMatching {
   ): number {
     const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS
-    const counts = base + SCOPE_COUNTS
+    const counts = base + COUNTS_BY_TYPE
     const from = verdict.matchedCount
     if (check.addressFamily === 4) {
-      if (words[counts + TYPE_IP4]! > 0) this.#matchAddress(words[base + SCOPE_ROOT4]!, check, nowMs, verdict)
+      const root = words[base + SCOPE_ROOT4]!
+      if (root !== 0) this.#matchAddress(root, check, nowMs, verdict)
     } else if (check.addressFamily === 6) {
-      if (words[counts + TYPE_IP6]! > 0) this.#matchAddress(words[base + SCOPE_ROOT6]!, check, nowMs, verdict)
+      const root = words[base + SCOPE_ROOT6]!
+      if (root !== 0) this.#matchAddress(root, check, nowMs, verdict)
     }
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
       const h = machineHash
@@ -119,7 +123,7 @@ export class RuleMatching {
   prefetch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
     const { lookup, scopes } = this.#store
     const { words } = scopes.region
-    const counts = scope * ROW_WORDS + SCOPE_COUNTS
+    const counts = scope * ROW_WORDS + COUNTS_BY_TYPE
     if (words[counts + TYPE_HWID]! > 0 && check.machineIdLength > 0) {
       lookup.prefetchRules(scope, TYPE_HWID, machineHash[0]!)
     }

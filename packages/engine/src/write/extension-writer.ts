@@ -22,10 +22,16 @@ export interface ExtensionField {
   valueOf: (record: LicenseRecord) => number
 }
 
-/** The fields of licenses that are in the extension, except the entitlements. */
-export const EXTENSION_FIELDS: readonly ExtensionField[] = [
-  { word: EXTENSION_LEASE_SECONDS, valueOf: ({ leaseSeconds }) => leaseSeconds ?? 0 },
-]
+/** The fields of licenses that are in the extension and whose value is a positive integer or null, with their offsets. */
+export const EXTENSION_NUMBERS = [{ name: 'leaseSeconds', word: EXTENSION_LEASE_SECONDS }] as const satisfies readonly {
+  name: keyof LicenseRecord
+  word: number
+}[]
+
+const EXTENSION_FIELDS: readonly ExtensionField[] = EXTENSION_NUMBERS.map(({ name, word }) => ({
+  word,
+  valueOf: (record) => record[name] ?? 0,
+}))
 
 export class ExtensionWriter {
   readonly #store: IndexStore

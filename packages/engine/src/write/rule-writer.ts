@@ -7,6 +7,7 @@ import {
   CUSTOMER_CHILDREN,
   CUSTOMER_ORGANIZATION,
   CUSTOMER_WORDS,
+  dependsOnOrigin,
   EXPIRY,
   GENERATION,
   KIND_CUSTOMER,
@@ -39,7 +40,6 @@ import {
   SCOPE_OWNER_KIND,
   SCOPE_ROOT4,
   SCOPE_ROOT6,
-  TYPE_COUNTRY,
   TYPE_CUSTOMER,
   TYPE_IP4,
   TYPE_IP6,
@@ -361,7 +361,7 @@ export class RuleWriter {
     const organization = rules.region.words[row * ROW_WORDS + RULE_ORGANIZATION]!
     const { words } = organizations.region
     words[organization * ROW_WORDS + ORGANIZATION_CHILDREN]! += by
-    if (type <= TYPE_IP6 || type === TYPE_COUNTRY) words[organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES]! += by
+    if (dependsOnOrigin(type)) words[organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES]! += by
     if (type === TYPE_CUSTOMER) {
       const customer = rules.region.words[row * ROW_WORDS + RULE_VALUE]!
       customers.region.words[customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN]! += by

@@ -17,6 +17,7 @@ import {
   SCOPE_OWNER,
   SCOPE_OWNER_KIND,
   SCOPE_RULES,
+  TYPE_HWID,
 } from '../memory/layout.ts'
 
 export class ScopeWriter {
@@ -52,7 +53,7 @@ export class ScopeWriter {
   count(scope: number, type: number, by: 1 | -1): void {
     const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS
-    words[base + SCOPE_COUNTS + type]! += by
+    if (type >= TYPE_HWID) words[base + SCOPE_COUNTS + type - TYPE_HWID]! += by
     words[base + SCOPE_RULES]! += by
     if (words[base + SCOPE_RULES] !== 0) return
     const owner = words[base + SCOPE_OWNER]!

@@ -4,7 +4,8 @@
  */
 
 import { MAX_VALUE_BYTES } from '../memory/value-set.ts'
-import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord } from '../model.ts'
+import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord, RuleType } from '../model.ts'
+import { EXTENSION_NUMBERS } from './extension-writer.ts'
 import { ID_BYTES, ID_LENGTH, MACHINE_ID_EMPTY, matchError } from './rule-match.ts'
 
 const SECRET_HASH_BYTES = 32
@@ -14,6 +15,7 @@ const ENTITLEMENTS_LENGTH = `entitlements must have 1 to ${MAX_VALUE_BYTES} byte
 const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
+const RESTRICTION_TYPES: ReadonlySet<string> = new Set<RuleType>(['IP', 'HWID', 'COUNTRY'])
 
 /** Returns null, or the reason why the change is invalid. */
 export function validationError(change: Change): string | null {
@@ -53,8 +55,11 @@ function licenseError(row: LicenseRecord): string | null {
   if (row.maxMachines !== null && !isCount(row.maxMachines))
     return `maxMachines must be null or an integer from 0 to ${MAX_COUNT}`
   if (!isValue(row.entitlements)) return ENTITLEMENTS_LENGTH
-  if (row.leaseSeconds !== null && (!isCount(row.leaseSeconds) || row.leaseSeconds === 0))
-    return `leaseSeconds must be null or an integer from 1 to ${MAX_COUNT}`
+  for (const { name } of EXTENSION_NUMBERS) {
+    const value = row[name]
+    if (value !== null && (!isCount(value) || value === 0))
+      return `${name} must be null or an integer from 1 to ${MAX_COUNT}`
+  }
   return isCount(row.used) ? null : USED_COUNT
 }
 
@@ -65,7 +70,7 @@ function ruleError(row: AccessRuleRecord): string | null {
   if (row.scope === 'ORGANIZATION' ? row.scopeId !== null : row.scopeId?.length !== ID_BYTES) {
     return 'scopeId must be null in the scope ORGANIZATION, and an id in the others'
   }
-  if (row.kind === 'RESTRICTION' && row.type === 'CUSTOMER')
+  if (row.kind === 'RESTRICTION' && !RESTRICTION_TYPES.has(row.type))
     return 'a restriction must have the type IP, HWID or COUNTRY'
   return matchError(row)
 }

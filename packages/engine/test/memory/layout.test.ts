@@ -72,7 +72,7 @@ test('the words of hashes and the masks of divided words equal their declaration
   expect(layout.LICENSE_STATUS_MASK).toBe(2 ** license.state.status - 1)
   expect(layout.RULE_TYPE_MASK).toBe(2 ** rule.traits.type - 1)
   expect(layout.RULE_PREFIX_MASK).toBe(2 ** rule.traits.prefix - 1)
-  expect(layout.LAYOUT.scope.counts).toBe(layout.TYPE_CUSTOMER + 1)
+  expect(layout.LAYOUT.scope.counts).toBe(layout.TYPE_CUSTOMER - layout.TYPE_IP6)
 })
 
 test('every constant with the name of a record declares one of its fields', () => {
