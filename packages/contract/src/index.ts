@@ -4,6 +4,7 @@
  */
 
 export * from './codes.ts'
+export { evaluateCheck, evaluation } from './dry-run.ts'
 export * from './entitlements.ts'
 export * from './errors.ts'
 export * from './issues.ts'

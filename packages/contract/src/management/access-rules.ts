@@ -5,11 +5,10 @@
 
 import { z } from 'zod'
 
-import { code } from '../codes.ts'
-import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
+import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
 import { RULE_KINDS, RULE_MODES, RULE_SCOPES, RULE_TYPES, TYPES_OF_KIND } from '../vocabulary.ts'
 import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
-import { licenseKey, MAX_IMPORT_ROWS } from './licenses.ts'
+import { MAX_IMPORT_ROWS } from './licenses.ts'
 
 export const ruleKind = z.enum(RULE_KINDS).meta({
   description:
@@ -19,15 +18,16 @@ export const ruleKind = z.enum(RULE_KINDS).meta({
 })
 export const ruleType = z.enum(RULE_TYPES).meta({
   description:
-    'The property of a check that the value is compared with. An `EXCLUSION` has the type `IP` or `HWID`. A `RESTRICTION` ' +
-    'can also have `COUNTRY`, and a `BLACKLIST` also `COUNTRY` or `CUSTOMER`.',
+    'The property of a check that the value is compared with. The types of each kind: ' +
+    RULE_KINDS.map((kind) => `\`${kind}\`: ${TYPES_OF_KIND[kind].map((type) => `\`${type}\``).join(', ')}`).join('; ') +
+    '.',
   example: 'IP',
 })
 export const ruleMode = z.enum(RULE_MODES).meta({
   description: 'A rule with `ENFORCE` decides checks. A rule with `MONITOR` only counts its matches.',
   example: 'ENFORCE',
 })
-const ruleScope = z.enum(RULE_SCOPES).meta({
+export const ruleScope = z.enum(RULE_SCOPES).meta({
   description: 'The scope of the rule. The most specific scope with a match decides.',
   example: 'ORGANIZATION',
 })
@@ -252,49 +252,4 @@ export const myIp = z.object({
     .string()
     .nullable()
     .meta({ description: 'The country of the caller, as the edge network reports it.', example: 'DE' }),
-})
-
-export const evaluateCheck = z
-  .strictObject({
-    licenseId: id('The id of the license. Alternative to `licenseKey`.').optional(),
-    licenseKey: licenseKey.optional(),
-    ip: text(100).optional().meta({ description: 'The address of the check.', example: '203.0.113.7' }),
-    machineId: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
-      description: 'The machine id; null and the empty string count as absent.',
-      example: 'A4-F1-00-12',
-    }),
-    country: z
-      .string()
-      .regex(/^[A-Za-z]{2}$/, 'must be two letters')
-      .toUpperCase()
-      .optional()
-      .meta({ description: 'The country of the check.', example: 'DE' }),
-  })
-  .refine((check) => (check.licenseId === undefined) !== (check.licenseKey === undefined), {
-    path: ['licenseId'],
-    message: 'is required unless licenseKey is given, and must be absent otherwise',
-  })
-  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', ip: '203.0.113.7', machineId: 'A4-F1-00-12' } })
-
-export const evaluation = z.object({
-  code,
-  decidedBy: accessRule.nullable().meta({
-    description: 'The deciding rule; null if no rule decides or if restrictions reject the check.',
-  }),
-  matched: z.array(accessRule).meta({ description: 'All unexpired, enforced rules that match.' }),
-  monitored: z.array(accessRule).meta({ description: 'All unexpired, monitored rules that match.' }),
-  restricted: z
-    .object({
-      scope: ruleScope,
-      scopeId: z
-        .uuid()
-        .nullable()
-        .meta({ description: 'The id of the product or license; null for the organization.', example: null }),
-      types: z.array(ruleType).meta({
-        description: 'The types whose restrictions the check does not satisfy.',
-        example: ['IP'],
-      }),
-    })
-    .nullable()
-    .meta({ description: 'The restrictions that reject the check; null if no restriction does.' }),
 })

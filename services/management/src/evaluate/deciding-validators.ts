@@ -9,10 +9,10 @@ import { byteLength, MAX_LICENSE_KEY_BYTES } from '@keyward/contract'
 import {
   DECIDE_PATH,
   DECIDED_NOT_FOUND,
-  type DecideRequest,
   decideResponse,
   type DecideResponse,
-} from '@keyward/contract/internal'
+  type SentDecideRequest,
+} from '@keyward/contract/dry-run'
 import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/process'
 import { sql } from 'kysely'
 
@@ -87,7 +87,7 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
       const prepared = await prepare(context)
       if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')
       const { secret, snapshot } = prepared
-      const request: DecideRequest = { ...check, organizationId: context.organizationId, snapshot }
+      const request: SentDecideRequest = { ...check, organizationId: context.organizationId, snapshot }
       const body = JSON.stringify(request)
       const published = prepared.adminUrls.flatMap((url) => parseHttpOrigin(url) ?? [])
       const adminUrls = (fixedUrls.length > 0 ? fixedUrls : published).slice(0, MAX_VALIDATORS)

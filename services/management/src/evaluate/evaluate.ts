@@ -33,11 +33,11 @@ async function evaluateRules(
   context: ReadContext & { dependencies: Dependencies },
   input: Input,
 ): Promise<z.output<typeof evaluation>> {
-  const { ip, machineId, country = null } = input
+  const { licenseId: _, ip, country = null, ...properties } = input
   const address = ip === undefined || ip.includes('/') ? null : parseNetwork(ip)
   if (ip !== undefined && address === null) throw invalid('#/ip', `must be an IPv4 or IPv6 address; got ${quote(ip)}`)
   const licenseKey = await licenseKeyOf(context, input)
-  const check = { licenseKey, machineId, ip: address && formatNetwork(address), country }
+  const check = { ...properties, licenseKey, ip: address && formatNetwork(address), country }
   const { code, decidedBy, matched, monitored, restricted } = await context.dependencies.validators.decide(
     context,
     check,

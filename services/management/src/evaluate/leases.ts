@@ -3,7 +3,7 @@
  * decided. Postgres stores all leases, so a verdict that depends on a leased slot is completed from Postgres.
  */
 
-import type { DecideResponse } from '@keyward/contract/internal'
+import type { DecideResponse } from '@keyward/contract/dry-run'
 import { sql } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'

@@ -1,7 +1,7 @@
 /** The dependencies of the endpoints. They are created once, at the start, and passed to every handler. */
 
 import type { OriginResolver } from '@keyward/address'
-import type { DecideRequest, DecideResponse } from '@keyward/contract/internal'
+import type { DecideResponse, SentDecideRequest } from '@keyward/contract/dry-run'
 import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
@@ -13,7 +13,7 @@ import type { Propagation } from './propagation.ts'
 import type { SignInLimiter } from './sign-in-limits.ts'
 
 /** A check to decide. Its organization is that of the context. */
-export type CheckToDecide = Omit<DecideRequest, 'organizationId' | 'snapshot'>
+export type CheckToDecide = Omit<SentDecideRequest, 'organizationId' | 'snapshot'>
 
 export interface DecidingValidators {
   /** Returns the current verdict. The verdict takes into account everything that was committed before the call. Throws UNAVAILABLE. */

@@ -4,8 +4,8 @@
  */
 
 import { packCountry, parseAddress } from '@keyward/address'
-import { DECIDED_NOT_FOUND, type DecideRequest, type DecideResponse } from '@keyward/contract/internal'
-import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
+import { DECIDED_NOT_FOUND, type DecideRequest, type DecideResponse } from '@keyward/contract/dry-run'
+import { byteLength, MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { bytesToUuid, uuidToBytes } from '@keyward/database/ids'
 import {
   CLAIM_SLOT,
@@ -19,7 +19,8 @@ import {
   type Verdict,
 } from '@keyward/engine'
 
-const encoder = new TextEncoder()
+import { createRequestBody, fillBody } from '../endpoints/request-body.ts'
+
 /** The rule types in the order of the bits of `Verdict.restrictedTypes`. */
 const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const
 
@@ -36,19 +37,15 @@ export class Decider {
   /** Returns the verdict at `nowMs`, or null when the address or the machine id is invalid. */
   decide(request: DecideRequest, nowMs: number): DecideResponse | null {
     const { country, ip } = request
-    const check = createCheck()
+    const check = { ...createCheck(), ...createRequestBody() }
     if (ip !== null && !parseAddress(ip, check)) return null
     if (country !== null) check.country = packCountry(country)
-    const key = encoder.encode(request.licenseKey)
-    const machineId = encoder.encode(request.machineId ?? '')
-    if (machineId.length > MAX_MACHINE_ID_BYTES) return null
+    if (byteLength(request.machineId ?? '') > MAX_MACHINE_ID_BYTES) return null
+    fillBody(request, check)
     check.organization = this.#reader.findOrganization(uuidToBytes(request.organizationId))
     if (request.productId !== undefined) check.product = this.#reader.findProduct(uuidToBytes(request.productId))
-    if (key.length > MAX_LICENSE_KEY_BYTES || check.organization < 0 || check.product < 0) return DECIDED_NOT_FOUND
-    check.licenseKey = key
-    check.licenseKeyLength = key.length
-    check.machineId = machineId
-    check.machineIdLength = machineId.length
+    const isTooLong = check.licenseKeyLength > MAX_LICENSE_KEY_BYTES
+    if (isTooLong || check.organization < 0 || check.product < 0) return DECIDED_NOT_FOUND
     const verdict = createVerdict()
     this.#reader.decide(check, nowMs, verdict)
     const code = CODES[verdict.code]

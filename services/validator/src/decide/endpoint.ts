@@ -4,7 +4,7 @@
  * (docs/decisions/0016-validators-decide.md).
  */
 
-import { DECIDE_PATH, decideRequest } from '@keyward/contract/internal'
+import { DECIDE_PATH, decideRequest } from '@keyward/contract/dry-run'
 import type { PostHandler } from '@keyward/process'
 
 import type { CallerKey } from './caller-key.ts'

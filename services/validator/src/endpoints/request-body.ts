@@ -35,7 +35,8 @@ export function createRequestBody(): RequestBody {
   }
 }
 
-interface Parsed {
+/** The values of a valid body. */
+export interface BodyValues {
   licenseKey: string
   machineId: string | null
   hostname?: string | null
@@ -66,7 +67,7 @@ export function hasTooManyMembers(body: Uint8Array, most = MAX_MEMBERS): boolean
 }
 
 /** Validates a JSON value against the schema of the public API. */
-export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<Parsed> {
+export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<BodyValues> {
   switch (kind) {
     case 'validateV1':
       return validateRequestV1.safeParse(value)
@@ -82,14 +83,19 @@ export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResu
 /** Fills `out` from a JSON body. Returns false if the body is invalid. */
 export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
   if (hasTooManyMembers(body)) return false
-  let parsed: Parsed | undefined
+  let parsed: BodyValues | undefined
   try {
     parsed = validateBody(kind, JSON.parse(decoder.decode(body))).data
   } catch {
     return false
   }
   if (!parsed) return false
-  const { licenseKey, machineId } = parsed
+  fillBody(parsed, out)
+  return true
+}
+
+/** Writes the values of a body to `out`. The machine id must not have more than MAX_MACHINE_ID_BYTES. */
+export function fillBody({ licenseKey, machineId, hostname, include }: BodyValues, out: RequestBody): void {
   out.licenseKeyLength = licenseKey.length
   if (licenseKey.length <= MAX_LICENSE_KEY_BYTES) {
     // A key that does not fit into the buffer as UTF-8 is longer than any existing key.
@@ -97,7 +103,6 @@ export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): b
     out.licenseKeyLength = read === licenseKey.length ? written : MAX_LICENSE_KEY_BYTES + 1
   }
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
-  out.hostname = parsed.hostname ?? null
-  out.wantsEntitlements = parsed.include?.includes('entitlements') ?? false
-  return true
+  out.hostname = hostname ?? null
+  out.wantsEntitlements = include?.includes('entitlements') ?? false
 }
