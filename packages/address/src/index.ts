@@ -18,4 +18,4 @@ export {
   createOriginResolver,
   parseTrustedProxies,
 } from './resolver.ts'
-export { canonicalRuleValue, RULE_VALUE_ERRORS } from './rule-values.ts'
+export { canonicalRuleValue, readRuleMatch, RULE_VALUE_ERRORS } from './rule-values.ts'

@@ -1,9 +1,9 @@
 /**
- * Converts the values of rules to their canonical form (docs/api.md#r2). The index matches this form, and rules that differ
- * only in the spelling of the value are duplicates.
+ * Declares the values of each type of rule: the canonical form (docs/api.md#r2), the validation error, and what the engine
+ * matches. Rules that differ only in the spelling of the value are duplicates.
  */
 
-import type { RuleType } from '@keyward/engine'
+import type { RuleMatch, RuleType } from '@keyward/engine'
 
 import { parseCountryCode } from './country.ts'
 import { formatNetwork } from './format.ts'
@@ -26,6 +26,40 @@ export function canonicalRuleValue(type: RuleType, value: string): string | null
       return UUID.test(value) ? value.toLowerCase() : null
     default:
       return type satisfies never
+  }
+}
+
+/**
+ * Returns what a stored rule matches, or the reason why its value is unreadable. `customerId` is the customer of a rule with
+ * the type CUSTOMER.
+ */
+export function readRuleMatch(type: RuleType, value: Uint8Array, customerId: Uint8Array | null): RuleMatch | string {
+  switch (type) {
+    case 'IP': {
+      const network = parseNetwork(textOf(value))
+      return network ? { type, network } : 'its value is not an address or range'
+    }
+    case 'HWID':
+      return { type, machineId: value }
+    case 'COUNTRY': {
+      const country = parseCountryCode(textOf(value))
+      return country === null ? 'its value is not a country code' : { type, country }
+    }
+    case 'CUSTOMER':
+      return customerId ? { type, customerId } : 'its customer is missing'
+    default:
+      return type satisfies never
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Returns the text of a value, or '' for bytes that are not UTF-8. The empty text is invalid for every type. */
+function textOf(value: Uint8Array): string {
+  try {
+    return utf8.decode(value)
+  } catch {
+    return ''
   }
 }
 

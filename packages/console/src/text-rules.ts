@@ -12,6 +12,12 @@ const modeHints: Record<RuleMode, string> = {
   ENFORCE: 'The rule decides checks.',
   MONITOR: 'The rule only counts its matches. Use this mode to try a rule.',
 }
+const types: Record<RuleType, string> = {
+  IP: 'Address or range',
+  HWID: 'Machine',
+  COUNTRY: 'Country',
+  CUSTOMER: 'Customer',
+}
 const valueHints: Record<RuleType, string> = {
   IP: 'An address or a range, such as 203.0.113.7 or 203.0.113.0/24.',
   HWID: 'The machine id exactly as the app sends it.',
@@ -21,6 +27,7 @@ const valueHints: Record<RuleType, string> = {
 const rules = (count: number) => (count === 1 ? '1 rule' : `${count.toLocaleString()} rules`)
 
 export const ruleText = {
+  types,
   rules: {
     title: 'Access rules',
     new: 'New rule',

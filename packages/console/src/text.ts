@@ -1,6 +1,6 @@
 /** All texts of the console, including those of the `text-*.ts` files. */
 
-import type { Code, LicenseStatus, RuleKind, RuleScope, RuleType } from '@keyward/contract'
+import type { Code, LicenseStatus, RuleKind, RuleScope } from '@keyward/contract'
 
 import { accessText } from './text-access.ts'
 import { licenseText } from './text-licenses.ts'
@@ -27,12 +27,6 @@ const codes: Record<Code, string> = {
 }
 
 const kinds: Record<RuleKind, string> = { BLACKLIST: 'Blacklist', EXCLUSION: 'Exclusion', RESTRICTION: 'Restriction' }
-const types: Record<RuleType, string> = {
-  IP: 'Address or range',
-  HWID: 'Machine',
-  COUNTRY: 'Country',
-  CUSTOMER: 'Customer',
-}
 const scopes: Record<RuleScope, string> = {
   ORGANIZATION: 'Everything',
   PRODUCT: 'One product',
@@ -72,7 +66,6 @@ export const text = {
   statuses,
   codes,
   kinds,
-  types,
   scopes,
 
   live: {

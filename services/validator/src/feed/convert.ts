@@ -1,10 +1,10 @@
 /**
- * Converts rows of the change feed to changes of the engine. Only this file parses the text fields of a row: status, kind,
+ * Converts rows of the change feed to changes of the engine. Only this file checks the text fields of a row: status, kind,
  * mode, scope, type and value. An unreadable row is reported, and its entity is removed from the index. The reason contains no
  * content of the row. The other rows are applied.
  */
 
-import { parseCountryCode, parseNetwork } from '@keyward/address'
+import { readRuleMatch } from '@keyward/address'
 import {
   isOneOf,
   MAX_MACHINES,
@@ -16,7 +16,7 @@ import {
 } from '@keyward/contract/vocabulary'
 import type { FeedChange, LicenseRow, RuleRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import type { AccessRuleRecord, Change, LicenseRecord, RuleMatch } from '@keyward/engine'
+import type { AccessRuleRecord, Change, LicenseRecord } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
 
@@ -32,8 +32,6 @@ export interface Converted {
   signingKeys: SigningKeyChange[]
   unreadable: SkippedRow[]
 }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Returns the changes to apply, in the given order, and the unreadable rows. */
 export function convertChanges(changes: readonly FeedChange[]): Converted {
@@ -87,40 +85,12 @@ function isReadable(row: LicenseRow): row is LicenseRecord {
 
 /** Returns the record, or the reason why the row is unreadable. */
 function readRule(row: RuleRow): AccessRuleRecord | string {
-  const { id, organizationId, kind, mode, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
+  const { id, organizationId, kind, mode, type, scope, scopeId, expiresAtMs, allowSuspendedOrExpired } = row
   if (!isOneOf(RULE_KINDS, kind)) return 'its kind is unknown'
   if (!isOneOf(RULE_MODES, mode)) return 'its mode is unknown'
   if (!isOneOf(RULE_SCOPES, scope)) return 'its scope is unknown'
-  const match = readMatch(row)
+  if (!isOneOf(RULE_TYPES, type)) return 'its type is unknown'
+  const match = readRuleMatch(type, row.value, row.customerId)
   if (typeof match === 'string') return match
   return { id, organizationId, kind, mode, scope, scopeId, expiresAtMs, allowSuspendedOrExpired, ...match }
-}
-
-function readMatch({ type, value, customerId }: RuleRow): RuleMatch | string {
-  if (!isOneOf(RULE_TYPES, type)) return 'its type is unknown'
-  switch (type) {
-    case 'IP': {
-      const network = parseNetwork(textOf(value))
-      return network ? { type, network } : 'its value is not an address or range'
-    }
-    case 'HWID':
-      return { type, machineId: value }
-    case 'COUNTRY': {
-      const country = parseCountryCode(textOf(value))
-      return country === null ? 'its value is not a country code' : { type, country }
-    }
-    case 'CUSTOMER':
-      return customerId ? { type, customerId } : 'its customer is missing'
-    default:
-      return type satisfies never
-  }
-}
-
-/** Returns the text of a value, or '' for bytes that are not UTF-8. The empty text is invalid for every type. */
-function textOf(value: Uint8Array): string {
-  try {
-    return utf8.decode(value)
-  } catch {
-    return ''
-  }
 }

@@ -74,12 +74,12 @@ function Effect({ draft }: { draft: Draft }) {
   const productName = useName(scope === 'PRODUCT' ? scopeId : null)
   const licenseKey = useName(scope === 'LICENSE' ? scopeId : null)
   const range = type === 'IP' ? parseRange(value.trim()) : null
-  const shown = {
+  const names: Partial<Record<RuleType, string>> = {
     IP: range?.canonical ?? '',
-    HWID: value,
     COUNTRY: value && countryName(value),
     CUSTOMER: customerName,
   }
+  const shown = names[type] ?? value
   const name = scope === 'PRODUCT' ? productName : licenseKey
   const where = scope === 'ORGANIZATION' ? t.where.ORGANIZATION : t.where[scope](name === '' ? '…' : name)
   return (
@@ -88,12 +88,12 @@ function Effect({ draft }: { draft: Draft }) {
         <Title order={2} size="h4">
           {t.summaryTitle}
         </Title>
-        {shown[type] === '' ? (
+        {shown === '' ? (
           <Text c="dimmed" size="sm">
             {t.incomplete}
           </Text>
         ) : (
-          <Text>{t.does[kind](t.what[type](shown[type]), where)}</Text>
+          <Text>{t.does[kind](t.what[type](shown), where)}</Text>
         )}
         {mode === 'MONITOR' && <Text size="sm">{t.monitors}</Text>}
         <Warnings draft={draft} />

@@ -68,7 +68,7 @@ function matchingValues(value: string): TypedValue[] {
   const networks = network === null ? [] : coveringNetworks(network)
   return [
     ...networks.map((one) => ({ type: 'IP', value: one }) as const),
-    ...equalValues(value).filter(({ type }) => type === 'HWID' || type === 'COUNTRY'),
+    ...equalValues(value).filter(({ type }) => type !== 'IP' && type !== 'CUSTOMER'),
   ]
 }
 
