@@ -37,7 +37,7 @@ const rules: readonly Rule[] = [
   },
   {
     name: 'private members are written #name',
-    files: isSource,
+    files: isProgram,
     violations: matches(/^ +private (?:static |readonly |async )*\w+.*|constructor\([^)]*\bprivate\b/gm),
     rejected: ['  private readonly name: string', '  constructor(private name: string)'],
     accepted: ['  readonly #name: string', '  // private addresses'],

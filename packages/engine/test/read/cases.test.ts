@@ -60,19 +60,19 @@ const utf8 = new TextEncoder()
 
 /** Assigns ids to names, in ascending order of first use, so that an older rule has a smaller id. */
 class Names {
-  private readonly ids = new Map<string, Uint8Array>()
+  readonly #ids = new Map<string, Uint8Array>()
 
   id(kind: string, name: string): Uint8Array {
-    const known = this.ids.get(`${kind} ${name}`)
+    const known = this.#ids.get(`${kind} ${name}`)
     if (known !== undefined) return known
     const id = new Uint8Array(16)
-    new DataView(id.buffer).setUint32(0, this.ids.size + 1)
-    this.ids.set(`${kind} ${name}`, id)
+    new DataView(id.buffer).setUint32(0, this.#ids.size + 1)
+    this.#ids.set(`${kind} ${name}`, id)
     return id
   }
 
   nameOf(kind: string, id: string | null): string | undefined {
-    for (const [name, bytes] of this.ids) {
+    for (const [name, bytes] of this.#ids) {
       if (name.startsWith(`${kind} `) && hex(bytes) === id) return name.slice(kind.length + 1)
     }
     return undefined

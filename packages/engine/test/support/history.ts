@@ -66,26 +66,26 @@ export class History implements World {
   step(): Change[] {
     const { random: r } = this
     const dice = r.int(100)
-    if (this.organizations.length === 0 || dice < 2) return this.addOrganization()
-    if (this.products.length === 0 || dice < 6) return this.putProduct()
-    if (this.customers.length === 0 || dice < 10) return this.addCustomer()
-    if (dice < 13) return this.putCredential()
-    if (this.licenses.length === 0 || dice < 24) return this.putLicense()
-    if (dice < 54) return this.putRule()
+    if (this.organizations.length === 0 || dice < 2) return this.#addOrganization()
+    if (this.products.length === 0 || dice < 6) return this.#putProduct()
+    if (this.customers.length === 0 || dice < 10) return this.#addCustomer()
+    if (dice < 13) return this.#putCredential()
+    if (this.licenses.length === 0 || dice < 24) return this.#putLicense()
+    if (dice < 54) return this.#putRule()
     if (dice < 60) return this.changeField()
-    if (dice < 80) return this.changeMachine()
-    if (dice < 90) return this.rules.length === 0 ? [] : this.removeRules((rule) => rule === r.pick(this.rules))
-    if (dice < 95) return this.removeLicense(r.pick(this.licenses))
-    if (dice < 97) return this.removeOwner('customer')
-    if (dice < 98) return this.removeOwner('product')
-    return this.removeCredential()
+    if (dice < 80) return this.#changeMachine()
+    if (dice < 90) return this.rules.length === 0 ? [] : this.#removeRules((rule) => rule === r.pick(this.rules))
+    if (dice < 95) return this.#removeLicense(r.pick(this.licenses))
+    if (dice < 97) return this.#removeOwner('customer')
+    if (dice < 98) return this.#removeOwner('product')
+    return this.#removeCredential()
   }
 
   /** Changes a single field of a license or rule, if there is one, and returns the changes. */
   changeField(): Change[] {
     const { random: r } = this
-    if (this.rules.length > 0 && r.chance(0.4)) return this.changeRule(r.pick(this.rules))
-    return this.licenses.length === 0 ? [] : this.changeLicense(r.pick(this.licenses))
+    if (this.rules.length > 0 && r.chance(0.4)) return this.#changeRule(r.pick(this.rules))
+    return this.licenses.length === 0 ? [] : this.#changeLicense(r.pick(this.licenses))
   }
 
   /** Returns the whole world as additions, in random order. */
@@ -133,13 +133,13 @@ export class History implements World {
     }
   }
 
-  private addOrganization(): Change[] {
+  #addOrganization(): Change[] {
     const row = { id: this.random.bytes(16) }
     this.organizations.push(row)
     return [{ entity: 'organization', id: row.id, row }]
   }
 
-  private putProduct(): Change[] {
+  #putProduct(): Change[] {
     const { random: r } = this
     const known = r.chance(0.4) ? this.products[r.int(this.products.length || 1)] : undefined
     const row: ProductRecord = {
@@ -151,13 +151,13 @@ export class History implements World {
     return [{ entity: 'product', id: row.id, row }]
   }
 
-  private addCustomer(): Change[] {
+  #addCustomer(): Change[] {
     const row = { id: this.random.bytes(16), organizationId: this.random.pick(this.organizations).id }
     this.customers.push(row)
     return [{ entity: 'customer', id: row.id, row }]
   }
 
-  private putCredential(): Change[] {
+  #putCredential(): Change[] {
     const { random: r } = this
     const known = r.chance(0.5) ? this.credentials[r.int(this.credentials.length || 1)] : undefined
     const organizationId = known?.organizationId ?? r.pick(this.organizations).id
@@ -173,22 +173,24 @@ export class History implements World {
     return [{ entity: 'credential', id: row.id, row }]
   }
 
-  private putLicense(): Change[] {
+  #putLicense(): Change[] {
     const product = this.random.pick(this.products)
     const isOwn = ({ organizationId }: { organizationId: Id }): boolean => organizationId === product.organizationId
     if (!this.customers.some(isOwn)) return []
-    return this.storeLicense(this.drawLicense(product, this.random.chance(0.5) ? this.licenses.find(isOwn) : undefined))
+    return this.#storeLicense(
+      this.#drawLicense(product, this.random.chance(0.5) ? this.licenses.find(isOwn) : undefined),
+    )
   }
 
   /** Changes a single field of a license. */
-  private changeLicense(license: LicenseRecord): Change[] {
+  #changeLicense(license: LicenseRecord): Change[] {
     const products = this.products.filter((one) => one.organizationId === license.organizationId)
-    const drawn = this.drawLicense(this.random.pick(products), license)
+    const drawn = this.#drawLicense(this.random.pick(products), license)
     const field = this.random.pick(LICENSE_FIELDS)
-    return this.storeLicense({ ...license, [field]: drawn[field] })
+    return this.#storeLicense({ ...license, [field]: drawn[field] })
   }
 
-  private drawLicense(product: ProductRecord, known: LicenseRecord | undefined): LicenseRecord {
+  #drawLicense(product: ProductRecord, known: LicenseRecord | undefined): LicenseRecord {
     const { random: r } = this
     return {
       id: known?.id ?? r.bytes(16),
@@ -206,7 +208,7 @@ export class History implements World {
   }
 
   /** Stores a license, unless another license of its organization has its key. */
-  private storeLicense(row: LicenseRecord): Change[] {
+  #storeLicense(row: LicenseRecord): Change[] {
     const hasItsKey = (one: LicenseRecord): boolean =>
       one.organizationId === row.organizationId && hex(one.key) === hex(row.key)
     if (this.licenses.some((one) => one.id !== row.id && hasItsKey(one))) return []
@@ -214,35 +216,35 @@ export class History implements World {
     return [{ entity: 'license', id: row.id, row }]
   }
 
-  private putRule(): Change[] {
+  #putRule(): Change[] {
     const license = this.random.pick(this.licenses)
     const isOwn = (one: AccessRuleRecord): boolean => one.organizationId === license.organizationId
-    return this.storeRule(this.drawRule(license, this.random.chance(0.2) ? this.rules.find(isOwn) : undefined))
+    return this.#storeRule(this.#drawRule(license, this.random.chance(0.2) ? this.rules.find(isOwn) : undefined))
   }
 
   /** Changes only the mode, expiry, scope, kind or value of a rule. */
-  private changeRule(rule: AccessRuleRecord): Change[] {
+  #changeRule(rule: AccessRuleRecord): Change[] {
     const { random: r } = this
     const licenses = this.licenses.filter((one) => one.organizationId === rule.organizationId)
     if (licenses.length === 0) return []
     const license = r.pick(licenses)
-    const { mode, expiresAtMs, scope, scopeId, type, kind, allowSuspendedOrExpired } = this.drawRule(license, rule)
-    const match = this.randomMatch(license)
-    if (match.type === rule.type && r.chance(0.5)) return this.storeRule({ ...rule, ...match })
+    const { mode, expiresAtMs, scope, scopeId, type, kind, allowSuspendedOrExpired } = this.#drawRule(license, rule)
+    const match = this.#randomMatch(license)
+    if (match.type === rule.type && r.chance(0.5)) return this.#storeRule({ ...rule, ...match })
     const fields = [{ mode }, { expiresAtMs }, { scope, scopeId }]
     // The type of a rule limits its kinds.
     const changed = r.pick(type === rule.type ? [...fields, { kind, allowSuspendedOrExpired }] : fields)
-    return this.storeRule({ ...rule, ...changed })
+    return this.#storeRule({ ...rule, ...changed })
   }
 
-  private drawRule(license: LicenseRecord, known: AccessRuleRecord | undefined): AccessRuleRecord {
+  #drawRule(license: LicenseRecord, known: AccessRuleRecord | undefined): AccessRuleRecord {
     const { random: r } = this
     const restricts = this.#isRestrictive && r.chance(0.8)
     const scopes = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
     const scope = r.pick(restricts ? scopes.slice(1) : scopes)
     const scopeId = { LICENSE: license.id, PRODUCT: license.productId, ORGANIZATION: null }[scope]
-    const match = restricts ? this.randomRestriction() : this.randomMatch(license)
-    const kind = restricts ? 'RESTRICTION' : this.randomKind(match.type)
+    const match = restricts ? this.#randomRestriction() : this.#randomMatch(license)
+    const kind = restricts ? 'RESTRICTION' : this.#randomKind(match.type)
     return {
       id: known?.id ?? r.bytes(16),
       organizationId: license.organizationId,
@@ -257,30 +259,30 @@ export class History implements World {
   }
 
   /** Stores a rule. The database rejects a duplicate, but replaces an expired rule, whose deletion may arrive later. */
-  private storeRule(row: AccessRuleRecord): Change[] {
+  #storeRule(row: AccessRuleRecord): Change[] {
     const duplicates = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
     if (duplicates.some((one) => one.expiresAtMs > NOW - 1)) return []
     put(this.rules, row)
     return this.random.shuffle<Change>([
       { entity: 'rule', id: row.id, row },
-      ...this.removeRules((rule) => duplicates.includes(rule)),
+      ...this.#removeRules((rule) => duplicates.includes(rule)),
     ])
   }
 
-  private randomKind(type: RuleMatch['type']): RuleKind {
+  #randomKind(type: RuleMatch['type']): RuleKind {
     const { random: r } = this
     if (type === 'CUSTOMER') return 'BLACKLIST'
     if (type === 'COUNTRY') return r.chance(0.3) ? 'RESTRICTION' : 'BLACKLIST'
     return r.pick(['BLACKLIST', 'BLACKLIST', 'EXCLUSION', 'EXCLUSION', 'EXCLUSION', 'RESTRICTION'])
   }
 
-  private randomRestriction(): RuleMatch {
+  #randomRestriction(): RuleMatch {
     const { random: r } = this
     if (r.chance(0.1)) return { type: 'COUNTRY', country: r.pick(COUNTRIES) }
     return { type: 'HWID', machineId: utf8.encode(r.pick(MACHINES.slice(0, 5))) }
   }
 
-  private randomMatch(license: LicenseRecord): RuleMatch {
+  #randomMatch(license: LicenseRecord): RuleMatch {
     const { random: r } = this
     const type = r.pick(['IP', 'IP', 'IP', 'HWID', 'HWID', 'COUNTRY', 'CUSTOMER'] as const)
     if (type === 'IP') return { type, network: randomNetwork(r, false) }
@@ -290,7 +292,7 @@ export class History implements World {
     return { type, customerId: r.chance(0.5) ? license.customerId : r.pick(customers).id }
   }
 
-  private changeMachine(): Change[] {
+  #changeMachine(): Change[] {
     const license = this.random.pick(this.licenses)
     const machineId = utf8.encode(this.random.pick(MACHINES))
     const index = this.machines.findIndex(
@@ -303,24 +305,24 @@ export class History implements World {
     return [machineChange(license, machineId, index < 0, used)]
   }
 
-  private removeRules(which: (rule: AccessRuleRecord) => boolean): Change[] {
+  #removeRules(which: (rule: AccessRuleRecord) => boolean): Change[] {
     const gone = this.rules.filter(which)
     this.rules = this.rules.filter((rule) => !gone.includes(rule))
     return gone.map(({ id }) => ({ entity: 'rule', id, row: null }))
   }
 
-  private removeLicense(license: LicenseRecord): Change[] {
+  #removeLicense(license: LicenseRecord): Change[] {
     const machines = this.machines.filter((one) => one.licenseId === license.id)
     this.machines = this.machines.filter((one) => one.licenseId !== license.id)
     this.licenses = this.licenses.filter((one) => one.id !== license.id)
     return this.random.shuffle<Change>([
       { entity: 'license', id: license.id, row: null },
-      ...this.removeRules((rule) => rule.scopeId === license.id),
+      ...this.#removeRules((rule) => rule.scopeId === license.id),
       ...machines.map(({ machineId }) => machineChange(license, machineId, false, 0)),
     ])
   }
 
-  private removeOwner(entity: 'product' | 'customer'): Change[] {
+  #removeOwner(entity: 'product' | 'customer'): Change[] {
     const rows = entity === 'product' ? this.products : this.customers
     const used = (id: Id): boolean => this.licenses.some((one) => one.productId === id || one.customerId === id)
     const index = rows.findIndex((row) => !used(row.id))
@@ -329,7 +331,7 @@ export class History implements World {
     rows.splice(index, 1)
     const credentials = this.credentials.filter((one) => one.productId === row.id)
     this.credentials = this.credentials.filter((one) => one.productId !== row.id)
-    const rules = this.removeRules(
+    const rules = this.#removeRules(
       (rule) => rule.scopeId === row.id || (rule.type === 'CUSTOMER' && rule.customerId === row.id),
     )
     return this.random.shuffle<Change>([
@@ -339,7 +341,7 @@ export class History implements World {
     ])
   }
 
-  private removeCredential(): Change[] {
+  #removeCredential(): Change[] {
     const row = this.credentials.shift()
     return row === undefined ? [] : [{ entity: 'credential', id: row.id, row: null }]
   }
