@@ -89,7 +89,7 @@ describe.skipIf(!canRun)('run.sh (needs haproxy and openssl)', { timeout: 30_000
     await expect.poll(servedName, { timeout: 20_000 }).toBe('third')
   })
 
-  test('ends when it is asked to stop after the open requests', async () => {
+  test('ends after the open requests when it receives the signal for a graceful stop', async () => {
     const ended = once(program, 'exit')
     program.kill('SIGUSR1')
     expect(await ended).toBeDefined()

@@ -152,7 +152,7 @@ test('the migration waits for Postgres, so that no pod gives up', () => {
   expect(manifests.filter(({ kind }) => kind === 'Job')).toEqual([])
 })
 
-test('the balancer has places for the largest scale, and is ready only when it knows a server', () => {
+test('the balancer has places for the largest scale, and is ready only when it has a server', () => {
   const { maxReplicas } = z
     .looseObject({ maxReplicas: z.int() })
     .parse(named('HorizontalPodAutoscaler', 'keyward-validator').spec)

@@ -139,14 +139,14 @@ test('skips unreadable rows, and logs them without their content', async () => {
   await pool.query('alter table licenses drop constraint licenses_status_check')
   const skipped = (): Promise<number> => metric(validator, 'keyward_feed_skipped_rows_total')
   const before = await skipped()
-  const poison = [
+  const unreadable = [
     { type: 'IP', value: '10.0.0.0/99', kind: 'BLACKLIST' },
     { type: 'IP', value: 'a secret address', kind: 'BLACKLIST' },
     { type: 'COUNTRY', value: 'Atlantis', kind: 'BLACKLIST' },
     { type: 'MOON_PHASE', value: 'full', kind: 'BLACKLIST' },
     { type: 'HWID', value: 'machine of the graylist', kind: 'GRAYLIST' },
   ]
-  for (const { type, value, kind } of poison)
+  for (const { type, value, kind } of unreadable)
     await pool.query(
       `insert into access_rules (id, organization_id, kind, type, value, scope, created_by)
        values ($1, $2, $3, $4, $5, 'ORGANIZATION', '{}')`,
@@ -159,15 +159,15 @@ test('skips unreadable rows, and logs them without their content', async () => {
   const other = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('BLACKLISTED', other.key, 'worse'))
   await until(() => ask('NOT_FOUND'))
-  expect(await skipped()).toBeGreaterThan(before + poison.length)
+  expect(await skipped()).toBeGreaterThan(before + unreadable.length)
   expect(validator.output()).toContain('row skipped')
-  for (const { value } of poison) expect(validator.output()).not.toContain(value)
+  for (const { value } of unreadable) expect(validator.output()).not.toContain(value)
 
   const second = await startValidator(postgres.validatorUrl)
   await untilReady(second)
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'worse' })).code).toBe('BLACKLISTED')
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'good' })).code).toBe('VALID')
   // The machines of the unreadable license count as well.
-  expect(await metric(second, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(poison.length)
+  expect(await metric(second, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(unreadable.length)
   await second.stop()
 })

@@ -46,8 +46,8 @@ test("a locked license row fails only checks of that license's new machines", as
           ask(free.key, `new ${table} ${i}`),
         ])
         // Claims lock only the row of the slots, so a lock of the license does not block them.
-        const refusal = [503, 'UNAVAILABLE', '1']
-        const expected = table === 'licenses' ? [200, 'VALID', undefined] : refusal
+        const unavailable = [503, 'UNAVAILABLE', '1']
+        const expected = table === 'licenses' ? [200, 'VALID', undefined] : unavailable
         expect([stuck.status, stuck.code, stuck.headers['retry-after']]).toEqual(expected)
         expect([known.code, other.code]).toEqual(['VALID', 'VALID'])
       }

@@ -1,6 +1,6 @@
 /**
- * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). The services and the
- * OpenAPI document read the status and title of each code from here.
+ * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). The services and
+ * `/openapi.json` take the status and title of each code from here.
  */
 
 import { z } from 'zod'
@@ -70,7 +70,7 @@ export const problem = z
       example: 'The product has 3 licenses.',
     }),
     instance: z.string().meta({ description: 'The path of the request.', example: '/api/v1/products/019a8b3c' }),
-    // Later versions may add codes, so the schema accepts any text. The OpenAPI document lists the current codes.
+    // Later versions may add codes, so the schema accepts any text. The served `/openapi.json` lists the current codes.
     code: z.string().meta({
       description: 'The stable name of the problem.',
       example: 'IN_USE',

@@ -89,7 +89,7 @@ export class Traffic {
     return this.#rules
   }
 
-  /** Creates the organization, its licenses, and the machines that every validator knows. */
+  /** Creates the organization, its licenses, and machines that hold slots. */
   async prepare(): Promise<void> {
     const organization = await this.#create(
       'organizations',

@@ -53,7 +53,7 @@ export const metadata = z
 
 /**
  * An e-mail address: a local part, an @, and a domain of non-empty labels, without blanks. Internationalized addresses are allowed. The
- * OpenAPI document contains the pattern, so it uses only syntax that all regular expression engines support.
+ * served `/openapi.json` contains the pattern, so it uses only syntax that all regular expression engines support.
  */
 export const email = z
   .string()

@@ -87,7 +87,7 @@ export const eventTypes = {
   'license.expired': happened('A license has expired.', licenseOf),
   'license.first_used': happened('A license has its first machine.', licenseOf),
   'license.limit_exceeded': happened(
-    'More machines check a license than the license has slots. Sent when the alert opens, and then at most once an hour.',
+    'More machines check a license than the license has slots. The event is sent when the alert opens, and then at most once an hour.',
     licenseOf,
     {
       alert: alert
@@ -96,7 +96,7 @@ export const eventTypes = {
     },
   ),
   'license.blacklisted': happened(
-    'Access rules rejected checks of a license. Written once a minute at most, and only while an enabled webhook endpoint lists this type itself: `*` and `license.*` do not include it.',
+    'Access rules rejected checks of a license. A license has at most one such event a minute. The event is written only while an enabled webhook endpoint lists this type by name; `*` and `license.*` do not include it.',
     licenseOf,
     {
       checks: z

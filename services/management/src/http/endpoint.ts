@@ -100,7 +100,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   secrets?: readonly string[]
   /** The definition of the rows of an import, which are parsed one by one. A definition with `rows` has no `body`. */
   rows?: RowsOf<Body>
-  /** The schema of the body in the OpenAPI document, when `rows` parses the body. */
+  /** The schema of the body in `/openapi.json`, when `rows` parses the body. */
   documentedBody?: z.ZodType
   /** The maximum size of the body in bytes. */
   maxBodyBytes?: number
@@ -129,7 +129,7 @@ export interface RawInput {
 
 type AnyCall = Omit<VendorCall<unknown, unknown, unknown>, 'params' | 'query' | 'body'>
 
-/** An endpoint whose input and response types are erased. The router and the OpenAPI document read it. */
+/** An endpoint whose input and response types are erased. The router and the document at `/openapi.json` read it. */
 export interface Endpoint {
   definition: Definition<z.ZodObject, z.ZodObject, unknown, unknown>
   access: Access

@@ -1,4 +1,4 @@
-/** The OpenAPI document of both APIs: the validation API for apps and the management API for vendors and the operator. */
+/** The OpenAPI document of both APIs, served at `/openapi.json`: the validation API for apps and the management API for vendors and the operator. */
 
 import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
 

@@ -1,4 +1,4 @@
-/** The errors of the management API in the OpenAPI document: an example for every code, and the responses that operations share. */
+/** The errors of the management API in `/openapi.json`: an example for every code, and the responses that operations share. */
 
 import { problem, type ProblemCode, PROBLEM_CODES, PROBLEMS } from '@keyward/contract'
 import type { ZodOpenApiExampleObject, ZodOpenApiResponseObject } from 'zod-openapi'

@@ -1,4 +1,4 @@
-/** The request that Keyward sends to webhook endpoints (docs/api.md#w4), as a webhook of the OpenAPI document. */
+/** The request that Keyward sends to webhook endpoints (docs/api.md#w4), as a webhook of `/openapi.json`. */
 
 import { event } from '@keyward/contract/management/events'
 import type { ZodOpenApiPathItemObject } from 'zod-openapi'

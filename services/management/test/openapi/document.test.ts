@@ -1,4 +1,4 @@
-/** Tests that the OpenAPI document describes exactly the routes of the server, each with its errors, descriptions and examples. */
+/** Tests that `/openapi.json` describes exactly the routes of the server, each with its errors, descriptions and examples. */
 
 import { createOriginResolver } from '@keyward/address'
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'

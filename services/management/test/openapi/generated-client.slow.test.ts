@@ -1,4 +1,4 @@
-/** Tests that a TypeScript client generated from the OpenAPI document passes strict checks, and that its calls succeed on the service. */
+/** Tests that a TypeScript client generated from `/openapi.json` passes strict checks, and that its calls succeed on the service. */
 
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

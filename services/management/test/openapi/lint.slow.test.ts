@@ -1,5 +1,5 @@
 /**
- * Tests that the OpenAPI document passes the recommended rules of Redocly and Spectral without an error. Spectral's rules for examples take
+ * Tests that `/openapi.json` passes the recommended rules of Redocly and Spectral without an error. Spectral's rules for examples take
  * half a minute, so the last test checks every example instead.
  */
 

@@ -1,4 +1,4 @@
-/** Validates responses against the OpenAPI document that the service serves. */
+/** Validates responses against the `/openapi.json` of the service. */
 
 import { problem } from '@keyward/contract'
 import addFormats from 'ajv-formats'

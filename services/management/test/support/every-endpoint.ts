@@ -1,5 +1,5 @@
 /**
- * Sends requests to any endpoint of one service with two organizations, and validates every response against the OpenAPI document.
+ * Sends requests to any endpoint of one service with two organizations, and validates every response against `/openapi.json`.
  * The list of endpoints comes from their definitions, so it includes new ones.
  */
 

@@ -268,7 +268,7 @@ function createId(): Uint8Array {
   return new Uint8Array(16)
 }
 
-/** Computes the start of a time's minute or hour. It caches the last start, because the division is expensive. */
+/** Computes the start of the minute or hour that contains a time. It caches the last start, because the division is expensive. */
 class Period {
   readonly #lengthMs: number
   #startMs = 0

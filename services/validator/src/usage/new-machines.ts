@@ -35,7 +35,7 @@ export class NewMachines {
   readonly #options: NewMachinesOptions
   /** The machines that are not written yet, by license and machine id, at most MAX_WAITING. */
   readonly #waiting = new Map<string, Claim>()
-  /** The keys of all waiting machines that are in no batch, and of some machines that have been written. */
+  /** The keys of the waiting machines that are in no batch. The keys of machines that were written meanwhile are skipped later. */
   readonly #order = new FairQueue<string>((key) => !this.#waiting.has(key) || this.#writingNow.has(key))
   /** The keys of the waiting machines that `writeNow` is writing. */
   readonly #writingNow = new Set<string>()

@@ -56,7 +56,7 @@ async function query(text: string, values: unknown[]): Promise<unknown[]> {
   return (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
 }
 
-interface Twin {
+interface TestOrganization {
   id: string
   secret: string
   boundSecret: string
@@ -66,7 +66,7 @@ const MACHINES = ['m-0', 'm-1', 'm-2', 'm-3', 'known', 'blocked', 'free', 'watch
 const KEYS = Array.from({ length: 10 }, (_, i) => `LICENSE-${i}`)
 
 /** Inserts a random world. The same seed has the same world, in every organization. */
-async function insertTwin(seed: number): Promise<Twin> {
+async function insertTestOrganization(seed: number): Promise<TestOrganization> {
   const from = random(seed)
   const { pool } = world.database
   const id = await insertOrganization(pool)
@@ -125,7 +125,7 @@ async function insertRules(
   }
 }
 
-/** Random rules may have the same identity as an earlier one, in both organizations alike. */
+/** A random rule may have the identity of an earlier rule. This is the same in both organizations. */
 function ignoreDuplicate(error: unknown): void {
   if (!(error instanceof Error) || !error.message.includes('duplicate key')) throw error
 }
@@ -173,7 +173,7 @@ async function notFoundOf(organizationId: string): Promise<number> {
  * took too long, because the slots of the organizations can differ then.
  */
 async function compare(seed: number): Promise<string[] | null> {
-  const [one, other] = await Promise.all([insertTwin(seed), insertTwin(seed)])
+  const [one, other] = await Promise.all([insertTestOrganization(seed), insertTestOrganization(seed)])
   await followed()
   const from = random(1_000 + seed)
   const codes: string[] = []
@@ -182,7 +182,9 @@ async function compare(seed: number): Promise<string[] | null> {
       'x-forwarded-for': from.pick(['203.0.113.9', '198.51.100.7', '192.0.2.1']),
       'x-country': from.pick(['DE', 'FR', '']),
     }
-    const secretOf = from.chance(0.2) ? (twin: Twin) => twin.boundSecret : (twin: Twin) => twin.secret
+    const secretOf = from.chance(0.2)
+      ? (organization: TestOrganization) => organization.boundSecret
+      : (organization: TestOrganization) => organization.secret
     const checks = Array.from({ length: 1 + from.int(30) }, () => randomCheck(from))
     const expected: unknown[] = []
     for (const check of checks) expected.push((await single(check, headers, secretOf(one))).body)

@@ -18,7 +18,7 @@ const FORMER_FAILURES = [
   11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621, 5_019_936,
 ]
 
-/** The same for seeds whose plans may restart the validator, or have slow reads. */
+/** Seeds that once failed with plans that may restart the validator or have slow reads. */
 const LATER_FAILURES = [8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])

@@ -1,6 +1,6 @@
 /**
- * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design. Each explains the step
- * and the time window of the defect. docs/reliability.md lists them by number.
+ * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design. Each scenario
+ * explains the step and the time window of its defect. docs/reliability.md lists the scenarios by number.
  */
 
 import type { FileState } from './files.ts'

@@ -83,7 +83,7 @@ function Snippet({ language, values }: { language: Language; values: Values }) {
   )
 }
 
-/** Sends a check like an app when the page has an API key. Otherwise asks for the decision alone, which records nothing. */
+/** Sends a check like an app when the page has an API key. Otherwise requests a dry run, which records nothing. */
 function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string }) {
   const [machineId, setMachineId] = useState('console-test')
   const send = useChange(
