@@ -191,10 +191,24 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       }
     })
 
-    test.skipIf(name === 'nginx')('returns JSON when a validator rejects large headers', async () => {
+    test('returns JSON when a validator rejects large headers', async () => {
       const response = await send('/api/v1/validate', { headers: { 'x-large': 'yes' } })
       expect(response).toMatchObject({ status: 431, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 431, code: 'BAD_REQUEST' })
+    })
+
+    test.skipIf(name !== 'nginx')('returns JSON when the balancer itself rejects a request', async () => {
+      const head = 'POST /api/v2/license/validate HTTP/1.1\r\nhost: x\r\nconnection: close\r\n'
+      for (const [status, bytes] of [
+        [400, 'GET /api/v1/validate HTTP/3.0\r\nhost: x\r\n\r\n'],
+        [405, 'TRACE /api/v1/validate HTTP/1.1\r\nhost: x\r\n\r\n'],
+        [431, `${head}x-large: ${'a'.repeat(20_000)}\r\n\r\n`],
+        [431, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
+      ] as const) {
+        const [headers = '', body = ''] = (await sendRaw(bytes)).split('\r\n\r\n')
+        expect(headers, bytes.slice(0, 99)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*application/problem\\+json`))
+        expect(JSON.parse(body)).toMatchObject({ status, code: status === 405 ? 'METHOD_NOT_ALLOWED' : 'BAD_REQUEST' })
+      }
     })
 
     test("overwrites x-forwarded-for with the caller's address", async () => {
