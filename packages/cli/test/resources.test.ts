@@ -113,6 +113,19 @@ describe('a license', () => {
     expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])
   })
 
+  test('has other limits after license limits, and keeps those without an option', async () => {
+    const { key } = await createLicense()
+    const limited = z.object({ policy: z.record(z.string(), z.unknown()) })
+    const limits = ['license', 'limits', key, '--wait', '0']
+    const changed = await result(limited, ...limits, '--lease-seconds', '600', '--max-releases', '3')
+    expect(changed.policy).toMatchObject({ maxMachines: 2, leaseSeconds: 600, maxReleases: 3 })
+    const removed = await result(limited, ...limits, '--lease-seconds', 'none', '--max-machines', '7')
+    expect(removed.policy).toMatchObject({ maxMachines: 7, leaseSeconds: null, maxReleases: 3 })
+    expect((await shell.cli(...limits)).err).toMatch(/Set --max-machines, --lease-seconds or --max-releases/)
+    const low = await shell.cli(...limits, '--lease-seconds', '5')
+    expect([low.code, low.err]).toEqual([1, expect.stringMatching(/--lease-seconds /)])
+  })
+
   test('has a term of days instead of an expiry', async () => {
     const { productId } = await createLicense()
     const { id: customer } = await result(identified, 'customer', 'create', 'trial@example.com')
@@ -186,6 +199,52 @@ test('adds, lists and deletes access rules', async () => {
   ])
   expect((await shell.cli('rules', 'delete', network.id, machine.id, ...wait)).out).toBe('Deleted 2 rules.\n')
   expect(await result(listed, 'rules', 'list')).toEqual([])
+})
+
+test('switches access rules between deciding and counting', async () => {
+  const wait = ['--wait', '0']
+  const added = await Promise.all(
+    ['192.0.2.1', '192.0.2.2'].map((value) => result(identified, 'rules', 'add', value, '--monitor', ...wait)),
+  )
+  const ids = added.map(({ id }) => id)
+  expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toHaveLength(2)
+  const { rules } = await result(z.object({ rules: listed }), 'rules', 'set-mode', 'ENFORCE', ...ids, ...wait)
+  expect(rules).toEqual(added)
+  expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toEqual([])
+  expect((await shell.cli('rules', 'set-mode', 'OFF', ...ids)).code).toBe(2)
+  await shell.cli('rules', 'delete', ...ids, ...wait)
+})
+
+test('filters the audit log and the activity', async () => {
+  const { id, key } = await createLicense()
+  await shell.cli('license', 'suspend', key, '--wait', '0')
+  const actions = z.array(z.object({ action: z.string() }))
+  const ofLicense = ['audit-log', '--resource', id, '--resource-type', 'license', '--since', '1h']
+  expect(await result(actions, ...ofLicense)).toEqual([{ action: 'license.suspended' }, { action: 'license.created' }])
+  expect(await result(actions, ...ofLicense, '--action', 'license.created')).toEqual([{ action: 'license.created' }])
+  expect(await result(actions, ...ofLicense, '--until', '1h')).toEqual([])
+  expect(await result(actions, 'audit-log', '--actor', id)).toEqual([])
+  const types = z.array(z.object({ type: z.string() }))
+  expect(await result(types, 'activity', key, '--type', 'LICENSE_SUSPENDED')).toEqual([{ type: 'LICENSE_SUSPENDED' }])
+  for (const flags of [
+    ['--code', 'BLACKLISTED'],
+    ['--machine', 'none'],
+    ['--until', '1h'],
+  ])
+    expect(await result(types, 'activity', key, ...flags)).toEqual([])
+  const wrong = await shell.cli('audit-log', '--resource', 'none')
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringMatching(/--resource /)])
+})
+
+test('filters alerts', async () => {
+  const { id, key } = await createLicense()
+  const insert = `insert into alerts (id, organization_id, license_id, kind, count, first_at, last_at, acknowledged_at)
+    select gen_random_uuid(), organization_id, id, 'OVERUSE', 1, now(), now(), acknowledged
+    from licenses, unnest(array[null, now()]) acknowledged where id = $1`
+  await database.pool.query(insert, [id])
+  expect(await result(listed, 'alert', 'list', '--license', key)).toHaveLength(2)
+  expect(await result(listed, 'alert', 'list', '--license', key, '--open')).toHaveLength(1)
+  expect(await result(listed, 'alert', 'list', '--license', (await createLicense()).id)).toEqual([])
 })
 
 test('creates, lists and revokes API keys', async () => {

@@ -38,6 +38,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   addAction(group, open, 'reinstate', 'end the suspension of a license')
   addAction(group, open, 'revoke', 'revoke a license permanently')
   addRenew(group, open)
+  addLimits(group, open)
   addReplaceKey(group, open)
   addEntitle(group, open)
   addFile(group, open)
@@ -71,6 +72,29 @@ function addRenew(group: Command, open: Open): void {
       const expiresAt = parseMoment(expires, session.context.nowMs())
       const { id } = await findLicense(session.api, idOrKey)
       await change(session, { method: 'POST', path: `/licenses/${id}/renew`, body: { expiresAt }, ...waitOf(flags) })
+    })
+}
+
+const limitFlag = z.union([z.int(), z.literal('none').transform(() => null)]).optional()
+const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag })
+
+function addLimits(group: Command, open: Open): void {
+  withWait(group.command('limits').description('change the limits of a license; options that are not set keep theirs'))
+    .argument('<license>', 'the id or key of the license')
+    .option('--max-machines <number>', 'the maximum number of machines, or none', numberOrNone)
+    .option(
+      '--lease-seconds <seconds>',
+      'the time for which a machine holds its slot without a check, or none',
+      numberOrNone,
+    )
+    .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
+    .action(async (idOrKey: string, flags: unknown, command: Command) => {
+      const session = open(command)
+      const policy = limitFlags.parse(flags)
+      if (Object.keys(policy).length === 0)
+        throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds or --max-releases')
+      const { id } = await findLicense(session.api, idOrKey)
+      await change(session, { method: 'PATCH', path: `/licenses/${id}`, body: { policy }, ...waitOf(flags) })
     })
 }
 
@@ -246,4 +270,8 @@ function addCreate(group: Command, open: Open): void {
 function wholeNumber(text: string): number {
   if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
   return Number(text)
+}
+
+function numberOrNone(text: string): number | 'none' {
+  return text === 'none' ? text : wholeNumber(text)
 }

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Api } from '../api.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
+import { parsePast } from '../times.ts'
 
 const PAGE_SIZE = 100
 const DEFAULT_LIMIT = 50
@@ -19,6 +20,24 @@ export const listFlags = z.object({ limit: z.int() })
 /** Adds `--limit` to a command. */
 export function withLimit(command: Command): Command {
   return command.option('--limit <number>', 'the maximum number of items', positiveNumber, DEFAULT_LIMIT)
+}
+
+/** The schema of the options of `withPeriod`. */
+export const periodFlags = z.object({ since: z.string().optional(), until: z.string().optional() })
+
+/** Adds `--since` and `--until` to a command. */
+export function withPeriod(command: Command): Command {
+  return command
+    .option('--since <when>', 'only entries from this time on: a date, or 12h, 30d, 2w before now')
+    .option('--until <when>', 'only entries before this time')
+}
+
+/** Returns the filters `from` and `to` of the period. */
+export function periodOf(
+  { since, until }: z.infer<typeof periodFlags>,
+  nowMs: number,
+): Record<'from' | 'to', string | undefined> {
+  return { from: since && parsePast(since, nowMs), to: until && parsePast(until, nowMs) }
 }
 
 /**

@@ -1,4 +1,4 @@
-/** The commands for access rules: `rules add`, `rules list`, `rules delete`, `rules import`, `rules export`. */
+/** The commands for access rules: `rules add`, `list`, `set-mode`, `delete`, `import` and `export`. */
 
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -12,7 +12,7 @@ import {
   ruleMode,
   ruleType,
 } from '@keyward/contract'
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
@@ -54,6 +54,7 @@ export function addRuleCommands(parent: Command, open: Open): void {
   addRuleImport(group, open)
   addAdd(group, open)
   addList(group, open)
+  addSetMode(group, open)
   withWait(group.command('delete').description('delete access rules'))
     .argument('<id...>', 'the ids of the rules')
     .action(async (ids: string[], flags: unknown, command: Command) => {
@@ -144,6 +145,25 @@ function addList(group: Command, open: Open): void {
         one.expiresAt ?? 'never',
         one.note ?? '',
       ])
+    })
+}
+
+function addSetMode(group: Command, open: Open): void {
+  withWait(group.command('set-mode').description('let access rules decide checks, or only count their matches'))
+    .addArgument(new Argument('<mode>', 'the mode of the rules').choices(ruleMode.options))
+    .argument('<id...>', 'the ids of the rules')
+    .action(async (mode: string, ids: string[], flags: unknown, command: Command) => {
+      const { api, output } = open(command)
+      const changed: AccessRule[] = []
+      let appliedBy: string | null = null
+      for (const id of ids) {
+        const path = `/access-rules/${encodeURIComponent(id)}`
+        const response = await api.call({ method: 'PATCH', path, body: { mode }, ...waitOf(flags) }, accessRule)
+        changed.push(response.data)
+        appliedBy = response.appliedBy
+      }
+      const text = changed.map(describeRule).join('\n\n')
+      output.result({ rules: changed, appliedBy }, withApplied(text, appliedBy))
     })
 }
 

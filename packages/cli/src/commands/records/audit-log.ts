@@ -2,26 +2,47 @@
 
 import { auditEntry } from '@keyward/contract/management/audit'
 import type { Command } from 'commander'
+import { z } from 'zod'
 
 import type { Session } from '../../session.ts'
-import { fetchList, listFlags, printList, withLimit } from '../lists.ts'
+import { fetchList, listFlags, periodFlags, periodOf, printList, withLimit, withPeriod } from '../lists.ts'
 
 const MAX_CHANGES_LENGTH = 80
 
+const filterFlags = listFlags.extend({
+  ...periodFlags.shape,
+  action: z.string().optional(),
+  resourceType: z.string().optional(),
+  resource: z.string().optional(),
+  actor: z.string().optional(),
+})
+
 export function addAuditLogCommand(parent: Command, open: (command: Command) => Session): void {
-  withLimit(
-    parent.command('audit-log').description('list changes with their callers, newest first; --json prints all values'),
-  ).action(async (flags: unknown, command: Command) => {
-    const session = open(command)
-    const list = await fetchList(session.api, '/audit-log', auditEntry, listFlags.parse(flags).limit)
-    printList(session, list, ['AT', 'BY', 'ACTION', 'RESOURCE', 'CHANGES'], (one) => [
-      one.at,
-      one.actor.name ?? one.actor.type,
-      one.action,
-      one.resourceId ?? '–',
-      short(JSON.stringify(one.changes ?? {})),
-    ])
-  })
+  const description = 'list changes with their callers, newest first; --json prints all values'
+  withPeriod(withLimit(parent.command('audit-log').description(description)))
+    .option('--action <action>', 'only this action, such as license.suspended')
+    .option('--resource-type <type>', 'only resources of this type, such as license')
+    .option('--resource <id>', 'only changes of this resource')
+    .option('--actor <id>', 'only changes by this credential')
+    .action(async (flags: unknown, command: Command) => {
+      const session = open(command)
+      const { limit, action, resourceType, resource, actor, ...period } = filterFlags.parse(flags)
+      const filters = {
+        action,
+        resourceType,
+        resourceId: resource,
+        actorId: actor,
+        ...periodOf(period, session.context.nowMs()),
+      }
+      const list = await fetchList(session.api, '/audit-log', auditEntry, limit, filters)
+      printList(session, list, ['AT', 'BY', 'ACTION', 'RESOURCE', 'CHANGES'], (one) => [
+        one.at,
+        one.actor.name ?? one.actor.type,
+        one.action,
+        one.resourceId ?? '–',
+        short(JSON.stringify(one.changes ?? {})),
+      ])
+    })
 }
 
 function short(text: string): string {
