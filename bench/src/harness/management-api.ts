@@ -18,8 +18,12 @@ export type Call = <T>(
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** Starts the management service of this checkout, or of the checkout in the folder `root`. */
-export function startManagement(databaseUrl: string, root = ROOT): ReturnType<typeof startChild> {
+/** Starts the management service of this checkout, or of the checkout in the folder `root`. `env` adds variables. */
+export function startManagement(
+  databaseUrl: string,
+  root = ROOT,
+  env: Readonly<Record<string, string>> = {},
+): ReturnType<typeof startChild> {
   return startChild({
     file: join(root, 'services/management/src/main.ts'),
     env: {
@@ -30,6 +34,7 @@ export function startManagement(databaseUrl: string, root = ROOT): ReturnType<ty
       OPERATOR_TOKEN,
       MASTER_KEY: '00'.repeat(32),
       LOG_LEVEL: 'warn',
+      ...env,
     },
   })
 }

@@ -1,18 +1,24 @@
 /** Reads the processor time and memory of processes from the kernel. Linux only; null elsewhere. */
 
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 let tickMs: number | undefined
 
 /** Returns the processor time of a process with all its threads, user and system, in milliseconds. */
 export function cpuMs(pid: number): number | null {
+  return sumOfTimes(pid, [11, 12])
+}
+
+/** Returns the sum of the fields of `/proc/PID/stat` behind the name of the process that contain times, in milliseconds. */
+function sumOfTimes(pid: number, fields: readonly number[]): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The process name may contain spaces and parentheses. After the name, utime is the 12th field and stime the 13th.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // The process name may contain spaces and parentheses. After it, utime and stime are the 12th and 13th field, followed by the times of
+    // ended children.
+    const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     tickMs ??= 1000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
-    return (Number(fields[11]) + Number(fields[12])) * tickMs
+    return fields.reduce((sum, field) => sum + Number(values[field]), 0) * tickMs
   } catch {
     return null
   }
@@ -26,4 +32,18 @@ export function residentBytes(pid: number): number | null {
   } catch {
     return null
   }
+}
+
+/** Returns the processor time of the Postgres server with its running and ended processes, in milliseconds. */
+export function postgresCpuMs(postmaster: number): number {
+  const isChild = (pid: number): boolean => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === postmaster
+    } catch {
+      return false // ended meanwhile
+    }
+  }
+  const pids = readdirSync('/proc').map(Number).filter(isChild)
+  return pids.reduce((sum, pid) => sum + (cpuMs(pid) ?? 0), sumOfTimes(postmaster, [11, 12, 13, 14]) ?? 0)
 }

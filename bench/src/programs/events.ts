@@ -4,7 +4,6 @@
  * Processor time is compared in addition to durations, because it depends less on other programs on the machine.
  */
 
-import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
@@ -18,7 +17,7 @@ import { runMain, wholeNumber } from '../harness/command-line.ts'
 import { type Call, caller, OPERATOR_TOKEN, startManagement } from '../harness/management-api.ts'
 import { summarize } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
-import { cpuMs } from '../harness/usage.ts'
+import { cpuMs, postgresCpuMs } from '../harness/usage.ts'
 import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/events.ts [options]
@@ -80,20 +79,6 @@ await runMain('events', async () => {
     { max_wal_size: '4GB' },
   )
 })
-
-/** Returns the processor time of the Postgres server with its processes, in milliseconds. */
-function postgresCpuMs(postmaster: number): number {
-  const isChild = (pid: number): boolean => {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === postmaster
-    } catch {
-      return false // ended meanwhile
-    }
-  }
-  const pids = readdirSync('/proc').map(Number).filter(isChild)
-  return pids.reduce((sum, pid) => sum + (cpuMs(pid) ?? 0), 0)
-}
 
 /** Runs the kinds in alternating rounds. `run` returns the durations of its statements or changes. */
 async function alternate(

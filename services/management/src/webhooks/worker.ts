@@ -15,6 +15,7 @@ import type { Db } from '../http/context.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Sender } from '../outbound/sender.ts'
 import { signatureHeaders } from '../outbound/signature.ts'
+import { add, type Allowance, allowancesOf, countOf } from './allowances.ts'
 import { disableEndpoint } from './disable.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import {
@@ -22,7 +23,6 @@ import {
   claim,
   type Claimed,
   countDue,
-  type DueEndpoint,
   failClaimed,
   failPending,
   findDue,
@@ -38,16 +38,14 @@ import { type EndpointRow, openSecrets } from './secrets.ts'
 /** The maximum numbers of concurrent attempts. */
 const MAX_RUNNING_OF_ENDPOINT = 20
 const MAX_RUNNING_OF_ORGANIZATION = 60
-/** The maximum numbers of claimed deliveries. They exceed those of attempts, so that an attempt begins as soon as another ends. */
-const MAX_OF_ENDPOINT = 100
-const MAX_OF_ORGANIZATION = 300
-const MAX_IN_ALL = 1_200
-/** While this many deliveries are claimed, no more are claimed for failing endpoints, so that those leave capacity for others. */
-const MAX_FAILING = 600
-/** The pause after a claim without deliveries, and after a claim with deliveries. */
+/**
+ * The pause after a claim without deliveries, after one with fewer deliveries than were allowed, and after one with all of them. A claim and a
+ * flush cost about the same for few deliveries as for many, so they wait for more deliveries while no endpoint has a backlog.
+ */
 const IDLE_MS = 250
+const CALM_MS = 50
 const BUSY_MS = 10
-const FLUSH_MS = 20
+const FLUSH_MS = 50
 const BEAT_MS = 1_500
 const COUNT_MS = 5_000
 const RECONCILE_MS = 15_000
@@ -71,14 +69,12 @@ interface Ready {
   body: string
 }
 
-function countOf(counts: ReadonlyMap<string, number>, key: string): number {
-  return counts.get(key) ?? 0
-}
-
-function add(counts: Map<string, number>, key: string, change: number): void {
-  const count = countOf(counts, key) + change
-  if (count === 0) counts.delete(key)
-  else counts.set(key, count)
+/** Returns the pause after a claim. An endpoint has a backlog if all deliveries were claimed that it was allowed. */
+function pauseAfter(claimed: readonly Claimed[], allowances: readonly Allowance[]): number {
+  if (claimed.length === 0) return IDLE_MS
+  const counts = new Map<string, number>()
+  for (const { endpointId } of claimed) add(counts, endpointId, 1)
+  return allowances.some(({ endpointId, count }) => countOf(counts, endpointId) === count) ? BUSY_MS : CALM_MS
 }
 
 export class WebhookWorker {
@@ -132,7 +128,7 @@ export class WebhookWorker {
         async () => metrics.setDue(await countDue(db)),
       ),
       this.#repeat(
-        (isBusy) => (isBusy ? BUSY_MS : IDLE_MS),
+        (pauseMs) => pauseMs ?? IDLE_MS,
         () => this.#claim(),
       ),
     ])
@@ -160,29 +156,8 @@ export class WebhookWorker {
     }
   }
 
-  /** Returns how many deliveries of each endpoint may be claimed now. */
-  #allowances(due: readonly DueEndpoint[]): { endpointId: string; count: number }[] {
-    const inAll = this.#attempts.size + this.#waiting.length
-    let left = MAX_IN_ALL - inAll
-    let leftToFailing = MAX_FAILING - inAll
-    const given = new Map<string, number>()
-    return due.flatMap(({ endpointId, organizationId, enabled, isFailing }) => {
-      if (organizationId === null || enabled !== true) return []
-      const count = Math.min(
-        (isFailing ? 1 : MAX_OF_ENDPOINT) - countOf(this.#claimed, endpointId),
-        MAX_OF_ORGANIZATION - countOf(this.#claimed, organizationId) - countOf(given, organizationId),
-        isFailing ? Math.min(left, leftToFailing) : left,
-      )
-      if (count <= 0) return []
-      add(given, organizationId, count)
-      left -= count
-      leftToFailing -= count
-      return [{ endpointId, count }]
-    })
-  }
-
-  /** Claims and attempts due deliveries within the allowances. Returns whether a delivery was claimed. */
-  async #claim(): Promise<boolean> {
+  /** Claims and attempts due deliveries within the allowances. Returns the pause until the next claim. */
+  async #claim(): Promise<number> {
     const { db, keyring } = this.#options
     if (Date.now() - this.#lastReconciledMs >= RECONCILE_MS) {
       // If the response to a claim was lost in an outage, this worker has claimed deliveries that `#mine` does not contain.
@@ -194,7 +169,8 @@ export class WebhookWorker {
       db,
       due.filter(({ enabled }) => enabled !== true).map(({ endpointId }) => endpointId),
     )
-    const claimed = await claim(db, this.#id, this.#allowances(due))
+    const allowances = allowancesOf(due, this.#claimed, this.#attempts.size + this.#waiting.length)
+    const claimed = await claim(db, this.#id, allowances)
     const gone: string[] = []
     const sealed: string[] = []
     for (const one of claimed) {
@@ -211,7 +187,7 @@ export class WebhookWorker {
     this.#startWaiting()
     await failClaimed(db, this.#id, gone)
     await release(db, this.#id, sealed)
-    return claimed.length > 0
+    return pauseAfter(claimed, allowances)
   }
 
   /** Starts the attempts that the limits of endpoint and organization allow. */
