@@ -1,6 +1,6 @@
 /**
- * Tests that no request fails while the schema of a database with rows is upgraded. The short form sends the statements that services of the
- * version before send. The long form runs these services themselves from the checkout that KEYWARD_VERSION_BEFORE names, migrates,
+ * Tests that no request fails while the schema of a database with rows is upgraded. The short form sends the statements that services of
+ * earlier versions send. The long form runs these services themselves from the checkout that KEYWARD_VERSION_BEFORE names, migrates,
  * and then replaces them one by one.
  */
 
@@ -19,8 +19,11 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
 const CLAIM_LIMIT_MS = 1_500
-const EARLIER = '0023_heartbeats_of_one_history'
+/** The last migrations of earlier versions: before leases and events, and with them. */
+const EARLIER = ['0023_heartbeats_of_one_history', '0038_openid'] as const
 const BEFORE = process.env['KEYWARD_VERSION_BEFORE']
+/** The last migration of that version. */
+const SCHEMA_BEFORE = process.env['KEYWARD_SCHEMA_BEFORE'] ?? EARLIER[0]
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 200_000))
 
 let postgres: TestPostgres
@@ -29,8 +32,8 @@ let rows: Rows
 let secret: string
 let token: string
 
-async function prepare(): Promise<void> {
-  postgres = await createPostgres({ shared_buffers: '256MB' }, undefined, (url) => migrateUpTo(url, EARLIER))
+async function prepare(earlier: string): Promise<void> {
+  postgres = await createPostgres({ shared_buffers: '256MB' }, undefined, (url) => migrateUpTo(url, earlier))
   pool = openPool(postgres.url, 10)
   const organizationId = await insertOrganization(pool)
   secret = (await insertApiKey(pool, { organizationId })).secret
@@ -189,25 +192,28 @@ async function expectUpgraded({ validators, management }: Fleet): Promise<void> 
   expect(missing).toEqual([])
 }
 
-test('completes the statements of the earlier version during the migration, and starts services of this version after it', async () => {
-  await prepare()
-  const load = repeat(earlierStatements())
-  await sleep(byLength(200, 5_000))
-  const startedMs = performance.now()
-  await migrate(postgres.url)
-  const tookMs = Math.round(performance.now() - startedMs)
-  await sleep(byLength(200, 5_000))
-  await load.stop()
-  expect(load.failed.slice(0, 5)).toEqual([])
-  figure(`Migrating ${LICENSES} licenses, machines, customers and rules`, { ms: tookMs })
-  report('statements during the migration', load)
-  await expectUpgraded(await startFleet())
-})
+test.each(EARLIER)(
+  'completes the statements of %s during the migration, and starts services of this version after it',
+  async (earlier) => {
+    await prepare(earlier)
+    const load = repeat(earlierStatements())
+    await sleep(byLength(200, 5_000))
+    const startedMs = performance.now()
+    await migrate(postgres.url)
+    const tookMs = Math.round(performance.now() - startedMs)
+    await sleep(byLength(200, 5_000))
+    await load.stop()
+    expect(load.failed.slice(0, 5)).toEqual([])
+    figure(`Migrating ${LICENSES} licenses, machines, customers and rules from ${earlier}`, { ms: tookMs })
+    report('statements during the migration', load)
+    await expectUpgraded(await startFleet())
+  },
+)
 
 test.skipIf(BEFORE === undefined)(
   'no request fails during the migration and while services of the earlier version are replaced (needs KEYWARD_VERSION_BEFORE)',
   async () => {
-    await prepare()
+    await prepare(SCHEMA_BEFORE)
     const fleet = await startFleet(BEFORE)
     const agent = new Agent({ keepAlive: true })
     const load = repeat(vendorAndApps(fleet, agent))
