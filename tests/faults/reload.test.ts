@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { insertApiKey, insertLicense, insertOrganization } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { endChildren, metric, type Service, startValidator, until, untilReady } from './support/children.ts'
+import { endChildren, memoryMib, metric, type Service, startValidator, until, untilReady } from './support/children.ts'
 import { check, says } from './support/client.ts'
 import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
@@ -15,6 +15,8 @@ import { watch } from './support/watch.ts'
  */
 
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 100_000))
+/** The licenses that one statement inserts. */
+const BATCH = 20_000
 const SECONDS = Number(process.env['KEYWARD_SECONDS'] ?? byLength(4, 600))
 
 interface Vendor {
@@ -40,11 +42,13 @@ beforeAll(async () => {
   pool = openPool(postgres.url)
   large = await createVendor()
   other = await createVendor()
-  await pool.query(
-    `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
-     select gen_random_uuid(), $1, $2, $3, 'bulk-' || i, 'PERPETUAL', null from generate_series(1, $4::int) i`,
-    [large.organizationId, large.license.productId, large.license.customerId, LICENSES],
-  )
+  const { organizationId, license } = large
+  for (let first = 1; first <= LICENSES; first += BATCH)
+    await pool.query(
+      `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines)
+       select gen_random_uuid(), $1, $2, $3, 'bulk-' || i, 'PERPETUAL', null from generate_series($4::int, $5::int) i`,
+      [organizationId, license.productId, license.customerId, first, Math.min(first + BATCH - 1, LICENSES)],
+    )
   await pool.query('analyze')
   validator = await startValidator(postgres.validatorUrl)
   await untilReady(validator)
@@ -109,6 +113,7 @@ test('enforces changes of another vendor during a merge of many licenses', async
   await sleep(2_000)
   state.isOver = true
   const quietMs = await quiet
+  const beforeMib = await memoryMib(validator)
   state.isOver = false
   const valid = watch(
     () => reply(other, other.license.key),
@@ -118,7 +123,7 @@ test('enforces changes of another vendor during a merge of many licenses', async
   const changes = toggle(other, other.license, () => state.isOver)
   const startedMs = performance.now()
   const client = await pool.connect()
-  await client.query('begin')
+  await client.query('begin; set local statement_timeout = 0')
   await client.query('update licenses set customer_id = $2 where customer_id = $1', [
     large.license.customerId,
     target.customerId,
@@ -127,7 +132,11 @@ test('enforces changes of another vendor during a merge of many licenses', async
   await client.query('commit')
   client.release()
   const committedMs = performance.now()
-  await until(async () => (await reply(large, 'bulk-9')).code === 'SUSPENDED')
+  let mostMib = await memoryMib(validator)
+  while ((await reply(large, 'bulk-9')).code !== 'SUSPENDED') {
+    mostMib = Math.max(mostMib, await memoryMib(validator))
+    await sleep(20)
+  }
   const throughMs = performance.now()
   state.isOver = true
   const tookMs = await changes
@@ -139,6 +148,8 @@ test('enforces changes of another vendor during a merge of many licenses', async
     licenses: LICENSES,
     'committed after ms': Math.round(committedMs - startedMs),
     'through after ms': Math.round(throughMs - committedMs),
+    'memory before in MiB': beforeMib,
+    'largest memory in MiB': mostMib,
     changes: tookMs.length,
     ...quantiles(tookMs),
   })

@@ -10,6 +10,6 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: isLong ? 1 : 3,
     testTimeout: isLong ? 3_600_000 : 120_000,
-    hookTimeout: 120_000,
+    hookTimeout: isLong ? 1_200_000 : 120_000,
   },
 })

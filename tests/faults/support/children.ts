@@ -161,6 +161,12 @@ export async function metric(service: Service, name: string): Promise<number> {
   return values.reduce((sum, value) => sum + value, 0)
 }
 
+/** Returns the resident memory of a service in MiB. Linux only. */
+export async function memoryMib({ pid }: Service): Promise<number> {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1024)
+}
+
 /** Ends the processes that a failed test has left running. For `afterAll`. */
 export async function endChildren(): Promise<void> {
   await Promise.all(
