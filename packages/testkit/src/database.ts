@@ -36,7 +36,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   if (server === undefined || template === undefined)
     throw new Error(`${SERVER_VARIABLE} is not set. Run the tests with "npm test" or "vitest run" at the root.`)
   const name = `keyward_test_${process.pid}_${randomBytes(4).toString('hex')}`
-  await onServer(server, (client) => client.query(`create database ${name} template ${template}`))
+  // Copying files is several times faster than the default, which writes a copy of the template to the write-ahead log.
+  await onServer(server, (client) => client.query(`create database ${name} template ${template} strategy file_copy`))
   const url = withDatabase(server, name)
   const pool = new pg.Pool({ connectionString: url, max: 20, application_name: 'test' })
   pool.on('error', () => undefined) // tests break connections intentionally

@@ -251,7 +251,7 @@ test('deletes events after 30 days, and the oldest of an organization with too m
   const all = async () => Number((await harness.database.pool.query('select from events')).rowCount)
   const before = await all()
   expect(before).toBeGreaterThan(10)
-  await applyRetention(db, { days, maxEvents: 5, batchRows: 3 })
+  await applyRetention(db, { days, maxEvents: 5, batchRows: 20 })
   expect(await events(vendor, 'product.created')).toEqual(newest)
   expect(await all()).toBeLessThan(before)
 })
