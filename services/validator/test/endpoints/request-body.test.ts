@@ -103,6 +103,25 @@ test(`has the same result on the fast path as the reference for ${ROUNDS} random
   expect(plain).toBeGreaterThan(ROUNDS / 20)
 }, 120_000)
 
+test('has the same result for every byte at every position in a word', () => {
+  for (const length of [1, 4, 7, 8, 19])
+    for (let at = 0; at < length; at++)
+      for (let byte = 0; byte < 256; byte++) {
+        const body = encoder.encode(`{"license":"${'K'.repeat(length)}","fingerprint":"m-1"}`)
+        body[12 + at] = byte
+        compare('validateV2', body)
+      }
+  expect(compare('validateV2', encoder.encode('{"license":"K~\x7f","fingerprint":"m-1"}'))).toBe(true)
+})
+
+test('reads no bytes of an earlier body', () => {
+  const body = encoder.encode('{"license":"A1B2-C3D4-E5F6-G7H8","fingerprint":"machine-1"}')
+  for (let length = 0; length < body.length; length++) {
+    expect(compare('validateV2', body)).toBe(true)
+    expect(parsePlainBody('validateV2', body.subarray(0, length), fast), String(length)).toBe(false)
+  }
+})
+
 test('reads common bodies on the fast path', () => {
   for (const [kind, text] of [
     ['validateV2', '{"license":"A1B2-C3D4","fingerprint":"m-1"}'],
