@@ -17,6 +17,8 @@ export type Call = <T>(
 ) => Promise<{ value: T; ms: number }>
 
 const ROOT = join(import.meta.dirname, '../../..')
+/** The program of the validator. */
+export const VALIDATOR_FILE = join(ROOT, 'services/validator/src/main.ts')
 
 /** Starts the management service of this checkout, or of the checkout in the folder `root`. `env` adds variables. */
 export function startManagement(
@@ -31,6 +33,8 @@ export function startManagement(
       MANAGEMENT_PORT: '0',
       MANAGEMENT_ADMIN_PORT: '0',
       MANAGEMENT_RATE_LIMIT: '1000000',
+      MANAGEMENT_API_KEY_RATE_LIMIT: '1000000',
+      TRUSTED_PROXIES: '127.0.0.1',
       OPERATOR_TOKEN,
       MASTER_KEY: '00'.repeat(32),
       LOG_LEVEL: 'warn',

@@ -28,6 +28,9 @@ const NEXT_AFTER_MS = 500
 /** The timeout of one request. It is longer than a validator takes to catch up with the change log. */
 const TIMEOUT_MS = 3_000
 
+/** The reason with which requests to other validators are aborted. Without one, each `abort` would create an exception. */
+const DECIDED = 'another validator has decided'
+
 /** Requests the verdict from one validator. Rejects unless the response is a verdict. The error contains no part of the response's body. */
 async function decideAt(adminUrl: string, secret: string, body: string, signal: AbortSignal): Promise<DecideResponse> {
   const response = await fetch(adminUrl + DECIDE_PATH, {
@@ -101,7 +104,7 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
       try {
         return await withLeases(context, check, await firstOf(adminUrls, ask, signal).catch(unavailable))
       } finally {
-        decided.abort()
+        decided.abort(DECIDED)
       }
     },
   }

@@ -137,10 +137,9 @@ export function readCredential(
 
 /** Returns the caller whose credential has this hash. Throws UNAUTHENTICATED. */
 export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller> {
-  const rejected = unauthenticated(REJECTED)
   const row = await findCredential(db, secretHash)
-  if (!row || row.revokedAt !== null) throw rejected
-  if (row.expiresAt !== null && row.expiresAt.getTime() <= Date.now()) throw rejected
+  if (!row || row.revokedAt !== null) throw unauthenticated(REJECTED)
+  if (row.expiresAt !== null && row.expiresAt.getTime() <= Date.now()) throw unauthenticated(REJECTED)
   const own = permissionsFrom(row.permissions)
   const permissions =
     row.kind === 'ACCESS_TOKEN' ? intersection(own, permissionsFrom(row.memberPermissions ?? [])) : own

@@ -4,7 +4,15 @@
  * current one, and seals none.
  */
 
-import { createCipheriv, createDecipheriv, createHash, createPrivateKey, randomBytes, sign } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createPrivateKey,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto'
 
 export interface SealedKey {
   organizationId: string
@@ -19,6 +27,8 @@ export interface Keyring {
   seal(organizationId: string, keyId: string, privateKey: Uint8Array): Buffer
   /** Returns the private key. Throws for an unknown master key and for a modified sealed key. */
   open(sealed: SealedKey): Buffer
+  /** Signs with a sealed signing key. Throws as `open` does. */
+  sign(sealed: SealedKey, bytes: Uint8Array): Uint8Array
   canOpen(masterKeyId: string): boolean
 }
 
@@ -38,10 +48,19 @@ export function parseMasterKey(text: string): Buffer | undefined {
 /** The bytes before the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Signs with OpenSSL, in a tenth of the time of the portable implementation. `privateKey` is the 32-byte seed. */
-export function signEd25519(bytes: Uint8Array, privateKey: Uint8Array): Uint8Array {
-  const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, privateKey]), format: 'der', type: 'pkcs8' })
-  return sign(null, bytes, key)
+/** The time for which an opened signing key is kept. To open one takes longer than to sign. */
+const OPEN_MS = 60_000
+/** The maximum number of opened signing keys. */
+const MAX_OPEN = 1_000
+
+interface OpenedKey {
+  key: KeyObject
+  untilMs: number
+}
+
+/** Returns the key of OpenSSL, which signs in a tenth of the time of the portable implementation. `seed` is the 32-byte private key. */
+function privateKeyOf(seed: Uint8Array): KeyObject {
+  return createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' })
 }
 
 /** Returns the id of a master key, a hash that does not reveal the key. */
@@ -56,26 +75,45 @@ function boundTo(organizationId: string, keyId: string): Buffer {
 export function createKeyring(current: Uint8Array, previous: Uint8Array | null): Keyring {
   const keys = new Map([current, ...(previous ? [previous] : [])].map((key) => [masterKeyId(key), key]))
   const currentId = masterKeyId(current)
+  const open = ({ organizationId, keyId, masterKeyId: id, privateKeyEncrypted }: SealedKey): Buffer => {
+    const key = keys.get(id)
+    if (!key)
+      throw new Error(
+        `The signing key ${keyId} is sealed under the master key ${id}, which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS.`,
+      )
+    const sealed = Buffer.from(privateKeyEncrypted)
+    const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+    decipher.setAAD(boundTo(organizationId, keyId))
+    decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
+    return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)), decipher.final()])
+  }
+
+  /** The opened signing keys, oldest first, by everything on which opening depends. */
+  const opened = new Map<string, OpenedKey>()
+  const openToSign = (sealed: SealedKey): KeyObject => {
+    const { organizationId, keyId, masterKeyId: id, privateKeyEncrypted } = sealed
+    const name = `${organizationId} ${keyId} ${id} ${Buffer.from(privateKeyEncrypted).toString('latin1')}`
+    const nowMs = performance.now()
+    const known = opened.get(name)
+    if (known && known.untilMs > nowMs) return known.key
+    const key = privateKeyOf(open(sealed))
+    opened.delete(name)
+    const [oldest] = opened.keys()
+    if (opened.size >= MAX_OPEN && oldest !== undefined) opened.delete(oldest)
+    opened.set(name, { key, untilMs: nowMs + OPEN_MS })
+    return key
+  }
+
   return {
     currentId,
     canOpen: (id) => keys.has(id),
+    open,
+    sign: (sealed, bytes) => sign(null, bytes, openToSign(sealed)),
     seal(organizationId, keyId, privateKey) {
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv(ALGORITHM, current, nonce)
       cipher.setAAD(boundTo(organizationId, keyId))
       return Buffer.concat([nonce, cipher.update(privateKey), cipher.final(), cipher.getAuthTag()])
-    },
-    open({ organizationId, keyId, masterKeyId: id, privateKeyEncrypted }) {
-      const key = keys.get(id)
-      if (!key)
-        throw new Error(
-          `The signing key ${keyId} is sealed under the master key ${id}, which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS.`,
-        )
-      const sealed = Buffer.from(privateKeyEncrypted)
-      const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
-      decipher.setAAD(boundTo(organizationId, keyId))
-      decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
-      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)), decipher.final()])
     },
   }
 }

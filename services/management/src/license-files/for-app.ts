@@ -9,8 +9,8 @@ import type { z } from 'zod'
 
 import type { VendorCall } from '../http/endpoint.ts'
 import { ApiError } from '../http/problem.ts'
-import { isUnstarted, selectLicenses } from '../resources/licenses/rows.ts'
-import { issueLicenseFile } from './issue.ts'
+import { isUnstarted } from '../resources/licenses/rows.ts'
+import { issueLicenseFile, selectForFile } from './issue.ts'
 
 type FileRequest = z.output<typeof requestLicenseFile>
 
@@ -26,14 +26,9 @@ export async function issueFileForApp(call: VendorCall<unknown, unknown, FileReq
   const bound = productId === null ? {} : { productId }
   const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country, ...bound })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
-  return issueLicenseFile(call, {
-    async find(snapshot) {
-      const license = await selectLicenses(snapshot).where('licenses.key', '=', licenseKey).executeTakeFirst()
-      const isOfProduct = productId === null || license?.productId === productId
-      if (!license || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
-      if (verdict.needsSlot && !isUnstarted(license)) throw new ApiError('MACHINE_NOT_ACTIVE')
-      return license
-    },
-    machineId: machineId ?? null,
-  })
+  const license = await selectForFile(call).where('licenses.key', '=', licenseKey).executeTakeFirst()
+  const isOfProduct = productId === null || license?.productId === productId
+  if (!license || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
+  if (verdict.needsSlot && !isUnstarted(license)) throw new ApiError('MACHINE_NOT_ACTIVE')
+  return issueLicenseFile(call, license, machineId ?? null)
 }

@@ -4,38 +4,40 @@
  * license.
  */
 
-import { type Actor, effectiveEntitlements, type EntitlementOverrides, type Entitlements } from '@keyward/contract'
+import { type Actor, effectiveEntitlements, type EntitlementOverrides } from '@keyward/contract'
 import { recordFileIssued } from '@keyward/database/kysely'
 import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
-import { type Keyring, signEd25519 } from '../keyring/keyring.ts'
-import { effectiveStatus, isUnstarted, type LicenseRow } from '../resources/licenses/rows.ts'
-import { currentSigner } from '../resources/signing-keys/store.ts'
+import type { Keyring } from '../keyring/keyring.ts'
+import { effectiveStatus, isUnstarted, selectLicenses } from '../resources/licenses/rows.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
 
-async function emailOf({ db, organizationId }: ReadContext, customerId: string): Promise<string> {
-  const { email } = await db
-    .selectFrom('customers')
-    .select('email')
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', customerId)
-    .executeTakeFirstOrThrow()
-  return email
+/**
+ * Selects licenses with everything that their files contain and with the current signing key. One statement reads one snapshot, so license,
+ * customer and key are consistent.
+ */
+export function selectForFile(context: ReadContext) {
+  return selectLicenses(context)
+    .innerJoin('customers', 'customers.id', 'licenses.customerId')
+    .innerJoin('products', 'products.id', 'licenses.productId')
+    .innerJoin('signingKeys', (join) =>
+      join.onRef('signingKeys.organizationId', '=', 'licenses.organizationId').on('signingKeys.retiredAt', 'is', null),
+    )
+    .select([
+      'licenses.organizationId',
+      'customers.email',
+      'products.entitlements as productEntitlements',
+      'signingKeys.keyId',
+      'signingKeys.masterKeyId',
+      'signingKeys.privateKeyEncrypted',
+    ])
 }
 
-async function entitlementsOf({ db, organizationId }: ReadContext, row: LicenseRow): Promise<Entitlements> {
-  const product = await db
-    .selectFrom('products')
-    .select('entitlements')
-    .where('organizationId', '=', organizationId)
-    .where('id', '=', row.productId)
-    .executeTakeFirstOrThrow()
-  return effectiveEntitlements<EntitlementOverrides[string]>(product.entitlements ?? {}, row.entitlements ?? {})
-}
+export type FileRow = Awaited<ReturnType<ReturnType<typeof selectForFile>['executeTakeFirstOrThrow']>>
 
 interface FileContext extends ReadContext {
   dependencies: Dependencies
@@ -44,50 +46,40 @@ interface FileContext extends ReadContext {
   headers: Record<string, string>
 }
 
-interface FileOf {
-  /** Reads the license from the snapshot, or throws. */
-  find: (snapshot: ReadContext) => Promise<LicenseRow>
-  /** The id of the machine that requests the file. Null when it is unknown. */
-  machineId: string | null
-}
-
-interface SignedFile {
-  licenseId: string
-  text: string
-}
-
-/** Signs the file from one snapshot, so that its license, customer and key are consistent. */
-async function signFile(context: ReadContext, find: FileOf['find'], keyring: Keyring): Promise<SignedFile> {
-  const row = await find(context)
+/** Returns the text of the file. Throws UNAVAILABLE when this process lacks the master key that seals the signing key. */
+function signFile(row: FileRow, keyring: Keyring): string {
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active') throw new ApiError(CODES[status])
   if (isUnstarted(row)) throw new ApiError('NOT_STARTED')
-  const { keyId, privateKey } = await currentSigner(context, keyring)
+  if (!keyring.canOpen(row.masterKeyId))
+    throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
   const payload = {
     licenseKey: row.key,
     licenseId: row.id,
     productId: row.productId,
-    customerEmail: await emailOf(context, row.customerId),
+    customerEmail: row.email,
     policy: { type: row.policyType, maxMachines: row.maxMachines, expiresAt: row.expiresAt?.toISOString() ?? null },
     issuedAt: now.toISOString(),
     refreshAfter: new Date(refreshAfterMs(now.getTime(), row.expiresAt?.getTime() ?? null)).toISOString(),
-    kid: keyId,
-    entitlements: await entitlementsOf(context, row),
+    kid: row.keyId,
+    entitlements: effectiveEntitlements<EntitlementOverrides[string]>(
+      row.productEntitlements ?? {},
+      row.entitlements ?? {},
+    ),
   }
-  return { licenseId: row.id, text: signLicenseFile(payload, privateKey, signEd25519) }
+  return signLicenseFile(payload, row.privateKeyEncrypted, (bytes) => keyring.sign(row, bytes))
 }
 
-/** Returns the text of the file and records it in the license's activity. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED. */
-export async function issueLicenseFile(context: FileContext, { find, machineId }: FileOf): Promise<string> {
+/**
+ * Returns the text of the file and records it in the license's activity. `machineId` is the machine that requests the file, or null when it
+ * is unknown. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED.
+ */
+export async function issueLicenseFile(context: FileContext, row: FileRow, machineId: string | null): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context
-  const { licenseId, text } = await db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute((snapshot) => signFile({ db: snapshot, organizationId }, find, dependencies.keyring))
+  const text = signFile(row, dependencies.keyring)
   const machine = machineId === null ? null : Buffer.from(machineId)
-  await recordFileIssued(db, { organizationId, licenseId, machineId: machine, actor })
-  headers['content-disposition'] = `attachment; filename="license-${licenseId}.lic"`
+  await recordFileIssued(db, { organizationId, licenseId: row.id, machineId: machine, actor })
+  headers['content-disposition'] = `attachment; filename="license-${row.id}.lic"`
   return text
 }

@@ -3,9 +3,9 @@
 import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
 
 import { appEndpoint, vendorEndpoint } from '../http/endpoint.ts'
-import { readLicenseRow } from '../resources/licenses/rows.ts'
+import { notFound } from '../http/problem.ts'
 import { issueFileForApp } from './for-app.ts'
-import { issueLicenseFile } from './issue.ts'
+import { issueLicenseFile, selectForFile } from './issue.ts'
 
 const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }
 
@@ -27,7 +27,11 @@ export const licenseFiles = [
       responseType: 'text/plain',
       errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED'],
     },
-    (call) => issueLicenseFile(call, { find: (snapshot) => readLicenseRow(snapshot, call.params.id), machineId: null }),
+    async (call) => {
+      const license = await selectForFile(call).where('licenses.id', '=', call.params.id).executeTakeFirst()
+      if (!license) throw notFound('license')
+      return issueLicenseFile(call, license, null)
+    },
   ),
   appEndpoint(
     {

@@ -283,6 +283,20 @@ describe('signing keys', () => {
     }
   })
 
+  test('sign only as they are stored, also after they were opened', () => {
+    const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
+    const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.alloc(32, 7))
+    const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
+    const signature = keyring.sign(sealed, Buffer.from('text'))
+    expect(signature).toHaveLength(64)
+    expect(keyring.sign(sealed, Buffer.from('text'))).toEqual(signature)
+    const flipped = Buffer.from(privateKeyEncrypted)
+    flipped[20] = (flipped[20] ?? 0) ^ 1
+    for (const other of [{ organizationId: 'other' }, { keyId: 'other' }, { privateKeyEncrypted: flipped }])
+      expect(() => keyring.sign({ ...sealed, ...other }, Buffer.from('text'))).toThrow(/authenticate/)
+    expect(() => keyring.sign({ ...sealed, masterKeyId: 'other' }, Buffer.from('text'))).toThrow(/master key/)
+  })
+
   test('are sealed again when the master key changes, which requires the old master key at the start', async () => {
     const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
     const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }

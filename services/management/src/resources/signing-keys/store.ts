@@ -13,7 +13,7 @@ import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import { lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
-import type { Db, ReadContext, WriteContext } from '../../http/context.ts'
+import type { Db, WriteContext } from '../../http/context.ts'
 import { ApiError } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
@@ -131,24 +131,6 @@ export async function withdrawSigningKey(context: WriteContext, id: string): Pro
   const event = { type: 'signing_key.withdrawn', resource: show(changed) } as const
   await audit(context, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id, event })
   return show(changed)
-}
-
-export interface Signer {
-  keyId: string
-  privateKey: Uint8Array
-}
-
-/** Returns the key that signs new files. Throws UNAVAILABLE when this process lacks the master key that seals it. */
-export async function currentSigner({ db, organizationId }: ReadContext, keyring: Keyring): Promise<Signer> {
-  const row = await db
-    .selectFrom('signingKeys')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .where('retiredAt', 'is', null)
-    .executeTakeFirstOrThrow()
-  if (!keyring.canOpen(row.masterKeyId))
-    throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
-  return { keyId: row.keyId, privateKey: keyring.open(row) }
 }
 
 const RESEAL_BATCH = 500

@@ -1,0 +1,165 @@
+/**
+ * Measures `POST /licenses/file`, which every installation of an app calls once a day. One management process and one validator run over a
+ * temporary Postgres. Apps of several organizations request files at the same time. The processor time per file shows how many files
+ * a process can issue at most.
+ */
+
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import { createPool } from '@keyward/database'
+import { LAUNCH } from '@keyward/process'
+import { insertLicense, insertMachine } from '@keyward/testkit'
+import { z } from 'zod'
+
+import { type Child, startChild } from '../harness/children.ts'
+import { runMain, wholeNumber } from '../harness/command-line.ts'
+import { caller, OPERATOR_TOKEN, startManagement, VALIDATOR_FILE } from '../harness/management-api.ts'
+import { summarize, type Summary } from '../harness/stats.ts'
+import { withPostgres } from '../harness/temporary-postgres.ts'
+import { cpuMs } from '../harness/usage.ts'
+import { writeResult } from '../report/results.ts'
+
+const HELP = `node bench/src/programs/files.ts [options]
+
+  --rounds N        rounds, alternating between the checkouts (default 7)
+  --seconds N       length of a round (default 3)
+  --against DIR     a checkout whose management service is compared, with its packages installed
+  --help
+
+Writes bench/results/files.json.`
+
+const ORGANIZATIONS = 8
+const LICENSES = 50
+/** The requests that wait for a response at the same time, per organization. */
+const CONNECTIONS = 6
+
+interface App {
+  apiKey: string
+  licenseKeys: string[]
+}
+
+interface Round {
+  filesPerSecond: number
+  /** The processor time of the management process per file, in microseconds. Null where the system does not report it. */
+  cpuUs: number | null
+}
+
+const created = z.object({ id: z.string(), apiKey: z.string(), managementToken: z.string() })
+const withId = z.object({ id: z.string() })
+
+await runMain('files', async () => {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '7' },
+      seconds: { type: 'string', default: '3' },
+      against: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help === true) return console.log(HELP)
+  const rounds = wholeNumber('--rounds', values.rounds, 1)
+  const roundMs = wholeNumber('--seconds', values.seconds, 1) * 1000
+  await withPostgres(async (url) => {
+    const current = await startManagement(url)
+    const services = new Map([['current', current]])
+    if (values.against !== undefined) services.set('against', await startManagement(url, resolve(values.against)))
+    const apps = await createApps(url, current.port)
+    await startValidator(url)
+    const data = await measure(services, apps, rounds, roundMs)
+    console.log(JSON.stringify(data, null, 2))
+    console.log(writeResult('files', data))
+  })
+})
+
+async function createApps(url: string, port: number): Promise<App[]> {
+  const operator = caller(port, OPERATOR_TOKEN)
+  const pool = createPool(url, { name: 'bench-files', max: 4 })
+  try {
+    const apps: App[] = []
+    for (let n = 0; n < ORGANIZATIONS; n += 1) {
+      const { value } = await operator('POST', 'organizations', created, { name: `Bench ${n}`, plan: 'STANDARD' })
+      const call = caller(port, value.managementToken)
+      const product = await call('POST', 'products', withId, { name: 'Product' })
+      const customer = await call('POST', 'customers', withId, { email: `customer-${n}@example.com` })
+      const ids = { organizationId: value.id, productId: product.value.id, customerId: customer.value.id }
+      const licenseKeys: string[] = []
+      for (let license = 0; license < LICENSES; license += 1) {
+        const { id, key } = await insertLicense(pool, ids)
+        await insertMachine(pool, { licenseId: id, machineId: 'bench' })
+        licenseKeys.push(key)
+      }
+      apps.push({ apiKey: value.apiKey, licenseKeys })
+    }
+    return apps
+  } finally {
+    await pool.end()
+  }
+}
+
+async function startValidator(databaseUrl: string): Promise<Child> {
+  const env = { DATABASE_URL: databaseUrl, VALIDATOR_PORT: '0', VALIDATOR_ADMIN_PORT: '0', LOG_LEVEL: 'warn' }
+  const validator = await startChild({ file: VALIDATOR_FILE, launch: LAUNCH.validator, env })
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${validator.adminPort}/readyz`)
+    await response.arrayBuffer()
+    if (response.ok) return validator
+    await new Promise((done) => setTimeout(done, 50))
+  }
+}
+
+async function measure(
+  services: ReadonlyMap<string, Child>,
+  apps: readonly App[],
+  rounds: number,
+  roundMs: number,
+): Promise<Record<string, { filesPerSecond: Summary; cpuUs: Summary | null }>> {
+  const measured = new Map([...services.keys()].map((name) => [name, Array.of<Round>()]))
+  for (let round = -1; round < rounds; round += 1)
+    for (const [name, service] of services) {
+      const figure = await measureRound(service, apps, roundMs)
+      if (round >= 0) measured.get(name)!.push(figure) // the first round is a warm-up
+    }
+  return Object.fromEntries(
+    [...measured].map(([name, list]) => {
+      const cpu = list.map(({ cpuUs }) => cpuUs).filter((us) => us !== null)
+      const filesPerSecond = summarize(list.map((figure) => figure.filesPerSecond))
+      return [name, { filesPerSecond, cpuUs: cpu.length === 0 ? null : summarize(cpu) }]
+    }),
+  )
+}
+
+async function measureRound(service: Child, apps: readonly App[], roundMs: number): Promise<Round> {
+  const before = cpuMs(service.pid)
+  const start = performance.now()
+  const loops = apps.flatMap((app) =>
+    Array.from({ length: CONNECTIONS }, () => requestFiles(service, app, start + roundMs)),
+  )
+  const files = (await Promise.all(loops)).reduce((sum, count) => sum + count, 0)
+  const seconds = (performance.now() - start) / 1000
+  const after = cpuMs(service.pid)
+  return {
+    filesPerSecond: files / seconds,
+    cpuUs: before === null || after === null ? null : ((after - before) * 1000) / files,
+  }
+}
+
+/** Requests one file after the other until a time. Returns their number. */
+async function requestFiles({ port }: Child, { apiKey, licenseKeys }: App, untilMs: number): Promise<number> {
+  for (let count = 0; ; count += 1) {
+    if (performance.now() >= untilMs) return count
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/licenses/file`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', 'x-forwarded-for': address() },
+      body: JSON.stringify({ licenseKey: licenseKeys[count % licenseKeys.length], fingerprint: 'bench' }),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`the response was ${response.status}: ${text.slice(0, 400)}`)
+  }
+}
+
+/** Returns one of a million addresses, because the requests of one address are limited. */
+function address(): string {
+  const number = Math.floor(Math.random() * 2 ** 20)
+  return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`
+}
