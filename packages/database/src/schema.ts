@@ -44,6 +44,9 @@ export interface Database {
     organizationId: string
     email: string
     permissions: string[]
+    /** The account at the identity provider with which the member has first signed in. */
+    openidIssuer: Generated<string | null>
+    openidSubject: Generated<string | null>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -105,7 +108,14 @@ export interface Database {
   /** Challenges for passkeys. `memberId` is null for a sign-in. */
   passkeyChallenges: { challenge: Bytes; memberId: string | null; expiresAt: Moment }
   /** Sign-ins with OpenID Connect that have begun. `email` is verified. */
-  openidAttempts: { secretHash: Bytes; redeemedAt: Moment | null; email: string | null; expiresAt: Moment }
+  openidAttempts: {
+    secretHash: Bytes
+    redeemedAt: Moment | null
+    email: string | null
+    issuer: string | null
+    subject: string | null
+    expiresAt: Moment
+  }
   credentialUses: { credentialId: string; lastUsedAt: Moment }
   signingKeys: {
     id: string

@@ -29,16 +29,24 @@ export interface AuthorizationValues {
 }
 
 /** A provider of OpenID Connect. `owner` is the address of the caller, by which the sign-ins that wait for the provider are shared. */
+/** An account at an identity provider. The provider never assigns the same subject to another person. */
+export interface VerifiedAccount {
+  readonly issuer: string
+  readonly subject: string
+  /** The verified e-mail address. */
+  readonly email: string
+}
+
 export interface IdentityProvider {
   /** The text of the button in the console. */
   readonly label: string
   /** Returns the address of the provider to which the browser goes. Throws UNAVAILABLE. */
   authorizationUrl(owner: string, redirectUri: string, values: AuthorizationValues): Promise<string>
   /**
-   * Exchanges the response of the provider for the verified e-mail address of the person. `response` is the query of the redirect. Throws
-   * UNAUTHENTICATED, FORBIDDEN and UNAVAILABLE.
+   * Exchanges the response of the provider for the account of the person. `response` is the query of the redirect. Throws UNAUTHENTICATED,
+   * FORBIDDEN and UNAVAILABLE.
    */
-  verify(owner: string, redirectUri: string, values: AuthorizationValues, response: string): Promise<string>
+  verify(owner: string, redirectUri: string, values: AuthorizationValues, response: string): Promise<VerifiedAccount>
 }
 
 export interface Dependencies {

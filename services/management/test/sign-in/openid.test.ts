@@ -88,6 +88,59 @@ describe('a member', () => {
   })
 })
 
+describe('an account', () => {
+  const signIn = async () => {
+    const browser = newBrowser()
+    const identity = await browser.identify(await browser.respond())
+    return identity.status === 200 ? browser.enter(vendor.id) : identity
+  }
+  const memberOf = (response: ApiResponse) => expectBody(response, 201, me).member?.id
+
+  test('stays bound to its member when its address changes, or another account gets the address', async () => {
+    const { id, email } = await addMember()
+    expect(memberOf(await signIn())).toBe(id)
+    provider.changeClaims = (given) => ({ ...given, email: 'renamed@example.com' })
+    expect(memberOf(await signIn())).toBe(id)
+    provider.changeClaims = null
+    provider.person = { ...provider.person, sub: 'a newcomer with the same address' }
+    const rejected = await signIn()
+    expect(outcome(rejected)).toBe('403 FORBIDDEN')
+    expect(rejected.text).toContain(`The member \\"${email.toLowerCase()}\\" signs in with another account`)
+  })
+
+  test('is preferred to a member with its present address', async () => {
+    const { id } = await addMember()
+    expect(memberOf(await signIn())).toBe(id)
+    const bound = provider.person
+    const { email } = await addMember()
+    provider.person = { ...bound, email: email.toLowerCase() }
+    expect(memberOf(await signIn())).toBe(id)
+  })
+
+  test.each([
+    ['a new invitation', (id: string) => vendor.call('POST', `members/${id}/invitation`)],
+    [
+      'another address of the member',
+      (id: string) => vendor.call('PATCH', `members/${id}`, { body: { email: 'other@example.com' } }),
+    ],
+    [
+      'another provider',
+      () =>
+        harness.database.pool.query(
+          "update members set openid_issuer = 'https://earlier.example' where openid_subject is not null",
+        ),
+    ],
+  ])('can be replaced after %s', async (name, allow) => {
+    const { id, email } = await addMember()
+    expect(memberOf(await signIn())).toBe(id)
+    provider.person = { ...provider.person, sub: `replaced ${email}` }
+    expect(outcome(await signIn())).toBe('403 FORBIDDEN')
+    await allow(id)
+    if (name.startsWith('another address')) provider.person = { ...provider.person, email: 'other@example.com' }
+    expect(memberOf(await signIn())).toBe(id)
+  })
+})
+
 describe('the response of the provider', () => {
   async function rejectedWith(change: Partial<TestIdentityProvider>): Promise<ApiResponse> {
     await addMember()

@@ -14,7 +14,10 @@ const HOURS = 72
 const MS_PER_HOUR = 3_600_000
 const PAGE = '/console/invitation'
 
-/** Creates an invitation. It replaces an earlier invitation of the member. */
+/**
+ * Creates an invitation. It replaces an earlier invitation of the member, and lets the member sign in with another account of the identity
+ * provider.
+ */
 export async function invite(context: WriteContext, member: Member): Promise<Invitation> {
   const { db, organizationId, actor } = context
   const memberId = member.id
@@ -25,6 +28,12 @@ export async function invite(context: WriteContext, member: Member): Promise<Inv
     .insertInto('invitations')
     .values({ memberId, organizationId, ...fields })
     .onConflict((conflict) => conflict.column('memberId').doUpdateSet(fields))
+    .execute()
+  await db
+    .updateTable('members')
+    .set({ openidIssuer: null, openidSubject: null })
+    .where('id', '=', memberId)
+    .where('openidSubject', 'is not', null)
     .execute()
   const changes = { expiresAt: expiresAt.toISOString() }
   const event = { type: 'member.invited', resource: member } as const

@@ -9,7 +9,7 @@ import { parseCookie, stringifySetCookie } from 'cookie'
 import { sql } from 'kysely'
 
 import type { Db } from '../../http/context.ts'
-import type { AuthorizationValues } from '../../http/dependencies.ts'
+import type { AuthorizationValues, VerifiedAccount } from '../../http/dependencies.ts'
 import type { Site } from '../../http/site.ts'
 
 const SECRET_BYTES = 32
@@ -71,19 +71,20 @@ export async function redeemAttempt(db: Db, secret: string): Promise<boolean> {
   return numUpdatedRows === 1n
 }
 
-/** Stores the verified e-mail address of a redeemed attempt. */
-export async function storeEmail(db: Db, secret: string, email: string): Promise<void> {
-  await db.updateTable('openidAttempts').set({ email }).where('secretHash', '=', hashOf(secret)).execute()
+/** Stores the verified account of a redeemed attempt. */
+export async function storeAccount(db: Db, secret: string, account: VerifiedAccount): Promise<void> {
+  await db.updateTable('openidAttempts').set(account).where('secretHash', '=', hashOf(secret)).execute()
 }
 
-/** Ends the attempt and returns its verified e-mail address. Returns null when there is none. */
-export async function endAttempt(db: Db, secret: string): Promise<string | null> {
+/** Ends the attempt and returns its verified account. Returns null when there is none. */
+export async function endAttempt(db: Db, secret: string): Promise<VerifiedAccount | null> {
   const row = await db
     .deleteFrom('openidAttempts')
     .where('secretHash', '=', hashOf(secret))
     .where('email', 'is not', null)
     .where('expiresAt', '>', sql<Date>`now()`)
-    .returning('email')
+    .returning(['email', 'issuer', 'subject'])
     .executeTakeFirst()
-  return row?.email ?? null
+  const { email = null, issuer = null, subject = null } = row ?? {}
+  return email === null || issuer === null || subject === null ? null : { email, issuer, subject }
 }

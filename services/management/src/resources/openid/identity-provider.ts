@@ -23,7 +23,7 @@ import {
   ResponseBodyError,
 } from 'openid-client'
 
-import type { AuthorizationValues, IdentityProvider } from '../../http/dependencies.ts'
+import type { AuthorizationValues, IdentityProvider, VerifiedAccount } from '../../http/dependencies.ts'
 import { createFairGate } from '../../http/fair-gate.ts'
 import { ApiError, quote } from '../../http/problem.ts'
 
@@ -112,12 +112,18 @@ export class OpenidProvider implements IdentityProvider {
     return url.href
   }
 
-  async verify(owner: string, redirectUri: string, values: AuthorizationValues, response: string): Promise<string> {
-    const claims = await this.#run(owner, async () => {
+  async verify(
+    owner: string,
+    redirectUri: string,
+    values: AuthorizationValues,
+    response: string,
+  ): Promise<VerifiedAccount> {
+    const { issuer, claims } = await this.#run(owner, async () => {
       const configuration = await this.#configuration()
-      return readClaims(configuration, new URL(`${redirectUri}?${response}`), values)
+      const read = await readClaims(configuration, new URL(`${redirectUri}?${response}`), values)
+      return { issuer: configuration.serverMetadata().issuer, claims: read }
     })
-    return this.#emailOf(claims)
+    return { issuer, subject: subjectOf(claims), email: this.#emailOf(claims) }
   }
 
   #emailOf({ email, email_verified: isVerified }: Claims): string {
@@ -193,6 +199,12 @@ export class OpenidProvider implements IdentityProvider {
 
 /** The claims of an ID token or of the UserInfo endpoint. */
 type Claims = Readonly<Record<string, unknown>>
+
+/** Returns the identifier of the account at the provider. OpenID Connect limits it to 255 ASCII characters. */
+function subjectOf({ sub: subject }: Claims): string {
+  if (typeof subject === 'string' && /^[\x20-\x7e]{1,255}$/.test(subject)) return subject
+  throw rejected('The identity provider sent an account without a valid identifier, the claim `sub`.')
+}
 
 /** Returns the code of an error of openid-client, or an empty string. */
 function codeOf(error: unknown): string {

@@ -14,7 +14,7 @@ import { sql } from 'kysely'
 
 import { unauthenticated } from '../../http/authentication.ts'
 import type { Db } from '../../http/context.ts'
-import type { IdentityProvider } from '../../http/dependencies.ts'
+import type { IdentityProvider, VerifiedAccount } from '../../http/dependencies.ts'
 import { type Call, publicEndpoint } from '../../http/endpoint.ts'
 import { runInside } from '../../http/fair-gate.ts'
 import { ApiError, quote } from '../../http/problem.ts'
@@ -27,7 +27,7 @@ import {
   derive,
   endAttempt,
   redeemAttempt,
-  storeEmail,
+  storeAccount,
 } from './attempts.ts'
 
 const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
@@ -57,17 +57,46 @@ function redirectUri({ site, browser }: AnyCall): string {
   return requireOrigin(site, browser.origin) + REDIRECT_PATH
 }
 
-/** Returns the organizations with a member of this e-mail address. */
-async function organizationsOf(db: Db, email: string): Promise<OpenidIdentity['organizations']> {
+/**
+ * Selects the members that an account may sign in as: those that are bound to the account, and those with its e-mail address that are not
+ * bound to another account of the same provider.
+ */
+function membersOf(db: Db, { issuer, subject, email }: VerifiedAccount) {
+  const isBound = sql<boolean>`(members.openid_issuer = ${issuer} and members.openid_subject = ${subject})`
   return db
     .selectFrom('members')
+    .where(
+      sql<boolean>`(${isBound} or (lower(members.email) = lower(${email}) and members.openid_issuer is distinct from ${issuer}))`,
+    )
+    .orderBy(sql`coalesce(${isBound}, false)`, 'desc')
+}
+
+/** Returns the organizations in which the account may sign in. */
+async function organizationsOf(db: Db, account: VerifiedAccount): Promise<OpenidIdentity['organizations']> {
+  const rows = await membersOf(db, account)
     .innerJoin('organizations', 'organizations.id', 'members.organizationId')
     .select(['organizations.id', 'organizations.name'])
-    .where(sql<string>`lower(members.email)`, '=', sql<string>`lower(${email})`)
     .orderBy('organizations.name')
     .orderBy('organizations.id')
     .limit(MAX_ORGANIZATIONS)
     .execute()
+  // An organization may have a member that is bound to the account, and another one with its present e-mail address.
+  return [...new Map(rows.map((row) => [row.id, row])).values()]
+}
+
+/** Throws FORBIDDEN with the reason for which the account is no member. */
+async function rejectStranger(db: Db, { email }: VerifiedAccount): Promise<never> {
+  const namesake = await db
+    .selectFrom('members')
+    .select('id')
+    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+    .executeTakeFirst()
+  throw new ApiError(
+    'FORBIDDEN',
+    namesake
+      ? `The member ${quote(email)} signs in with another account of the identity provider. A colleague can send a new invitation, which allows another account.`
+      : `${quote(email)} is not a member of an organization here. Ask for an invitation.`,
+  )
 }
 
 /** Returns the person whom the response of the provider identifies. Throws UNAUTHENTICATED, FORBIDDEN and UNAVAILABLE. */
@@ -77,13 +106,12 @@ async function identify(call: AnyCall, response: string): Promise<OpenidIdentity
   const secret = attemptSecret(call.site, call.browser.cookie)
   if (secret === undefined || !(await withConnection(call, (db) => redeemAttempt(db, secret))))
     throw unauthenticated(NO_ATTEMPT)
-  const email = await provider.verify(call.origin().ip ?? '', redirect, derive(secret), response)
+  const account = await provider.verify(call.origin().ip ?? '', redirect, derive(secret), response)
   return withConnection(call, async (db) => {
-    const organizations = await organizationsOf(db, email)
-    if (organizations.length === 0)
-      throw new ApiError('FORBIDDEN', `${quote(email)} is not a member of an organization here. Ask for an invitation.`)
-    await storeEmail(db, secret, email)
-    return { email, organizations }
+    const organizations = await organizationsOf(db, account)
+    if (organizations.length === 0) return rejectStranger(db, account)
+    await storeAccount(db, secret, account)
+    return { email: account.email, organizations }
   })
 }
 
@@ -93,7 +121,10 @@ export interface Browser {
   browser: AnyCall['browser']
 }
 
-/** Returns the member of the organization whose e-mail address was verified for this browser. Throws UNAUTHENTICATED and FORBIDDEN. */
+/**
+ * Returns the member of the organization whose account was verified for this browser, and binds the member to the account. Throws
+ * UNAUTHENTICATED and FORBIDDEN.
+ */
 export async function useIdentity(
   db: Db,
   { site, browser }: Browser,
@@ -101,15 +132,20 @@ export async function useIdentity(
 ): Promise<{ organizationId: string; memberId: string }> {
   requireOrigin(site, browser.origin)
   const secret = attemptSecret(site, browser.cookie)
-  const email = secret === undefined ? null : await endAttempt(db, secret)
-  if (email === null) throw unauthenticated(NO_ATTEMPT)
-  const member = await db
-    .selectFrom('members')
-    .select('id')
-    .where('organizationId', '=', organizationId)
-    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+  const account = secret === undefined ? null : await endAttempt(db, secret)
+  if (account === null) throw unauthenticated(NO_ATTEMPT)
+  const member = await membersOf(db, account)
+    .select('members.id')
+    .where('members.organizationId', '=', organizationId)
+    .limit(1)
+    .forUpdate()
     .executeTakeFirst()
   if (!member) throw unauthenticated('The person is not a member of this organization. Sign in again.')
+  await db
+    .updateTable('members')
+    .set({ openidIssuer: account.issuer, openidSubject: account.subject })
+    .where('id', '=', member.id)
+    .execute()
   return { organizationId, memberId: member.id }
 }
 
