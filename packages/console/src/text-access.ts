@@ -1,6 +1,7 @@
 /** The texts of the screens "Why?", alerts, activity and the audit log. */
 
 import type { Code } from '@keyward/contract'
+import type { ActivityType } from '@keyward/contract/management/activity'
 
 export const accessText = {
   why: {
@@ -111,6 +112,8 @@ export const accessText = {
   activity: {
     title: 'Activity',
     empty: 'No activity yet. Checks appear here after about a second.',
+    emptyFiltered: 'No activity matches these filters.',
+    period: 'When',
     at: 'At',
     event: 'Event',
     license: 'License',
@@ -129,7 +132,11 @@ export const accessText = {
       LICENSE_REVOKED: 'License revoked',
       LICENSE_KEY_REPLACED: 'Key replaced',
       FILE_ISSUED: 'Offline file issued',
-    } as Record<string, string>,
+      TERM_STARTED: 'Term started',
+      RELEASE_LIMIT_REACHED: 'Limit of releases reached',
+      LEASE_ENDED: 'Slot freed without a check',
+    } satisfies Record<ActivityType, string>,
+    machineHint: 'The whole machine id',
   },
 
   audit: {
@@ -143,7 +150,6 @@ export const accessText = {
     changes: 'Before and after',
     about: 'About',
     period: 'When',
-    periods: { '24': 'Last 24 hours', '168': 'Last 7 days', '720': 'Last 30 days' },
     many: 'several',
     more: (count: number) => (count === 1 ? '1 more value' : `${count} more values`),
     nothing: 'none',

@@ -130,6 +130,7 @@ export const ruleText = {
     import: (count: number) => `Import ${rules(count)}`,
     nothing: 'Paste values to see what will be imported.',
     working: 'Import of access rules',
+    undoing: 'Deletion of the imported access rules',
     result: (created: number, skipped: number) =>
       `Created ${rules(created)}. ${skipped.toLocaleString()} existed already.`,
     progress: (done: number, all: number) => `${done.toLocaleString()} of ${all.toLocaleString()} rows`,

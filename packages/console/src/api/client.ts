@@ -81,18 +81,24 @@ function appliedBy(response: Response): Applied | null {
   return applied === undefined ? null : { applied: Number(applied), live: Number(live) }
 }
 
-/** Sends a change like `call`, waits for the validators, and also returns how many of them have applied the change. */
+/** Sends a change like `call`, waits for the validators if `waits` is set, and also returns how many of them have applied the change. */
 export async function callAndApply<Schema extends z.ZodType>(
   sent: Request,
   schema: Schema,
+  waits = true,
 ): Promise<{ result: z.output<Schema>; applied: Applied | null }> {
-  const response = await request({ ...sent, waits: true })
+  const response = await request({ ...sent, waits })
   return { result: await parse(response, schema), applied: appliedBy(response) }
 }
 
 /** Sends a request like `call` and ignores the body of the response. */
 export async function callWithoutResponse(sent: Request): Promise<void> {
   await request(sent)
+}
+
+/** Sends a change like `callAndApply` and ignores the body of the response. Returns how many validators have applied the change. */
+export async function apply(sent: Request): Promise<Applied | null> {
+  return appliedBy(await request({ ...sent, waits: true }))
 }
 
 /** Sends a request like `call` and returns the body of the response as text. */

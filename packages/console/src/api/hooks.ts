@@ -31,12 +31,15 @@ export function useRead<Schema extends z.ZodType>(
 
 const REFRESH_MS = 2_000
 
-/** Reads a list page by page. While an item of the list changes by itself, the list is read again every two seconds. */
+/**
+ * Reads a list page by page. The list is read again every `refresh` milliseconds, or every two seconds while `refresh` returns true for an
+ * item of the list.
+ */
 export function useList<Item extends z.ZodType>(
   path: string,
   item: Item,
   filters: Filters = {},
-  isChanging?: (item: z.output<Item>) => boolean,
+  refresh?: number | ((item: z.output<Item>) => boolean),
 ) {
   const schema = useMemo(() => page(item), [item])
   const read = useInfiniteQuery({
@@ -45,8 +48,10 @@ export function useList<Item extends z.ZodType>(
     queryFn: ({ pageParam }) =>
       call({ method: 'GET', path: path + queryString({ ...filters, limit: 50, cursor: pageParam }) }, schema),
     getNextPageParam: ({ nextCursor }) => nextCursor,
-    refetchInterval: ({ state }) =>
-      isChanging !== undefined && state.data?.pages.some(({ data }) => data.some(isChanging)) === true && REFRESH_MS,
+    refetchInterval: ({ state }) => {
+      if (typeof refresh !== 'function') return refresh ?? false
+      return state.data?.pages.some(({ data }) => data.some(refresh)) === true && REFRESH_MS
+    },
   })
   const items = useMemo(() => read.data?.pages.flatMap(({ data }) => data) ?? [], [read.data])
   return {
@@ -77,8 +82,8 @@ export function useMe(): { me: Me | null | undefined; error: Error | null } {
 }
 
 /**
- * Returns a mutation that calls `change`. Success invalidates the cache and shows `done`, with a button that calls `undo` if given.
- * Failure shows the error, unless `quiet` is set.
+ * Returns a mutation that calls `change`. Success invalidates the cache and shows `done`, with a button that calls `undo` if given, unless
+ * `canUndo` returns false. Failure shows the error, unless `quiet` is set.
  */
 export function useChange<Input, Output>(
   change: (input: Input) => Promise<Output>,
@@ -87,11 +92,12 @@ export function useChange<Input, Output>(
     onDone?: (output: Output) => void
     /** Reverts the change. */
     undo?: (output: Output, input: Input) => Promise<unknown>
+    canUndo?: (input: Input) => boolean
     quiet?: boolean
   } = {},
 ) {
   const queries = useQueryClient()
-  const { done, onDone, undo, quiet } = options
+  const { done, onDone, undo, canUndo, quiet } = options
   const refresh = () => queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'name' })
   return useMutation({
     mutationFn: change,
@@ -102,8 +108,9 @@ export function useChange<Input, Output>(
         await refresh()
         showDone(text.undone)
       }
+      const isRevertible = undo !== undefined && canUndo?.(input) !== false
       if (done !== undefined)
-        showDone(typeof done === 'string' ? done : done(output), undo === undefined ? undefined : revert)
+        showDone(typeof done === 'string' ? done : done(output), isRevertible ? revert : undefined)
       onDone?.(output)
     },
     onError: (error) => {

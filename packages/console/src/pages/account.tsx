@@ -1,14 +1,15 @@
 /** The passkeys and sessions of the person who is signed in. */
 
 import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
-import { Alert, Badge, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useState } from 'react'
 
 import { callWithoutResponse } from '../api/client.ts'
 import { useChange, useRead } from '../api/hooks.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
+import { CredentialList } from '../parts/credential-list.tsx'
 import { FormWindow } from '../parts/form.tsx'
-import { ConfirmButton, Screen, When } from '../parts/parts.tsx'
+import { ConfirmButton, DotBadge, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
@@ -94,7 +95,7 @@ function Sessions() {
       title: text.actions,
       cell: ({ id, isCurrent }) =>
         isCurrent ? (
-          <Badge variant="dot">{t.current}</Badge>
+          <DotBadge color="teal">{t.current}</DotBadge>
         ) : (
           <Button size="xs" variant="default" onClick={() => end.mutate(id)}>
             {t.end}
@@ -117,11 +118,23 @@ function Sessions() {
   )
 }
 
+const TOKENS = {
+  title: t.tokens,
+  hint: t.tokensHint,
+  new: t.newToken,
+  none: t.noTokens,
+  revokeTitle: t.revokeTokenTitle,
+  revokeHint: t.revokeTokenHint,
+}
+
 export default function Account({ me }: { me: Me }) {
   return (
     <Screen title={t.title}>
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
+      {me.member && me.permissions.includes('credentials.write') && (
+        <CredentialList path={`/members/${me.member.id}/access-tokens`} own={me.permissions} texts={TOKENS} />
+      )}
       <Sessions />
     </Screen>
   )

@@ -12,6 +12,7 @@ import { Differences } from '../parts/differences-list.tsx'
 import { differencesOf } from '../parts/differences.ts'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
 import { Screen, TextLink, When } from '../parts/parts.tsx'
+import { fromOf, PERIODS } from '../parts/periods.ts'
 import { ResourceLink } from '../parts/resource-link.tsx'
 import { nameAmong } from '../parts/resource-name.ts'
 import { type Column, ListTable } from '../parts/table.tsx'
@@ -19,7 +20,6 @@ import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.audit
-const MS_PER_HOUR = 3_600_000
 const ABSENT = { resourceType: '', hours: '', actorId: '', resourceId: '' }
 type Entry = z.infer<typeof auditEntry>
 
@@ -79,13 +79,6 @@ const NARROW_COLUMNS: readonly Column<Entry>[] = [
   },
 ]
 
-/** Returns the beginning of the period. It is a whole hour, so that the query stays the same within an hour. */
-function fromOf(hours: string): string {
-  if (!(hours in t.periods)) return ''
-  const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
-  return new Date(nowMs - (Number(hours) - 1) * MS_PER_HOUR).toISOString()
-}
-
 export default function Audit() {
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
   const [filters, setFilter, setFilters] = useUrlFilters(ABSENT)
@@ -103,12 +96,7 @@ export default function Audit() {
           value={filters.resourceType}
           onChange={(value) => setFilter('resourceType', value)}
         />
-        <ChoiceFilter
-          label={t.period}
-          names={t.periods}
-          value={hours}
-          onChange={(value) => setFilter('hours', value)}
-        />
+        <ChoiceFilter label={t.period} names={PERIODS} value={hours} onChange={(value) => setFilter('hours', value)} />
       </FilterBar>
       {filters.resourceId !== '' && (
         <Text size="sm">{t.onlyOf(resourceName === '' ? filters.resourceId : resourceName)}</Text>

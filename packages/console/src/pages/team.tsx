@@ -1,78 +1,52 @@
 /** Lists the members of the organization, invites and removes members, and changes their permissions. */
 
-import { ALL_PERMISSIONS, member, type Member } from '@keyward/contract'
+import { member, type Member } from '@keyward/contract'
 import { createdMember, invitation, type Me } from '@keyward/contract/management/sign-in'
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call, callWithoutResponse } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
+import { permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlParameters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.team
 
-function summary(permissions: readonly string[]): string {
-  if (permissions.length === ALL_PERMISSIONS.length) return t.all
-  return permissions.map((name) => t.names[name] ?? name).join(', ')
-}
-
 interface Edited {
-  /** The id of the member, or null for a new one. */
-  id: string | null
+  /** The member to change, or null for a new one. */
+  before: Member | null
   email: string
-  permissions: string[]
+  permissions: readonly string[]
 }
 
-const READ_ONLY = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
+const NEW: Edited = { before: null, email: '', permissions: READ_ONLY }
 
-function PermissionsField({
-  value,
-  onChange,
-  own,
-}: {
-  value: string[]
-  onChange: (value: string[]) => void
-  own: readonly string[]
-}) {
-  const granted = (names: readonly string[]) => names.filter((name) => own.includes(name))
-  return (
-    <Checkbox.Group label={t.may} value={value} onChange={onChange}>
-      <Group gap="xs" my="xs">
-        <Button size="compact-xs" variant="default" onClick={() => onChange(granted(READ_ONLY))}>
-          {t.readOnly}
-        </Button>
-        <Button size="compact-xs" variant="default" onClick={() => onChange(granted(ALL_PERMISSIONS))}>
-          {t.everything}
-        </Button>
-      </Group>
-      <Stack gap={6}>
-        {ALL_PERMISSIONS.map((name) => (
-          <Checkbox key={name} value={name} label={t.names[name] ?? name} disabled={!own.includes(name)} />
-        ))}
-      </Stack>
-    </Checkbox.Group>
-  )
+function update({ id }: Member, body: Pick<Edited, 'email' | 'permissions'>): Promise<Member> {
+  return call({ method: 'PATCH', path: `/members/${id}`, body }, member)
 }
 
 export default function Team({ me }: { me: Me }) {
   const list = useList('/members', member)
-  const [edited, setEdited] = useState<Edited | null>(
-    useUrlParameters().has('new') ? { id: null, email: '', permissions: [...READ_ONLY] } : null,
-  )
+  const [edited, setEdited] = useState<Edited | null>(useUrlParameters().has('new') ? NEW : null)
   const [path, setPath] = useState<string | null>(null)
   const saving = useChange(
-    async ({ id, email, permissions }: Edited) => {
+    async ({ before, email, permissions }: Edited) => {
       const body = { email, permissions }
-      if (id !== null) return call({ method: 'PATCH', path: `/members/${id}`, body }, member)
+      if (before) return update(before, body)
       const created = await call({ method: 'POST', path: '/members', body }, createdMember)
       setPath(created.invitation?.path ?? null)
       return created
     },
-    { done: t.saved, quiet: true },
+    {
+      done: t.saved,
+      undo: async (_, { before }) => before && update(before, { email: before.email, permissions: before.permissions }),
+      canUndo: ({ before }) => before !== null,
+      quiet: true,
+    },
   )
   const invite = useChange((id: string) => call({ method: 'POST', path: `/members/${id}/invitation` }, invitation), {
     onDone: (created) => setPath(created.path ?? null),
@@ -80,19 +54,19 @@ export default function Team({ me }: { me: Me }) {
   const remove = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/members/${id}` }), {
     done: t.removed,
   })
-  const open = () => setEdited({ id: null, email: '', permissions: [...READ_ONLY] })
+  const open = () => setEdited(NEW)
   const columns: readonly Column<Member>[] = [
     { title: t.email, cell: ({ email }) => email },
-    { title: t.permissions, cell: ({ permissions }) => <Text size="sm">{summary(permissions)}</Text> },
+    { title: t.permissions, cell: ({ permissions }) => <Text size="sm">{permissionsText(permissions)}</Text> },
     { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
-      cell: ({ id, email, permissions }) => (
+      cell: (one) => (
         <Group gap="xs" wrap="nowrap">
-          <Button size="xs" variant="default" onClick={() => setEdited({ id, email, permissions })}>
+          <Button size="xs" variant="default" onClick={() => setEdited({ ...one, before: one })}>
             {t.edit}
           </Button>
-          <Button size="xs" variant="default" onClick={() => invite.mutate(id)}>
+          <Button size="xs" variant="default" onClick={() => invite.mutate(one.id)}>
             {t.inviteAgain}
           </Button>
           <ConfirmButton
@@ -100,7 +74,7 @@ export default function Team({ me }: { me: Me }) {
             label={t.remove}
             title={t.removeTitle}
             consequence={t.removeHint}
-            onConfirm={() => remove.mutateAsync(id)}
+            onConfirm={() => remove.mutateAsync(one.id)}
           />
         </Group>
       ),
@@ -120,8 +94,8 @@ export default function Team({ me }: { me: Me }) {
         }
       />
       <FormWindow
-        title={edited?.id === null ? t.invite : t.edit}
-        action={edited?.id === null ? t.invite : text.save}
+        title={edited?.before ? t.edit : t.invite}
+        action={edited?.before ? text.save : t.invite}
         opened={edited !== null}
         onClose={() => setEdited(null)}
         onSubmit={() => (edited ? saving.mutateAsync(edited) : Promise.resolve())}

@@ -1,11 +1,10 @@
 /** The running validators, with the number of changes that each validator has not applied yet. */
 
 import { validatorList } from '@keyward/contract/management/validators'
-import { Badge } from '@mantine/core'
 import type { z } from 'zod'
 
 import { useRead } from '../api/hooks.ts'
-import { Screen, When } from '../parts/parts.tsx'
+import { DotBadge, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
@@ -16,11 +15,7 @@ const COLUMNS: readonly Column<Validator>[] = [
   { title: t.validator, cell: ({ name }) => name },
   {
     title: t.ready,
-    cell: ({ ready }) => (
-      <Badge color={ready ? 'teal' : 'red'} variant="dot">
-        {ready ? t.ready : t.notReady}
-      </Badge>
-    ),
+    cell: ({ ready }) => <DotBadge color={ready ? 'teal' : 'red'}>{ready ? t.ready : t.notReady}</DotBadge>,
   },
   { title: t.behind, cell: ({ behindBy }) => (behindBy === null ? t.loading : t.changes(behindBy)) },
   { title: t.seen, cell: ({ seenAt }) => <When at={seenAt} /> },

@@ -14,7 +14,7 @@ const t = text.activity
 
 const COLUMNS: readonly Column<Entry>[] = [
   { title: t.at, cell: ({ lastAt }) => <When at={lastAt} /> },
-  { title: t.event, cell: ({ type }) => t.types[type] ?? type },
+  { title: t.event, cell: ({ type }) => t.types[type] },
   { title: t.outcome, cell: ({ code }) => (code === undefined ? '' : <CodeBadge code={code} />) },
   { title: t.machine, cell: ({ machineId }) => <span className="mono">{machineId ?? ''}</span> },
   { title: t.count, cell: ({ count }) => count.toLocaleString(), isNumber: true },

@@ -11,6 +11,8 @@ import { FormWindow } from './form.tsx'
 
 const t = text.customers
 
+const update = (id: string, body: object) => call({ method: 'PATCH', path: `/customers/${id}`, body }, customer)
+
 export function CustomerWindow({
   opened,
   onClose,
@@ -29,11 +31,16 @@ export function CustomerWindow({
   const saving = useChange(
     () => {
       const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
-      return before
-        ? call({ method: 'PATCH', path: `/customers/${before.id}`, body }, customer)
-        : call({ method: 'POST', path: '/customers', body }, customer)
+      return before ? update(before.id, body) : call({ method: 'POST', path: '/customers', body }, customer)
     },
-    { done: before ? t.saved : t.created, quiet: true, ...(onSaved && { onDone: onSaved }) },
+    {
+      done: before ? t.saved : t.created,
+      ...(before && {
+        undo: () => update(before.id, { email: before.email, name: before.name, externalId: before.externalId }),
+      }),
+      quiet: true,
+      ...(onSaved && { onDone: onSaved }),
+    },
   )
   return (
     <FormWindow

@@ -1,10 +1,11 @@
 /** How many validators have applied all changes of the organization. */
 
 import { propagation } from '@keyward/contract/management/propagation'
-import { Badge, Tooltip } from '@mantine/core'
+import { Tooltip } from '@mantine/core'
 
 import { useRead } from '../api/hooks.ts'
 import { text } from '../text.ts'
+import { DotBadge } from './parts.tsx'
 
 const REFRESH_MS = 15_000
 const t = text.live
@@ -16,9 +17,9 @@ export function LiveLine() {
   const color = validators === 0 ? 'red' : current === validators ? 'teal' : 'orange'
   return (
     <Tooltip label={behindBy === 0 ? t.allApplied : t.behind(behindBy)}>
-      <Badge variant="dot" color={color} role="status">
+      <DotBadge color={color} role="status">
         {validators === 0 ? t.nobody : t.now(current, validators)}
-      </Badge>
+      </DotBadge>
     </Tooltip>
   )
 }

@@ -6,6 +6,7 @@ import { TextLink } from './parts.tsx'
 const SCREENS: Readonly<Record<string, (id: string) => string>> = {
   license: (id) => `/licenses/${id}`,
   customer: (id) => `/customers/${id}`,
+  product: (id) => `/products/${id}`,
   webhook_endpoint: (id) => `/webhooks/${id}`,
 }
 

@@ -1,6 +1,6 @@
 /** Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. */
 
-import { Button, Center, Checkbox, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
+import { Button, Center, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 
@@ -78,21 +78,24 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
   const all = list.items.map(({ id }) => id)
   const chosen = all.filter((id) => selection?.ids.has(id)).length
   return (
-    <Table.Thead>
-      <Table.Tr>
+    <thead>
+      <tr>
         {selection && (
-          <Table.Th w={36}>
-            <Checkbox
-              size="xs"
+          <th className="select-column">
+            <input
+              type="checkbox"
+              className="select"
               aria-label={text.selectAll}
               checked={chosen === all.length}
-              indeterminate={chosen > 0 && chosen < all.length}
+              ref={(box) => {
+                if (box) box.indeterminate = chosen > 0 && chosen < all.length
+              }}
               onChange={() => selection.onChange(new Set(chosen === all.length ? [] : all))}
             />
-          </Table.Th>
+          </th>
         )}
         {columns.map((column) => (
-          <Table.Th
+          <th
             key={column.title}
             {...(column.isNumber === true && { className: 'number' })}
             {...(sorting !== undefined &&
@@ -101,36 +104,37 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
               })}
           >
             <Heading column={column} {...(sorting && { sorting })} />
-          </Table.Th>
+          </th>
         ))}
-      </Table.Tr>
-    </Table.Thead>
+      </tr>
+    </thead>
   )
 }
 
 function Rows<Item extends { id: string }>({ list, columns, href, selection }: ListTableProps<Item>) {
   return (
-    <Table.Tbody>
+    <tbody>
       {list.items.map((item) => (
-        <Table.Tr key={item.id} {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}>
+        <tr key={item.id} {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}>
           {selection && (
-            <Table.Td>
-              <Checkbox
-                size="xs"
+            <td>
+              <input
+                type="checkbox"
+                className="select"
                 aria-label={text.select(selection.nameOf(item))}
                 checked={selection.ids.has(item.id)}
                 onChange={() => selection.onChange(toggled(selection.ids, item.id))}
               />
-            </Table.Td>
+            </td>
           )}
           {columns.map(({ title, cell, isNumber }, index) => (
-            <Table.Td key={title} {...(isNumber === true && { className: 'number' })}>
+            <td key={title} {...(isNumber === true && { className: 'number' })}>
               {index === 0 && href ? <TextLink href={href(item)}>{cell(item)}</TextLink> : cell(item)}
-            </Table.Td>
+            </td>
           ))}
-        </Table.Tr>
+        </tr>
       ))}
-    </Table.Tbody>
+    </tbody>
   )
 }
 
@@ -157,10 +161,10 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
   return (
     <Stack gap="sm">
       <Table.ScrollContainer minWidth={minWidth} type="native" tabIndex={0} role="group" aria-label={label}>
-        <Table highlightOnHover verticalSpacing="xs" aria-label={label}>
+        <table className="list" aria-label={label}>
           <Head {...props} />
           <Rows {...props} />
-        </Table>
+        </table>
       </Table.ScrollContainer>
       {list.hasMore && (
         <Center>

@@ -158,7 +158,7 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
     },
     {
       title: text.nav.products,
-      offers: products.map(({ id, name }) => ({ path: `/licenses?productId=${id}`, label: name, detail: '' })),
+      offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name, detail: '' })),
     },
   ]
 }

@@ -14,7 +14,8 @@ import { foundGroups, type Group, localGroups } from './finds.ts'
 import type { Section } from './sections.ts'
 
 const t = text.palette
-const SETTLE_MS = 120
+/** The pause in typing, in milliseconds, after which a request is sent. */
+const SETTLE_MS = 60
 const LIST_ID = 'found'
 
 /** Searches on the server for the text at which the person paused. Keeps the earlier results until the next ones arrive. */

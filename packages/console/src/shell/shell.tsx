@@ -18,45 +18,17 @@ import {
 } from '@mantine/core'
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
 import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react'
-import { lazy, Suspense } from 'react'
-import { Link, Redirect, Route, Switch, useLocation } from 'wouter'
+import { Suspense } from 'react'
+import { Link, useLocation } from 'wouter'
 
 import { callWithoutResponse } from '../api/client.ts'
 import { forgetRecent } from '../api/recent.ts'
 import { useRunningWork } from '../api/work.ts'
-import { Screen, Waiting } from '../parts/parts.tsx'
+import { Waiting } from '../parts/parts.tsx'
 import { text } from '../text.ts'
+import { Pages } from './pages.tsx'
 import { Palette } from './palette.tsx'
 import { type Section, sectionsOf } from './sections.ts'
-
-const Overview = lazy(() => import('../pages/overview.tsx'))
-const Licenses = lazy(() => import('../pages/licenses/licenses.tsx'))
-const NewLicense = lazy(() => import('../pages/licenses/new-license.tsx'))
-const ImportLicenses = lazy(() => import('../pages/licenses/import-licenses.tsx'))
-const License = lazy(() => import('../pages/licenses/license.tsx'))
-const Customers = lazy(() => import('../pages/customers.tsx'))
-const Customer = lazy(() => import('../pages/customer.tsx'))
-const Merge = lazy(() => import('../pages/merge.tsx'))
-const Products = lazy(() => import('../pages/products.tsx'))
-const Rules = lazy(() => import('../pages/rules/rules.tsx'))
-const NewRule = lazy(() => import('../pages/rules/new-rule.tsx'))
-const ImportRules = lazy(() => import('../pages/rules/import-rules.tsx'))
-const RuleSets = lazy(() => import('../pages/rules/sets.tsx'))
-const RuleSet = lazy(() => import('../pages/rules/set.tsx'))
-const ReplaceRuleSet = lazy(() => import('../pages/rules/replace-set.tsx'))
-const Why = lazy(() => import('../pages/why/why.tsx'))
-const Alerts = lazy(() => import('../pages/alerts.tsx'))
-const Activity = lazy(() => import('../pages/activity.tsx'))
-const Audit = lazy(() => import('../pages/audit.tsx'))
-const Team = lazy(() => import('../pages/team.tsx'))
-const Credentials = lazy(() => import('../pages/credentials.tsx'))
-const Integrate = lazy(() => import('../pages/integrate/integrate.tsx'))
-const Webhooks = lazy(() => import('../pages/webhooks/webhooks.tsx'))
-const WebhookEndpoint = lazy(() => import('../pages/webhooks/endpoint.tsx'))
-const Events = lazy(() => import('../pages/webhooks/events.tsx'))
-const Account = lazy(() => import('../pages/account.tsx'))
-const Organizations = lazy(() => import('../pages/organizations.tsx'))
-const Validators = lazy(() => import('../pages/validators.tsx'))
 
 const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
 
@@ -190,72 +162,5 @@ export function Shell({ me }: { me: Me }) {
       </AppShell.Main>
       {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
     </AppShell>
-  )
-}
-
-/** The routes of the console. `home` is the first section that the caller may see. */
-function Pages({ me, home }: { me: Me; home: string }) {
-  return (
-    <Switch>
-      <Route path="/">{home === '/' ? <Overview me={me} /> : <Redirect to={home} replace />}</Route>
-      <Route path="/invitation">
-        <Redirect to="/account" replace />
-      </Route>
-      <Route path="/sign-in">
-        <Redirect to={home} replace />
-      </Route>
-      <Route path="/licenses">
-        <Licenses me={me} />
-      </Route>
-      <Route path="/licenses/new" component={NewLicense} />
-      <Route path="/licenses/import" component={ImportLicenses} />
-      <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
-      <Route path="/customers" component={Customers} />
-      <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} />}</Route>
-      <Route path="/customers/:id/merge">{({ id }) => <Merge id={id} />}</Route>
-      <Route path="/products">
-        <Products me={me} />
-      </Route>
-      <Route path="/rules">
-        <Rules me={me} />
-      </Route>
-      <Route path="/rules/new" component={NewRule} />
-      <Route path="/rules/import" component={ImportRules} />
-      <Route path="/rules/sets">
-        <RuleSets me={me} />
-      </Route>
-      <Route path="/rules/set">
-        <RuleSet me={me} />
-      </Route>
-      <Route path="/rules/set/replace" component={ReplaceRuleSet} />
-      <Route path="/why">
-        <Why me={me} />
-      </Route>
-      <Route path="/alerts" component={Alerts} />
-      <Route path="/activity" component={Activity} />
-      <Route path="/audit" component={Audit} />
-      <Route path="/team">
-        <Team me={me} />
-      </Route>
-      <Route path="/credentials">
-        <Credentials me={me} />
-      </Route>
-      <Route path="/integrate">
-        <Integrate me={me} />
-      </Route>
-      <Route path="/webhooks">
-        <Webhooks me={me} />
-      </Route>
-      <Route path="/webhooks/events" component={Events} />
-      <Route path="/webhooks/:id">{({ id }) => <WebhookEndpoint key={id} id={id} me={me} />}</Route>
-      <Route path="/account">
-        <Account me={me} />
-      </Route>
-      <Route path="/organizations" component={Organizations} />
-      <Route path="/validators" component={Validators} />
-      <Route>
-        <Screen title={text.notFound}>{null}</Screen>
-      </Route>
-    </Switch>
   )
 }

@@ -24,6 +24,7 @@ export const activityType = z
     'LEASE_ENDED',
   ])
   .meta({ description: 'The type of the entry: `CHECK`, `FILE_ISSUED`, or a change of the license.', example: 'CHECK' })
+export type ActivityType = z.infer<typeof activityType>
 
 export const activityEntry = z
   .object({

@@ -19,12 +19,14 @@ import { ConfirmButton, Copyable, ErrorMessage, Screen, TextLink, Waiting, When 
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
-import { EditTerms, Entitlements, Summary } from './summary.tsx'
+import { EditTerms, Entitlements, Summary, updateLicense } from './summary.tsx'
 
 const t = text.license
+/** The activity and the machines change with each check. */
+const LIVE_MS = 5_000
 type Machine = z.infer<typeof machine>
 
-function Renew({ id }: { id: string }) {
+function Renew({ license: { id, policy } }: { license: LicenseType }) {
   const [opened, { open, close }] = useDisclosure(false)
   const [day, setDay] = useState('')
   const renew = useChange(
@@ -32,7 +34,7 @@ function Renew({ id }: { id: string }) {
       const body = { expiresAt: `${day}T00:00:00Z` }
       return call({ method: 'POST', path: `/licenses/${id}/renew`, body, waits: true }, license)
     },
-    { done: t.renewed, quiet: true },
+    { done: t.renewed, undo: () => updateLicense(id, { policy: { expiresAt: policy.expiresAt } }), quiet: true },
   )
   return (
     <>
@@ -87,7 +89,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           {t.download}
         </Button>
       )}
-      {!isOver && policy.type !== 'PERPETUAL' && <Renew id={id} />}
+      {!isOver && policy.type !== 'PERPETUAL' && <Renew license={one} />}
       {!isOver && <EditTerms license={one} />}
       {canWrite && status === 'suspended' && (
         <Button onClick={() => reinstate.mutate(undefined)} loading={reinstate.isPending}>
@@ -137,7 +139,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
 }
 
 function Machines({ license: { id: licenseId, policy }, canWrite }: { license: LicenseType; canWrite: boolean }) {
-  const list = useList(`/licenses/${licenseId}/machines`, machine)
+  const list = useList(`/licenses/${licenseId}/machines`, machine, {}, LIVE_MS)
   const release = useChange(
     (id: string) =>
       callWithoutResponse({ method: 'DELETE', path: `/licenses/${licenseId}/machines/${id}`, waits: true }),
@@ -199,7 +201,7 @@ function Part({
 
 export default function License({ id, me }: { id: string; me: Me }) {
   const read = useRead(`/licenses/${id}`, license)
-  const activity = useList(`/licenses/${id}/activity`, activityEntry)
+  const activity = useList(`/licenses/${id}/activity`, activityEntry, {}, LIVE_MS)
   useRemembered(`/licenses/${id}`, t.title, read.data?.key)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />

@@ -17,7 +17,7 @@ import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
-import { SelectedLicenses } from './selected.tsx'
+import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
 const t = text.licenses
@@ -131,7 +131,7 @@ export default function Licenses({ me }: { me: Me }) {
         </>
       }
     >
-      {work && <WorkPanel work={work} dismiss={text.bulk.close} />}
+      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss={text.bulk.close} />}
       <Filters filters={filters} onChange={setFilters} />
       {selected.length > 0 && <SelectedLicenses licenses={selected} onDone={() => setIds(new Set())} />}
       <ListTable

@@ -51,16 +51,25 @@ export function policyOf({ policy }: License): Policy {
 
 const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value))
 
-/** Returns the policy to send. `before` keeps the time of day of an expiry whose day does not change. */
+/** Returns the terms of a license as a change that restores them. A license with an expiry starts no term again. */
+export function formerPolicy({ policy: { durationDays, ...policy } }: License): object {
+  return durationDays !== null && policy.expiresAt !== null ? policy : { ...policy, durationDays }
+}
+
+/**
+ * Returns the policy to send. The time of day of an expiry in `before` remains if the day does not change. The days of a term that has
+ * started remain as a record.
+ */
 export function bodyOf(policy: Policy, before?: License): object {
   const ends = policy.type !== 'PERPETUAL'
   const usesDays = ends && policy.startsWithFirstUse
   const earlier = before?.policy.expiresAt ?? null
+  const startedDays = earlier === null ? null : (before?.policy.durationDays ?? null)
   const day = policy.expiresOn === '' ? null : `${policy.expiresOn}T00:00:00.000Z`
   return {
     type: policy.type,
     expiresAt: ends && !usesDays ? (earlier?.slice(0, 10) === policy.expiresOn ? earlier : day) : null,
-    durationDays: usesDays ? numberOf(policy.days) : null,
+    durationDays: usesDays ? numberOf(policy.days) : ends ? startedDays : null,
     maxMachines: numberOf(policy.maxMachines),
     leaseSeconds:
       policy.isFloating && policy.maxMachines !== ''

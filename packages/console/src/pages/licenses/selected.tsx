@@ -2,7 +2,7 @@
 
 import type { License } from '@keyward/contract'
 import { Button, Group, Paper, Stack, Text } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
+import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 
 import { callWithoutResponse } from '../../api/client.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
@@ -13,8 +13,14 @@ const t = text.bulk
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
+/** The actions that revert others. A deletion is final. */
+const REVERSE: Readonly<Record<Action, Action | null>> = { suspend: 'reinstate', reinstate: 'suspend', delete: null }
 /** The number of requests at the same time. */
 const CONCURRENCY = 4
+const PATH = '/licenses'
+
+/** The last action and the licenses that it has changed. */
+let last: { action: Action; changed: License[] } | null = null
 
 function canBe(action: Action, { status }: License): boolean {
   if (action === 'suspend') return status === 'active' || status === 'expired'
@@ -29,12 +35,15 @@ function requestOf(action: Action, { id }: License) {
 
 async function runAll(action: Action, licenses: readonly License[], report: Report): Promise<void> {
   const waiting = [...licenses]
+  const changed: License[] = []
+  last = { action, changed }
   const bad: BadRow[] = []
   let done = 0
   const worker = async () => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
       try {
         await callWithoutResponse(requestOf(action, one))
+        changed.push(one)
       } catch (error) {
         bad.push({ where: one.key, detail: error instanceof Error ? error.message : String(error) })
       }
@@ -45,11 +54,25 @@ async function runAll(action: Action, licenses: readonly License[], report: Repo
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
 }
 
+function start(queries: QueryClient, action: Action, licenses: readonly License[]): void {
+  const work = { title: t.working[action], path: PATH, all: licenses.length }
+  void startWork(work, (report) => runAll(action, licenses, report)).then(() => queries.invalidateQueries())
+}
+
+/** The button that reverts the last action on many licenses. */
+export function UndoSelected() {
+  const queries = useQueryClient()
+  if (last === null || last.changed.length === 0) return null
+  const { action, changed } = last
+  const reverse = REVERSE[action]
+  if (reverse === null) return null
+  return <Button onClick={() => start(queries, reverse, changed)}>{text.undo}</Button>
+}
+
 export function SelectedLicenses({ licenses, onDone }: { licenses: readonly License[]; onDone: () => void }) {
   const queries = useQueryClient()
-  const start = async (action: Action, chosen: readonly License[]) => {
-    const work = { title: t.working[action], path: '/licenses', all: chosen.length }
-    void startWork(work, (report) => runAll(action, chosen, report)).then(() => queries.invalidateQueries())
+  const run = async (action: Action, chosen: readonly License[]) => {
+    start(queries, action, chosen)
     onDone()
   }
   return (
@@ -79,7 +102,7 @@ export function SelectedLicenses({ licenses, onDone }: { licenses: readonly Lice
                     {others > 0 && chosen.length > 0 && <span>{t.skipped(others)}</span>}
                   </Stack>
                 }
-                onConfirm={() => start(action, chosen)}
+                onConfirm={() => run(action, chosen)}
               />
             )
           })}

@@ -16,9 +16,9 @@ import {
   rowsOf,
 } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { Copyable, Fact, StatusBadge, When } from '../../parts/parts.tsx'
+import { Copyable, Fact, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
-import { bodyOf, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
+import { bodyOf, formerPolicy, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
 
 const t = text.license
 
@@ -43,7 +43,9 @@ export function Summary({ license: one }: { license: License }) {
         <Fact term={text.licenses.status}>
           <StatusBadge status={one.status} />
         </Fact>
-        <Fact term={text.licenses.product}>{forProduct.data?.name ?? one.productId}</Fact>
+        <Fact term={text.licenses.product}>
+          <TextLink href={`/products/${one.productId}`}>{forProduct.data?.name ?? one.productId}</TextLink>
+        </Fact>
         <Fact term={text.licenses.customer}>
           <Anchor component={Link} href={`/customers/${one.customerId}`} size="sm">
             {owner.data?.email ?? one.customerId}
@@ -69,16 +71,19 @@ export function Summary({ license: one }: { license: License }) {
   )
 }
 
+/** Changes fields of a license, and waits until the validators have applied the change. */
+export function updateLicense(id: string, body: object): Promise<License> {
+  return call({ method: 'PATCH', path: `/licenses/${id}`, body, waits: true }, license)
+}
+
 /** The button and the window that change the terms. */
 export function EditTerms({ license: one }: { license: License }) {
   const [policy, setPolicy] = useState<Policy | null>(null)
-  const saving = useChange(
-    (changed: Policy) => {
-      const body = { policy: bodyOf(changed, one) }
-      return call({ method: 'PATCH', path: `/licenses/${one.id}`, body, waits: true }, license)
-    },
-    { done: t.saved, quiet: true },
-  )
+  const saving = useChange((changed: Policy) => updateLicense(one.id, { policy: bodyOf(changed, one) }), {
+    done: t.saved,
+    undo: () => updateLicense(one.id, { policy: formerPolicy(one) }),
+    quiet: true,
+  })
   return (
     <>
       <Button variant="default" onClick={() => setPolicy(policyOf(one))}>
@@ -107,11 +112,12 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
   const [rows, setRows] = useState<EntitlementRow[] | null>(null)
   const defaults = data?.entitlements ?? {}
   const saving = useChange(
-    (changed: readonly EntitlementRow[]) => {
-      const body = { entitlements: entitlementsOf(changed) }
-      return call({ method: 'PATCH', path: `/licenses/${one.id}`, body, waits: true }, license)
+    (changed: readonly EntitlementRow[]) => updateLicense(one.id, { entitlements: entitlementsOf(changed) }),
+    {
+      done: text.entitlements.saved,
+      undo: () => updateLicense(one.id, { entitlements: one.entitlements }),
+      quiet: true,
     },
-    { done: text.entitlements.saved, quiet: true },
   )
   return (
     <Stack gap="sm" component="section" aria-label={text.entitlements.title}>

@@ -1,12 +1,13 @@
 /** Imports access rules from text or a file. Shows a preview, the progress, and the invalid rows. */
 
-import { importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
+import { deletedAccessRules, importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
 import { Button, Card, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
 
-import { call } from '../../api/client.ts'
+import { type Applied, callAndApply } from '../../api/client.ts'
+import { liveMessage } from '../../api/live.ts'
 import { rejectedRows } from '../../api/rejected-rows.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { ExpiryField, type Expiry, NEVER, timeOf } from '../../parts/expiry-field.tsx'
@@ -19,35 +20,72 @@ import { KindField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
 const t = text.ruleImport
 const PATH = '/rules/import'
 const BATCH = 500
+const MAX_DELETED = 1_000
 const NOTHING: ReadRows = { rows: [], bad: [] }
 
-/** Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. */
-async function importBatch(rows: readonly RuleRow[]): Promise<{ created: number; skipped: number; bad: BadRow[] }> {
-  if (rows.length === 0) return { created: 0, skipped: 0, bad: [] }
+interface Imported {
+  /** The ids of the created rules. */
+  ids: string[]
+  skipped: number
+  bad: BadRow[]
+  applied: Applied | null
+}
+
+/** The ids of the rules that the last import has created. */
+let createdIds: string[] = []
+
+/**
+ * Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. The last batch waits until the validators have
+ * applied the whole import.
+ */
+async function importBatch(rows: readonly RuleRow[], isLast: boolean): Promise<Imported> {
+  if (rows.length === 0) return { ids: [], skipped: 0, bad: [], applied: null }
   try {
     const body = { rules: rows.map((row) => row.body) }
-    const imported = await call({ method: 'POST', path: '/access-rules/import', body }, importedAccessRules)
-    return { ...imported, bad: [] }
+    const request = { method: 'POST', path: '/access-rules/import', body } as const
+    const { result, applied } = await callAndApply(request, importedAccessRules, isLast)
+    return { ids: result.ids, skipped: result.skipped, bad: [], applied }
   } catch (error) {
     const rejected = rejectedRows(error, 'rules', rows)
     if (rejected === null) throw error
-    const others = await importBatch(rejected.rest)
+    const others = await importBatch(rejected.rest, isLast)
     return { ...others, bad: [...rejected.bad, ...others.bad] }
   }
 }
 
 async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promise<void> {
-  let [created, skipped] = [0, 0]
+  let skipped = 0
+  let applied: Applied | null = null
+  createdIds = []
   const bad = [...unread]
   report({ bad })
   for (let at = 0; at < rows.length; at += BATCH) {
     const batch = rows.slice(at, at + BATCH)
-    const imported = await importBatch(batch)
-    created += imported.created
+    const imported = await importBatch(batch, at + BATCH >= rows.length)
+    createdIds.push(...imported.ids)
     skipped += imported.skipped
+    applied = imported.applied
     bad.push(...imported.bad)
-    report({ done: at + batch.length, bad: [...bad], summary: t.result(created, skipped) })
+    report({ done: at + batch.length, bad: [...bad], summary: t.result(createdIds.length, skipped) })
   }
+  if (createdIds.length > 0) report({ summary: liveMessage(t.result(createdIds.length, skipped), applied) })
+}
+
+/** Deletes the rules that the last import has created. */
+async function undoImport(report: Report): Promise<void> {
+  const ids = createdIds
+  createdIds = []
+  let deleted = 0
+  let applied: Applied | null = null
+  for (let at = 0; at < ids.length; at += MAX_DELETED) {
+    const body = { ids: ids.slice(at, at + MAX_DELETED) }
+    const request = { method: 'POST', path: '/access-rules/delete', body } as const
+    const reply = await callAndApply(request, deletedAccessRules, at + MAX_DELETED >= ids.length)
+    deleted += reply.result.deleted
+    applied = reply.applied
+    report({ done: at + body.ids.length, summary: text.rules.deletedMany(deleted) })
+  }
+  report({ summary: liveMessage(text.rules.deletedMany(deleted), applied) })
 }
 
 export interface Defaults extends Scope {
@@ -124,11 +162,27 @@ function Form() {
   )
 }
 
-export default function ImportRules() {
-  const actions = (
-    <Button component={Link} href="/rules">
-      {t.toRules}
-    </Button>
+/** The buttons below the result. */
+function Actions() {
+  const queries = useQueryClient()
+  const undo = () =>
+    void startWork({ title: t.undoing, path: PATH, all: createdIds.length }, undoImport).then(() =>
+      queries.invalidateQueries(),
+    )
+  return (
+    <>
+      <Button component={Link} href="/rules">
+        {t.toRules}
+      </Button>
+      {createdIds.length > 0 && (
+        <Button variant="default" onClick={undo}>
+          {text.undo}
+        </Button>
+      )}
+    </>
   )
-  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={actions} />
+}
+
+export default function ImportRules() {
+  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
 }

@@ -7,7 +7,7 @@ import { IconAlertTriangle } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { callAndApply } from '../../api/client.ts'
+import { apply, callAndApply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { liveMessage } from '../../api/live.ts'
 import { useName } from '../../api/names.ts'
@@ -201,7 +201,12 @@ export default function NewRule() {
       }
       return callAndApply({ method: 'POST', path: '/access-rules', body }, accessRule)
     },
-    { done: ({ applied }) => liveMessage(t.created, applied), quiet: true, onDone: () => navigate('/rules') },
+    {
+      done: ({ applied }) => liveMessage(t.created, applied),
+      undo: ({ result: { id } }) => apply({ method: 'DELETE', path: `/access-rules/${id}` }),
+      quiet: true,
+      onDone: () => navigate('/rules'),
+    },
   )
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -1,13 +1,14 @@
 /** Replaces the rules of a set. First shows how many rules the replacement creates, changes and removes. */
 
-import { accessRuleSet, exportedAccessRules, replacedRuleSet, type RuleKind, type RuleType } from '@keyward/contract'
+import type { RuleKind, RuleType } from '@keyward/contract'
 import { Button, Card, Group, List, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { ApiError, call, queryString } from '../../api/client.ts'
+import { apply } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
+import { liveMessage } from '../../api/live.ts'
 import { NEVER } from '../../parts/expiry-field.tsx'
 import { ErrorMessage, Screen } from '../../parts/parts.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
@@ -16,34 +17,11 @@ import { BadRows } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { type Defaults, useRows } from './import-rules.tsx'
 import { setPath } from './paths.ts'
-import { readRuleRows, type RuleRow } from './rows.ts'
+import type { RuleRow } from './rows.ts'
 import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
+import { putSet, readStored, setApiPath, type StoredSet } from './stored-set.ts'
 
 const t = text.ruleSets
-
-interface Stored {
-  /** The version of the set in the preview, or null for a new set. */
-  version: string | null
-  rows: RuleRow[]
-}
-
-/** Reads the version and then the rules of a set. If the set changes in between, the version is outdated and the replacement fails. */
-async function readStored(name: string): Promise<Stored> {
-  try {
-    const path = `/access-rules/sets/${encodeURIComponent(name)}`
-    const { version } = await call({ method: 'GET', path }, accessRuleSet)
-    const exported = await call(
-      { method: 'GET', path: `/access-rules/export${queryString({ set: name, format: 'json' })}` },
-      exportedAccessRules,
-    )
-    // The path of the replacement contains the name of the set, so the rules omit the name.
-    const rules = exported.rules.map((rule) => Object.assign({}, rule, { set: null }))
-    return { version, rows: (await readRuleRows(JSON.stringify(rules), {})).rows }
-  } catch (error) {
-    if (error instanceof ApiError && error.problem.status === 404) return { version: null, rows: [] }
-    throw error
-  }
-}
 
 interface Counts {
   created: number
@@ -117,12 +95,17 @@ export default function ReplaceSet() {
   const stored = useQuery({ queryKey: ['stored set', name], queryFn: () => readStored(name), staleTime: 0 })
   const back = setPath(name)
   const replace = useChange(
-    () => {
-      const body = { rules: read.rows.map((row) => row.body), ifMatch: stored.data?.version ?? null }
-      const path = `/access-rules/sets/${encodeURIComponent(name)}`
-      return call({ method: 'PUT', path, body, waits: true }, replacedRuleSet)
+    async (before: StoredSet) => ({ before, ...(await putSet(name, read.rows, before.version)) }),
+    {
+      done: ({ applied }) => liveMessage(t.replaced, applied),
+      undo: async ({ result: { version }, before }) => {
+        if (before.version !== null) return putSet(name, before.rows, version)
+        navigate('/rules/sets')
+        return apply({ method: 'DELETE', path: setApiPath(name) })
+      },
+      quiet: true,
+      onDone: () => navigate(back),
     },
-    { done: t.replaced, quiet: true, onDone: () => navigate(back) },
   )
   const { refetch } = stored
   // A replacement fails if the set has changed since the preview. Reading the set again updates the preview.
@@ -154,7 +137,7 @@ export default function ReplaceSet() {
           <ErrorMessage error={stored.error ?? replace.error} />
           <Group>
             <Button
-              onClick={() => replace.mutate(undefined)}
+              onClick={() => stored.data && replace.mutate(stored.data)}
               loading={replace.isPending}
               disabled={content.trim() === '' || read.bad.length > 0 || !stored.data}
             >

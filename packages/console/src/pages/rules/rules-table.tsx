@@ -2,17 +2,22 @@
 
 import { accessRule, type AccessRule, deletedAccessRules } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
-import { Badge, Button, Group, Paper, Text } from '@mantine/core'
+import { Button, Group, Paper, Text } from '@mantine/core'
 import { IconPencil, IconTrash } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 
-import { call, callWithoutResponse } from '../../api/client.ts'
+import { apply, callAndApply } from '../../api/client.ts'
 import { type Filters, useChange, useList } from '../../api/hooks.ts'
-import { ConfirmButton, IconButton, TextLink, When } from '../../parts/parts.tsx'
+import { liveMessage } from '../../api/live.ts'
+import { useName } from '../../api/names.ts'
+import { LicenseKey } from '../../parts/license-key.tsx'
+import { ConfirmButton, DotBadge, IconButton, TextLink, When } from '../../parts/parts.tsx'
 import { type Column, ListTable, type Sorting } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { EditRule } from './edit-rule.tsx'
 import { setPath } from './paths.ts'
+import { canRestore, restoreRules } from './restore.ts'
+import { countryName } from './rule-fields.tsx'
 
 const t = text.rules
 const MAX_DELETED = 1_000
@@ -21,32 +26,36 @@ const KIND_COLORS = { BLACKLIST: 'red', EXCLUSION: 'teal', RESTRICTION: 'blue' }
 
 function KindBadge({ rule: { kind, mode } }: { rule: AccessRule }) {
   return (
-    <Badge variant="dot" color={mode === 'MONITOR' ? 'gray' : KIND_COLORS[kind]}>
+    <DotBadge color={mode === 'MONITOR' ? 'gray' : KIND_COLORS[kind]}>
       {mode === 'MONITOR' ? t.monitoredKind(text.kinds[kind]) : text.kinds[kind]}
-    </Badge>
+    </DotBadge>
   )
 }
 
 function Applies({ rule: { scope, scopeId }, products }: { rule: AccessRule; products: ReadonlyMap<string, string> }) {
-  if (scope === 'LICENSE') return <TextLink href={`/licenses/${scopeId}`}>{text.scopes.LICENSE}</TextLink>
-  return scope === 'PRODUCT' ? (products.get(scopeId ?? '') ?? text.scopes.PRODUCT) : text.scopes.ORGANIZATION
+  if (scope === 'LICENSE' && scopeId !== null) return <LicenseKey id={scopeId} />
+  if (scope === 'PRODUCT' && scopeId !== null)
+    return <TextLink href={`/products/${scopeId}`}>{products.get(scopeId) ?? text.scopes.PRODUCT}</TextLink>
+  return text.scopes.ORGANIZATION
 }
 
 function Ends({ at }: { at: string | null }) {
-  if (at !== null && Date.parse(at) <= Date.now())
-    return (
-      <Badge variant="dot" color="gray">
-        {t.expired}
-      </Badge>
-    )
+  if (at !== null && Date.parse(at) <= Date.now()) return <DotBadge color="gray">{t.expired}</DotBadge>
   return <When at={at} />
+}
+
+function CustomerName({ id }: { id: string }) {
+  const name = useName(id)
+  return <TextLink href={`/customers/${id}`}>{name === '' ? text.types.CUSTOMER : name}</TextLink>
 }
 
 function Value({ rule: { value, type, note } }: { rule: AccessRule }) {
   return (
     <div>
       {type === 'CUSTOMER' ? (
-        <TextLink href={`/customers/${value}`}>{text.types.CUSTOMER}</TextLink>
+        <CustomerName id={value} />
+      ) : type === 'COUNTRY' ? (
+        <Text size="sm">{countryName(value)}</Text>
       ) : (
         <span className="mono">{value}</span>
       )}
@@ -64,9 +73,14 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
   const remove = useChange(
     () => {
       const body = { ids: rules.slice(0, MAX_DELETED).map(({ id }) => id) }
-      return call({ method: 'POST', path: '/access-rules/delete', body, waits: true }, deletedAccessRules)
+      return callAndApply({ method: 'POST', path: '/access-rules/delete', body }, deletedAccessRules)
     },
-    { done: t.deletedMany(rules.length), onDone },
+    {
+      done: ({ result, applied }) => liveMessage(t.deletedMany(result.deleted), applied),
+      undo: () => restoreRules(rules.slice(0, MAX_DELETED)),
+      canUndo: () => rules.some(canRestore),
+      onDone,
+    },
   )
   const matches = rules.reduce((sum, { matchCount }) => sum + matchCount, 0)
   return (
@@ -93,18 +107,6 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
   )
 }
 
-/** Creates a deleted rule again. Its counters begin at zero. A rule of a set returns to the set. */
-function restore(rule: AccessRule) {
-  const { kind, mode, type, value, scope, scopeId, note, expiresAt, set, allowSuspendedOrExpired } = rule
-  const fields = { kind, mode, type, value, scope, note, expiresAt, set }
-  const body = {
-    ...fields,
-    ...(scopeId !== null && { scopeId }),
-    ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired }),
-  }
-  return call({ method: 'POST', path: '/access-rules', body, waits: true }, accessRule)
-}
-
 function useColumns(
   onEdit: (rule: AccessRule) => void,
   canWrite: boolean,
@@ -112,10 +114,11 @@ function useColumns(
 ): readonly Column<AccessRule>[] {
   const { items } = useList('/products', product)
   const products = new Map(items.map(({ id, name }) => [id, name]))
-  const remove = useChange(
-    ({ id }: AccessRule) => callWithoutResponse({ method: 'DELETE', path: `/access-rules/${id}`, waits: true }),
-    { done: t.deleted, undo: (_, rule) => restore(rule) },
-  )
+  const remove = useChange(({ id }: AccessRule) => apply({ method: 'DELETE', path: `/access-rules/${id}` }), {
+    done: (applied) => liveMessage(t.deleted, applied),
+    undo: (_, rule) => restoreRules([rule]),
+    canUndo: canRestore,
+  })
   const columns: Column<AccessRule>[] = [
     { title: t.value, cell: (rule) => <Value rule={rule} /> },
     { title: t.kind, cell: (rule) => <KindBadge rule={rule} /> },

@@ -5,13 +5,15 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, SimpleGrid } from '@mantine/core'
 import { Link, useLocation } from 'wouter'
 
-import { callWithoutResponse } from '../../api/client.ts'
+import { apply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { liveMessage } from '../../api/live.ts'
 import { ConfirmButton, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
 import { useUrlFilters, useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { replacePath } from './paths.ts'
 import { RulesTable } from './rules-table.tsx'
+import { putSet, readStored } from './stored-set.ts'
 
 const t = text.ruleSets
 
@@ -21,10 +23,17 @@ export default function RuleSet({ me }: { me: Me }) {
   const read = useRead(path, accessRuleSet)
   const [, navigate] = useLocation()
   const [{ sort, order }, , setFilters] = useUrlFilters({ sort: '', order: '' })
-  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path, waits: true }), {
-    done: t.deleted,
-    onDone: () => navigate('/rules/sets'),
-  })
+  const remove = useChange(
+    async () => {
+      const before = await readStored(name)
+      return { before, applied: await apply({ method: 'DELETE', path }) }
+    },
+    {
+      done: ({ applied }) => liveMessage(t.deleted, applied),
+      undo: ({ before }) => putSet(name, before.rows, null),
+      onDone: () => navigate('/rules/sets'),
+    },
+  )
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { rules, createdAt, updatedAt } = read.data

@@ -2,11 +2,11 @@
 
 import { event } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
-import { Alert, Badge, Button, Code, Group, Loader, Modal, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Code, Group, Loader, Modal, Stack, Text, Title } from '@mantine/core'
 
 import { ApiError } from '../../api/client.ts'
 import { useRead } from '../../api/hooks.ts'
-import { ErrorMessage, When } from '../../parts/parts.tsx'
+import { DotBadge, ErrorMessage, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { type Attempt, explain } from './outcome.ts'
 
@@ -17,9 +17,7 @@ const COLORS: Record<Delivery['status'], string> = { SUCCEEDED: 'teal', PENDING:
 export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Delivery }) {
   const isRetrying = status === 'PENDING' && attempts.length > 0
   return (
-    <Badge variant="dot" color={isRetrying ? 'orange' : COLORS[status]}>
-      {isRetrying ? t.retrying : t.statuses[status]}
-    </Badge>
+    <DotBadge color={isRetrying ? 'orange' : COLORS[status]}>{isRetrying ? t.retrying : t.statuses[status]}</DotBadge>
   )
 }
 

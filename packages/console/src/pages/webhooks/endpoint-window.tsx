@@ -91,6 +91,10 @@ export function SecretWindow({ secret, onClose }: { secret: string | null; onClo
   )
 }
 
+function update(id: string, body: Pick<WebhookEndpoint, 'url' | 'description'> & { types: readonly string[] }) {
+  return call({ method: 'PATCH', path: `/webhook-endpoints/${id}`, body }, webhookEndpoint)
+}
+
 export function EndpointWindow({
   before,
   onClose,
@@ -107,13 +111,19 @@ export function EndpointWindow({
   const saving = useChange(
     async () => {
       const body = { url: url.trim(), types, description: description === '' ? null : description }
-      if (before) return call({ method: 'PATCH', path: `/webhook-endpoints/${before.id}`, body }, webhookEndpoint)
+      if (before) return update(before.id, body)
       const path = '/webhook-endpoints'
       const { secret, ...endpoint } = await call({ method: 'POST', path, body }, createdWebhookEndpoint)
       onCreated?.(endpoint, secret ?? null)
       return endpoint
     },
-    { done: before ? t.saved : t.created, quiet: true },
+    {
+      done: before ? t.saved : t.created,
+      ...(before && {
+        undo: () => update(before.id, { url: before.url, types: before.types, description: before.description }),
+      }),
+      quiet: true,
+    },
   )
   return (
     <FormWindow

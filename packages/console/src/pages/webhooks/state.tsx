@@ -1,10 +1,10 @@
 /** The state of a webhook endpoint, as a badge and as a notice with the next step. */
 
 import type { WebhookEndpoint } from '@keyward/contract/management/webhooks'
-import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { Alert, Button, Group, Stack, Text } from '@mantine/core'
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react'
 
-import { When } from '../../parts/parts.tsx'
+import { DotBadge, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 
 const t = text.webhooks
@@ -20,11 +20,7 @@ const COLORS: Record<State, string> = { on: 'teal', failing: 'orange', off: 'gra
 
 export function StateBadge({ endpoint }: { endpoint: WebhookEndpoint }) {
   const state = stateOf(endpoint)
-  return (
-    <Badge variant="dot" color={COLORS[state]}>
-      {t[state]}
-    </Badge>
-  )
+  return <DotBadge color={COLORS[state]}>{t[state]}</DotBadge>
 }
 
 /** Says why an endpoint receives no events and what to do, or nothing if it receives them. */

@@ -1,0 +1,128 @@
+/** One product: its default entitlements, its access rules, and the API keys that are bound to it. */
+
+import { apiKey } from '@keyward/contract'
+import { product } from '@keyward/contract/management/products'
+import type { Me } from '@keyward/contract/management/sign-in'
+import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import type { ReactNode } from 'react'
+import { Link, useLocation } from 'wouter'
+import type { z } from 'zod'
+
+import { callWithoutResponse } from '../../api/client.ts'
+import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { useRemembered } from '../../api/recent.ts'
+import { EntitlementList } from '../../parts/entitlements-field.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { type Column, ListTable } from '../../parts/table.tsx'
+import { text } from '../../text.ts'
+import { RulesTable } from '../rules/rules-table.tsx'
+import { ProductWindow } from './product-window.tsx'
+
+const t = text.products
+type ApiKey = z.infer<typeof apiKey>
+
+const KEY_COLUMNS: readonly Column<ApiKey>[] = [
+  { title: text.credentials.nameOf, cell: ({ name }) => name },
+  { title: text.credentials.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+  { title: text.credentials.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+]
+
+function Part({ title, action, children }: { title: string; action?: ReactNode; children: ReactNode }) {
+  return (
+    <Stack gap="sm" component="section" aria-label={title}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {title}
+        </Title>
+        {action}
+      </Group>
+      {children}
+    </Stack>
+  )
+}
+
+/** The API keys that check only licenses of the product. */
+function BoundKeys({ productId }: { productId: string }) {
+  const list = useList('/api-keys', apiKey)
+  const items = list.items.filter((key) => key.productId === productId)
+  return (
+    <Part title={t.keys} action={<TextLink href="/credentials">{text.nav.credentials}</TextLink>}>
+      <ListTable
+        list={{ ...list, items }}
+        columns={KEY_COLUMNS}
+        empty={<Text c="dimmed">{t.noKeys}</Text>}
+        label={t.keys}
+      />
+    </Part>
+  )
+}
+
+export default function ProductPage({ id, me }: { id: string; me: Me }) {
+  const read = useRead(`/products/${id}`, product)
+  const [isEditing, editing] = useDisclosure(false)
+  const [, navigate] = useLocation()
+  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path: `/products/${id}` }), {
+    done: t.deleted,
+    onDone: () => navigate('/products'),
+  })
+  useRemembered(`/products/${id}`, text.licenses.product, read.data?.name)
+  if (read.error) return <ErrorMessage error={read.error} />
+  if (!read.data) return <Waiting />
+  const { name, entitlements, createdAt } = read.data
+  const may = (permission: string) => me.permissions.includes(permission)
+  return (
+    <Screen
+      title={name}
+      actions={
+        <>
+          {may('licenses.read') && (
+            <Button variant="default" component={Link} href={`/licenses?productId=${id}`}>
+              {t.licenses}
+            </Button>
+          )}
+          {may('products.write') && (
+            <>
+              <Button variant="default" onClick={editing.open}>
+                {t.edit}
+              </Button>
+              <ConfirmButton
+                label={text.delete}
+                title={t.deleteTitle}
+                consequence={t.deleteHint}
+                onConfirm={() => remove.mutateAsync(undefined)}
+                isPending={remove.isPending}
+              />
+            </>
+          )}
+        </>
+      }
+    >
+      <Card withBorder>
+        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
+          <Fact term={t.defaults}>
+            <EntitlementList defaults={{}} overrides={entitlements} />
+          </Fact>
+          <Fact term={text.licenses.createdOn}>
+            <When at={createdAt} />
+          </Fact>
+          <Fact term="Id">
+            <Copyable value={id} />
+          </Fact>
+        </SimpleGrid>
+      </Card>
+      {may('licenses.read') && (
+        <Part title={t.rules}>
+          <RulesTable
+            filters={{ scope: 'PRODUCT', scopeId: id }}
+            label={t.rules}
+            canWrite={may('licenses.write')}
+            empty={<Text c="dimmed">{t.noRules}</Text>}
+          />
+        </Part>
+      )}
+      {may('credentials.write') && <BoundKeys productId={id} />}
+      {isEditing && <ProductWindow before={read.data} onClose={editing.close} />}
+    </Screen>
+  )
+}

@@ -1,0 +1,25 @@
+/** Creates deleted access rules again. */
+
+import { type AccessRule, importedAccessRules } from '@keyward/contract'
+
+import { call } from '../../api/client.ts'
+
+/** Returns whether the API accepts the rule again. It rejects expired rules, which decide nothing. */
+export function canRestore({ expiresAt }: Pick<AccessRule, 'expiresAt'>): boolean {
+  return expiresAt === null || Date.parse(expiresAt) > Date.now()
+}
+
+function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set, ...rule }: AccessRule): object {
+  const fields = { kind, mode, type, value, scope, note, expiresAt, set }
+  return {
+    ...fields,
+    ...(scopeId !== null && { scopeId }),
+    ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired: rule.allowSuspendedOrExpired }),
+  }
+}
+
+/** Creates at most 1,000 deleted rules again, except expired ones. Their counters begin at zero. A rule of a set returns to the set. */
+export function restoreRules(rules: readonly AccessRule[]) {
+  const body = { rules: rules.filter(canRestore).map(bodyOf) }
+  return call({ method: 'POST', path: '/access-rules/import', body, waits: true }, importedAccessRules)
+}

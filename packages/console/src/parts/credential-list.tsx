@@ -1,0 +1,203 @@
+/** Lists credentials of one kind, with a window that creates one and a window that shows its secret once. */
+
+import { apiKey, createdApiKey, createdToken, token } from '@keyward/contract'
+import { Button, Group, Modal, Stack, Text, TextInput, Title } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
+
+import { call, callWithoutResponse } from '../api/client.ts'
+import { useChange, useList } from '../api/hooks.ts'
+import { useName } from '../api/names.ts'
+import { text } from '../text.ts'
+import { ProductField } from './choose.tsx'
+import { FormWindow } from './form.tsx'
+import { ConfirmButton, Copyable, When } from './parts.tsx'
+import { permissionsText, PermissionsField, READ_ONLY } from './permissions-field.tsx'
+import { type Column, type ListState, ListTable } from './table.tsx'
+
+const t = text.credentials
+
+/** The texts of one kind of credentials. */
+interface Texts {
+  title: string
+  hint: string
+  new: string
+  none: string
+  revokeTitle: string
+  revokeHint: string
+}
+
+/** The fields that are shown. API keys have a product, and tokens have permissions. */
+interface Shown {
+  id: string
+  name: string
+  prefix: string
+  lastUsedAt: string | null
+  createdAt: string
+  productId?: string | null
+  permissions?: readonly string[]
+}
+
+interface Draft {
+  name: string
+  productId: string | null
+  permissions: readonly string[]
+}
+
+/** A part of a screen with a heading, an explanation and an action. */
+export function CredentialsPart({
+  title,
+  hint,
+  action,
+  children,
+}: {
+  title: string
+  hint: string
+  action: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <Stack gap="sm" component="section" aria-label={title}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {title}
+        </Title>
+        {action}
+      </Group>
+      <Text size="sm" c="dimmed">
+        {hint}
+      </Text>
+      {children}
+    </Stack>
+  )
+}
+
+function ProductName({ id }: { id: string }) {
+  return useName(id)
+}
+
+/** Returns the column that shows what the credential permits. */
+function scopeColumn(isApiKey: boolean): Column<Shown> {
+  if (!isApiKey)
+    return {
+      title: text.team.may,
+      cell: ({ permissions }) => <Text size="sm">{permissionsText(permissions ?? [])}</Text>,
+    }
+  return {
+    title: text.licenses.product,
+    cell: ({ productId }) => (productId ? <ProductName id={productId} /> : <Text size="sm">{t.allProducts}</Text>),
+  }
+}
+
+function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
+  return (
+    <Modal
+      opened={secret !== null}
+      onClose={onClose}
+      title={t.secret}
+      size="lg"
+      closeButtonProps={{ 'aria-label': text.close }}
+    >
+      <Copyable value={secret ?? ''} />
+    </Modal>
+  )
+}
+
+/** `path` is the path of the list in the API. `own` contains the permissions of the person, who can grant no others. */
+export function CredentialList({
+  path,
+  isApiKey = false,
+  own,
+  texts,
+}: {
+  path: string
+  isApiKey?: boolean
+  own: readonly string[]
+  texts: Texts
+}) {
+  const list: ListState<Shown> = useList(path, isApiKey ? apiKey : token)
+  const [draft, setDraft] = useState<Draft | null>(null)
+  const [secret, setSecret] = useState<string | null>(null)
+  const create = useChange(
+    ({ name, productId, permissions }: Draft): Promise<{ secret?: string | undefined }> =>
+      isApiKey
+        ? call({ method: 'POST', path, body: { name, productId }, waits: true }, createdApiKey)
+        : call({ method: 'POST', path, body: { name, permissions } }, createdToken),
+    { onDone: (created) => setSecret(created.secret ?? null), quiet: true },
+  )
+  const revoke = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `${path}/${id}` }), {
+    done: t.revoked,
+  })
+  const columns: readonly Column<Shown>[] = [
+    { title: t.nameOf, cell: ({ name }) => name },
+    { title: t.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+    scopeColumn(isApiKey),
+    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    {
+      title: text.actions,
+      cell: ({ id }) => (
+        <ConfirmButton
+          size="xs"
+          label={t.revoke}
+          title={texts.revokeTitle}
+          consequence={texts.revokeHint}
+          onConfirm={() => revoke.mutateAsync(id)}
+        />
+      ),
+    },
+  ]
+  const open = () =>
+    setDraft({ name: '', productId: null, permissions: READ_ONLY.filter((permission) => own.includes(permission)) })
+  return (
+    <CredentialsPart
+      title={texts.title}
+      hint={texts.hint}
+      action={
+        <Button variant="default" onClick={open}>
+          {texts.new}
+        </Button>
+      }
+    >
+      <ListTable list={list} columns={columns} empty={texts.none} label={texts.title} minWidth={820} />
+      {draft && (
+        <FormWindow
+          title={texts.new}
+          action={texts.new}
+          opened
+          onClose={() => setDraft(null)}
+          onSubmit={() => create.mutateAsync(draft)}
+        >
+          {(errors) => (
+            <>
+              <TextInput
+                label={t.nameOf}
+                description={t.nameHint}
+                value={draft.name}
+                onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+                error={errors['name']}
+                required
+                data-autofocus
+              />
+              {isApiKey ? (
+                <ProductField
+                  label={t.onlyProduct}
+                  value={draft.productId}
+                  onChange={(productId) => setDraft({ ...draft, productId })}
+                  error={errors['productId']}
+                  isOptional
+                />
+              ) : (
+                <PermissionsField
+                  value={draft.permissions}
+                  onChange={(permissions) => setDraft({ ...draft, permissions })}
+                  own={own}
+                />
+              )}
+            </>
+          )}
+        </FormWindow>
+      )}
+      <SecretWindow secret={secret} onClose={() => setSecret(null)} />
+    </CredentialsPart>
+  )
+}

@@ -1,0 +1,15 @@
+/** The periods by which lists are filtered. */
+
+import { text } from '../text.ts'
+
+const MS_PER_HOUR = 3_600_000
+
+/** Maps the number of hours of each period to its label. */
+export const PERIODS: Readonly<Record<string, string>> = text.periods
+
+/** Returns the beginning of the period. It is a whole hour, so that the query stays the same within an hour. */
+export function fromOf(hours: string): string {
+  if (!(hours in PERIODS)) return ''
+  const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
+  return new Date(nowMs - (Number(hours) - 1) * MS_PER_HOUR).toISOString()
+}
