@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { type DemoFile, demoFileSchema, FOLDER } from '../start/state.ts'
+import { RECEIVER_SETTINGS } from './receiver.ts'
 
 const MAIN = fileURLToPath(new URL('../start/main.ts', import.meta.url))
 const PORTS = ['GATEWAY', 'VALIDATOR', 'VALIDATOR_ADMIN', 'MANAGEMENT', 'MANAGEMENT_ADMIN']
@@ -24,7 +25,12 @@ export async function startInstallation(): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'keyward-screenshots-'))
   const child = spawn(process.execPath, [MAIN, '--demo-data'], {
     cwd: home,
-    env: { ...process.env, ...Object.fromEntries(PORTS.map((name) => [`${name}_PORT`, '0'])), VALIDATOR_WORKERS: '1' },
+    env: {
+      ...process.env,
+      ...RECEIVER_SETTINGS,
+      ...Object.fromEntries(PORTS.map((name) => [`${name}_PORT`, '0'])),
+      VALIDATOR_WORKERS: '1',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')

@@ -14,7 +14,8 @@ import { z } from 'zod'
 import { planDemoData } from '../demo-data/plan.ts'
 import type { DemoFile } from '../start/state.ts'
 import { startInstallation } from './installation.ts'
-import { type Screen, SCREENS, type Shown } from './pages.ts'
+import { type Screen, SCREENS, type Shown, type Viewer } from './pages.ts'
+import { addWebhooks } from './receiver.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/screenshots', import.meta.url))
 const HEIGHT = 900
@@ -27,38 +28,58 @@ const OVERUSED = 11
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { all: { type: 'string' } } })
   const { demo, signIn, stop } = await startInstallation()
+  const added = await addWebhooks(demo).catch(async (error: unknown) => {
+    await stop()
+    throw error
+  })
   const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--font-render-hinting=none'] })
   try {
     const options = { viewport: WIDE, locale: 'en-GB', timezoneId: 'UTC', reducedMotion: 'reduce' } as const
-    const page = await (await browser.newContext(options)).newPage()
-    await page.goto(signIn)
-    await page.getByRole('button', { name: 'Accept the invitation' }).click()
-    await page.getByRole('heading', { name: 'Your account' }).waitFor()
-    const camera = new Camera(page, new URL(signIn).origin, await findShown(demo))
+    const open = async () => (await browser.newContext(options)).newPage()
+    const pages = { member: await open(), operator: await open(), visitor: await open() }
+    await signInMember(pages.member, signIn)
+    await signInOperator(pages.operator, new URL(signIn).origin, demo.operatorToken)
+    const camera = new Camera(pages, new URL(signIn).origin, { ...(await findShown(demo)), ...added })
     if (values.all === undefined) await takeDocs(camera)
     else await takeAll(camera, resolve(process.env['INIT_CWD'] ?? '.', values.all))
   } finally {
     await browser.close()
+    added.close()
     await stop()
   }
 }
 
+async function signInMember(page: Page, link: string): Promise<void> {
+  await page.goto(link)
+  await page.getByRole('button', { name: 'Accept the invitation' }).click()
+  await page.getByRole('heading', { name: 'Your account' }).waitFor()
+}
+
+async function signInOperator(page: Page, origin: string, token: string): Promise<void> {
+  await page.goto(`${origin}/console`)
+  await page.getByLabel('Personal access token or operator token').fill(token)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Organizations' }).waitFor()
+}
+
 class Camera {
-  readonly #page: Page
+  readonly #pages: Readonly<Record<Viewer, Page>>
   readonly #origin: string
   readonly #shown: Shown
 
-  constructor(page: Page, origin: string, shown: Shown) {
-    this.#page = page
+  constructor(pages: Readonly<Record<Viewer, Page>>, origin: string, shown: Shown) {
+    this.#pages = pages
     this.#origin = origin
     this.#shown = shown
   }
 
   async take(screen: Screen, theme: Theme, path: string, size = WIDE): Promise<void> {
-    const page = this.#page
+    const page = this.#pages[screen.viewer ?? 'member']
     await page.setViewportSize(size)
     await page.emulateMedia({ colorScheme: theme })
+    // An address that differs in its fragment alone would not load the page.
+    await page.goto('about:blank')
     await page.goto(`${this.#origin}/console${screen.path(this.#shown)}`)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.waitForLoadState('networkidle')
@@ -89,14 +110,16 @@ async function takeAll(camera: Camera, folder: string): Promise<void> {
 }
 
 /** Returns the ids of the shown objects. Their keys and machine ids are part of the plan. */
-async function findShown({ managementUrl, managementToken }: DemoFile): Promise<Shown> {
+async function findShown({ managementUrl, managementToken }: DemoFile) {
   const { key } = planDemoData(0).licenses[OVERUSED]!
   const response = await fetch(`${managementUrl}/api/v1/licenses?key=${key}`, {
     headers: { authorization: `Bearer ${managementToken}` },
   })
-  const list = z.object({ data: z.array(z.object({ id: z.string(), customerId: z.string() })).length(1) })
-  const { id, customerId } = list.parse(await response.json()).data[0]!
-  return { overused: id, rejectedMachine: `MAC-EXTRA-${OVERUSED}`, customer: customerId }
+  const list = z.object({
+    data: z.array(z.object({ id: z.string(), customerId: z.string(), productId: z.string() })).length(1),
+  })
+  const { id, customerId, productId } = list.parse(await response.json()).data[0]!
+  return { overused: id, rejectedMachine: `MAC-EXTRA-${OVERUSED}`, customer: customerId, product: productId }
 }
 
 await main()

@@ -8,7 +8,16 @@ export interface Shown {
   readonly overused: string
   readonly rejectedMachine: string
   readonly customer: string
+  readonly product: string
+  /** A webhook endpoint, and a delivery that failed. */
+  readonly endpoint: string
+  readonly delivery: string
+  /** The name of a set of rules. */
+  readonly set: string
 }
+
+/** Who looks at a screen. */
+export type Viewer = 'member' | 'operator' | 'visitor'
 
 export interface Screen {
   readonly name: string
@@ -16,6 +25,8 @@ export interface Screen {
   readonly path: (shown: Shown) => string
   /** Brings the screen into the state to show. */
   readonly prepare?: (page: Page, shown: Shown) => Promise<void>
+  /** Default: a member. */
+  readonly viewer?: Viewer
   /** Whether the documentation contains the screen. */
   readonly isInDocs?: boolean
 }
@@ -65,14 +76,74 @@ export const SCREENS: readonly Screen[] = [
   plain('import-licenses', '/licenses/import'),
   plain('customers'),
   { name: 'customer', path: ({ customer }) => `/customers/${customer}` },
+  { name: 'merge', path: ({ customer }) => `/customers/${customer}/merge` },
   plain('products'),
+  { name: 'product', path: ({ product }) => `/products/${product}` },
+  {
+    name: 'edit-license',
+    path: ({ overused }) => `/licenses/${overused}`,
+    prepare: async (page) => {
+      await page.getByRole('button', { name: 'Change the terms' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).waitFor()
+    },
+  },
+  {
+    name: 'selected-licenses',
+    path: () => '/licenses?status=suspended',
+    prepare: async (page) => {
+      await page.getByRole('checkbox', { name: 'Select all' }).click()
+      await page.getByRole('button', { name: 'Reinstate' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).waitFor()
+    },
+  },
   plain('sets', '/rules/sets'),
-  plain('import-rules', '/rules/import'),
+  { name: 'set', path: ({ set }) => `/rules/set?${new URLSearchParams({ name: set }).toString()}` },
+  {
+    name: 'replace-set',
+    path: ({ set }) => `/rules/set/replace?${new URLSearchParams({ name: set }).toString()}`,
+    prepare: async (page) => {
+      await page.getByRole('textbox', { name: 'Values' }).fill('192.42.116.16/28\n198.51.100.0/24\n999.1.1.1')
+      await page.getByText('2 rules removed').waitFor()
+    },
+  },
+  {
+    name: 'import-rules',
+    path: () => '/rules/import',
+    prepare: async (page) => {
+      await page.getByRole('textbox', { name: 'Values' }).fill('203.0.113.7\n198.51.100.0/24\n10.0.0.0/77')
+      await page.getByText('2 rules to import').waitFor()
+    },
+  },
+  plain('webhooks'),
+  { name: 'endpoint', path: ({ endpoint }) => `/webhooks/${endpoint}` },
+  {
+    name: 'delivery',
+    path: ({ endpoint, delivery }) => `/webhooks/${endpoint}?delivery=${delivery}`,
+    prepare: (page) => page.getByRole('dialog').getByText('Attempt 1').waitFor(),
+  },
+  {
+    name: 'new-endpoint',
+    path: () => '/webhooks',
+    prepare: async (page) => {
+      await page.getByRole('button', { name: 'New endpoint' }).click()
+      await page.getByText('Only some events').click()
+    },
+  },
+  plain('events', '/webhooks/events'),
   plain('integrate'),
   plain('alerts'),
   plain('activity'),
   plain('audit'),
   plain('team'),
   plain('credentials'),
+  {
+    name: 'invite',
+    path: () => '/team?new=1',
+    prepare: (page) => page.getByRole('dialog').getByRole('textbox', { name: 'E-mail' }).waitFor(),
+  },
   plain('account'),
+  { ...plain('sign-in', '/'), viewer: 'visitor' },
+  { ...plain('invitation', '/invitation#kwi_example'), viewer: 'visitor' },
+  { ...plain('organizations'), viewer: 'operator' },
+  { ...plain('validators'), viewer: 'operator' },
 ]
