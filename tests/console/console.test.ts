@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
+import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
@@ -170,6 +171,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   ruleTests(() => stage)
   webhookTests(() => stage)
   auditTests(() => stage)
+  keyboardTests(() => stage)
 
   accessibilityTests(() => stage)
 

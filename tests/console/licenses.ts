@@ -72,7 +72,7 @@ export function licenseTests(open: () => Stage): void {
       expect(await stage.page.locator('.keys .mono').count()).toBe(3)
     })
 
-    test('changes the terms and the entitlements of a license', async () => {
+    test('changes the terms and the entitlements of a license, and undoes both', async () => {
       const stage = open()
       const { page } = stage
       const id = await stage.addLicense('EDIT-0000-0000-0001')
@@ -82,6 +82,8 @@ export function licenseTests(open: () => Stage): void {
       await stage.dialog().getByRole('button', { name: 'Save' }).click()
       await stage.done('Saved the license.')
       await page.getByText('0 / 8').waitFor()
+      await stage.button('Undo').click()
+      await page.getByText('0 / 1').waitFor()
       await page.getByRole('region', { name: 'Entitlements' }).getByRole('button', { name: 'Change' }).click()
       await stage.button('Add an entitlement').click()
       await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('Bad Name')
@@ -94,9 +96,11 @@ export function licenseTests(open: () => Stage): void {
       await stage.dialog().getByRole('button', { name: 'Save' }).click()
       await stage.done('Saved the entitlements.')
       expect((await stage.read(`/licenses/${id}`, effective)).entitlements).toEqual({ beta: true })
+      await stage.button('Undo').click()
+      await page.getByRole('region', { name: 'Entitlements' }).getByText('No entitlements.').waitFor()
     })
 
-    test('suspends the selected licenses, and leaves revoked ones as they are', async () => {
+    test('suspends the selected licenses, leaves revoked ones as they are, and undoes it', async () => {
       const stage = open()
       const { page } = stage
       const ids = []
@@ -114,6 +118,10 @@ export function licenseTests(open: () => Stage): void {
       await page.getByText('Suspended 2 licenses.').waitFor()
       expect(await stage.check('BULK-0000-0000-0001', 'm')).toBe('SUSPENDED')
       await page.getByRole('cell', { name: 'Suspended', exact: true }).nth(1).waitFor()
+      expect(await page.getByRole('cell', { name: 'Revoked', exact: true }).count()).toBe(1)
+      await stage.button('Undo').click()
+      await page.getByText('Reinstated 2 licenses.').waitFor()
+      await page.getByRole('cell', { name: 'Active', exact: true }).nth(1).waitFor()
       expect(await page.getByRole('cell', { name: 'Revoked', exact: true }).count()).toBe(1)
     })
 

@@ -43,7 +43,7 @@ export function ruleTests(open: () => Stage): void {
       expect(await stage.check('EXCL-0000-0000-0001', 'second')).toBe('VALID')
     })
 
-    test('finds the rules that match an address, and deletes the selected ones', async () => {
+    test('finds the rules that match an address, deletes the selected ones, and undoes it', async () => {
       const stage = open()
       const { page } = stage
       for (const value of ['198.51.100.0/24', '198.51.100.7', '192.0.2.1'])
@@ -59,13 +59,16 @@ export function ruleTests(open: () => Stage): void {
       await stage.button('Delete 2 rules').click()
       await stage.dialog().getByText('Together they have matched 0 checks.').waitFor()
       await stage.dialog().getByRole('button', { name: 'Delete 2 rules' }).click()
-      await stage.done('Deleted 2 rules.')
+      await stage.done('Deleted 2 rules. Live on 1 of 1 validator.')
       await page.getByText('No access rule matches these filters.').waitFor()
+      await stage.button('Undo').click()
+      await stage.cell('198.51.100.0/24').waitFor()
+      expect(await page.getByRole('row').count()).toBe(3)
       await stage.button('Clear the filters').click()
       await stage.cell('192.0.2.1').waitFor()
     })
 
-    test('shows the invalid lines of a file of addresses, imports the others, and continues on another screen', async () => {
+    test('shows the invalid lines of a file of addresses, imports the others, continues on another screen, and undoes it', async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules')
@@ -82,8 +85,10 @@ export function ruleTests(open: () => Stage): void {
       await stage.button('Import 2,497 rules').click()
       await stage.link('Overview').click()
       await page.goBack()
-      await page.getByText('Created 2,497 rules. 0 existed already.').waitFor()
+      await page.getByText('Created 2,497 rules. 0 existed already. Live on 1 of 1 validator.').waitFor()
       expect(await page.locator('main').getByRole('listitem').count()).toBe(3)
+      await stage.button('Undo').click()
+      await page.getByText('Deleted 2,497 rules. Live on 1 of 1 validator.').waitFor()
     })
 
     test('imports rules with their own columns from CSV', async () => {
@@ -102,7 +107,7 @@ export function ruleTests(open: () => Stage): void {
       expect(await stage.cell('Exclusion').count()).toBe(1)
     })
 
-    test('creates and replaces a set after a preview of the counts, and deletes it', async () => {
+    test('creates, replaces and deletes a set, with a preview of the counts and an undo', async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules/sets')
@@ -127,12 +132,18 @@ export function ruleTests(open: () => Stage): void {
         '1 row repeats an earlier row',
       ])
       await stage.button('Replace the set').click()
-      await stage.done('Replaced the set.')
+      await stage.done('Replaced the set. Live on 1 of 1 validator.')
       await stage.cell('192.0.2.13').waitFor()
+      await stage.button('Undo').last().click()
+      await stage.cell('192.0.2.12').waitFor()
+      await stage.cell('192.0.2.13').waitFor({ state: 'hidden' })
       await stage.button('Delete the set').click()
-      await stage.dialog().getByText('Deletes the set and its 2 rules.').waitFor()
+      await stage.dialog().getByText('Deletes the set and its 3 rules.').waitFor()
       await stage.dialog().getByRole('button', { name: 'Delete the set' }).click()
       await page.getByText('No sets yet.').waitFor()
+      await stage.button('Undo').last().click()
+      await stage.link('50% of /feed').click()
+      await stage.cell('192.0.2.12').waitFor()
     })
 
     test('changes the mode and the expiry of a rule', async () => {

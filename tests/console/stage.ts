@@ -120,6 +120,14 @@ export class Stage {
     return (await this.api('/licenses', body, created)).id
   }
 
+  /** Sends a request from the browser of the signed-in member. */
+  async actAsMember(method: string, path: string): Promise<void> {
+    const status = await this.page.evaluate(
+      `fetch('/api/v1${path}', { method: '${method}' }).then(({ status }) => status)`,
+    )
+    if (status !== 200) throw new Error(`${method} ${path}: ${String(status)}`)
+  }
+
   button(name: string | RegExp) {
     return this.page.getByRole('button', { name, exact: typeof name === 'string' })
   }

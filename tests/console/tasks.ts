@@ -19,6 +19,8 @@ const openLicense = async (stage: Stage, hands: Hands, task: number, run: string
   await hands.find(key(task, run), new RegExp(`^${key(task, run)}`))
   await stage.page.getByRole('heading', { name: 'License', exact: true }).waitFor()
 }
+const counted = z.object({ matchCount: z.int() })
+const membership = z.object({ data: z.array(z.object({ email: z.string(), permissions: z.array(z.string()) })) })
 const confirm = (stage: Stage, hands: Hands, name: string) =>
   hands.press(stage.dialog().getByRole('button', { name, exact: true }))
 
@@ -117,16 +119,19 @@ export const TASKS: readonly Task[] = [
   },
   {
     name: 'See which rule matches an address, and how often',
-    prepare: (stage) =>
-      stage.api(
-        '/access-rules/import',
-        { rules: [{ kind: 'BLACKLIST', type: 'IP', value: '198.18.0.0/15', scope: 'ORGANIZATION' }] },
-        z.unknown(),
-      ),
-    perform: async (stage, hands) => {
-      await hands.find('198.19.4.4', 'Rules that match 198.19.4.4')
-      await stage.cell('198.18.0.0/15').waitFor()
-      expect(await stage.page.getByRole('row').count()).toBe(2)
+    prepare: async (stage, run) => {
+      const id = await stage.addLicense(key(7, run))
+      const match = { kind: 'BLACKLIST', mode: 'MONITOR', type: 'IP', value: '127.0.0.0/31' }
+      const rule = { ...match, scope: 'LICENSE', scopeId: id }
+      const { id: ruleId } = await stage.api('/access-rules', rule, created)
+      for (const _ of [1, 2, 3]) expect(await stage.check(key(7, run), `task7-${run}`)).toBe('VALID')
+      await expect.poll(() => stage.read(`/access-rules/${ruleId}`, counted)).toEqual({ matchCount: 3 })
+    },
+    perform: async (stage, hands, run) => {
+      await hands.find('127.0.0.1', 'Rules that match 127.0.0.1')
+      const row = stage.page.getByRole('row').filter({ hasText: key(7, run) })
+      await row.getByRole('cell', { name: '127.0.0.0/31' }).waitFor()
+      expect(await row.getByRole('cell', { name: '3', exact: true }).count()).toBe(1)
     },
   },
   {
@@ -196,14 +201,29 @@ export const TASKS: readonly Task[] = [
       await hands.write(stage.dialog().getByRole('textbox', { name: 'E-mail' }), `reader-${run}@example.com`)
       await confirm(stage, hands, 'Invite a member')
       await stage.page.getByText(/\/console\/invitation#kwi_/).waitFor()
+      const { data } = await stage.read('/members', membership)
+      const { permissions = [] } = data.find(({ email }) => email === `reader-${run}@example.com`) ?? {}
+      expect(permissions.length).toBeGreaterThan(0)
+      expect(permissions.filter((name) => !name.endsWith('.read'))).toEqual([])
     },
   },
   {
     name: 'See who changed a license, and what the values were',
-    prepare: (stage, run) => stage.addLicense(key(13, run)),
-    perform: async (stage, hands) => {
+    prepare: async (stage, run) => {
+      const id = await stage.addLicense(key(13, run))
+      await stage.api(`/licenses/${id}`, { policy: { maxMachines: 4 } }, created, 'PATCH')
+      await stage.actAsMember('POST', `/licenses/${id}/suspend`)
+    },
+    perform: async (stage, hands, run) => {
       await hands.go('Audit log')
-      await stage.page.getByRole('row').filter({ hasText: 'support@example.com' }).first().waitFor()
+      const rows = stage.page.getByRole('row').filter({ hasText: key(13, run) })
+      const changed = rows.filter({ hasText: 'License changed' })
+      await changed.getByText('first management token').waitFor()
+      expect(await changed.locator('.differences').innerText()).toBe('Machines at the same time 1 → 4')
+      const suspended = rows.filter({ hasText: 'License suspended' })
+      await suspended.getByText('support@example.com').waitFor()
+      expect(await suspended.locator('del').innerText()).toBe('Active')
+      expect(await suspended.locator('ins').innerText()).toBe('Suspended')
     },
   },
   {
