@@ -89,7 +89,7 @@ export function keyboardTests(open: () => Stage): void {
       await stage.api(`/licenses/${id}`, { policy: { maxMachines: 3 } }, created, 'PATCH')
       await stage.open('')
       await hands.go('Audit log')
-      await hands.choose(page.getByRole('combobox', { name: 'About' }), '', 'Licenses')
+      await hands.choose(page.getByRole('combobox', { name: 'About' }), '', 'License')
       await hands.press(stage.link('KEYB-0000-0000-0001').first())
       await page.getByRole('heading', { name: 'License', exact: true }).waitFor()
       await hands.press(stage.link('History'))

@@ -140,8 +140,12 @@ export class Stage {
     return this.page.getByRole('textbox', { name })
   }
 
+  /** A cell with this text, also after the type of an access rule. */
   cell(name: string) {
-    return this.page.getByRole('cell', { name, exact: true })
+    const escaped = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+    return this.page.getByRole('cell', {
+      name: new RegExp(`^(?:(?:Address or range|Machine|Country|Customer) )?${escaped}$`),
+    })
   }
 
   dialog() {

@@ -9,7 +9,7 @@ import {
   plan,
   type Plan,
 } from '@keyward/contract'
-import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 
@@ -18,6 +18,7 @@ import { useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, Fact, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
+import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 
 const t = text.operator
@@ -29,27 +30,22 @@ interface Secrets {
 }
 
 function SecretsWindow({ secrets, onClose }: { secrets: Secrets | null; onClose: () => void }) {
+  if (secrets === null) return null
   return (
-    <Modal
-      opened={secrets !== null}
-      onClose={onClose}
-      title={t.secrets}
-      centered
-      closeButtonProps={{ 'aria-label': text.close }}
-    >
+    <Window onClose={onClose} title={t.secrets} centered>
       <Stack component="dl">
-        {secrets?.managementToken !== undefined && (
+        {secrets.managementToken !== undefined && (
           <Fact term={t.managementToken}>
             <Copyable value={secrets.managementToken} />
           </Fact>
         )}
-        {secrets?.apiKey !== undefined && (
+        {secrets.apiKey !== undefined && (
           <Fact term={t.apiKey}>
             <Copyable value={secrets.apiKey} />
           </Fact>
         )}
       </Stack>
-    </Modal>
+    </Window>
   )
 }
 

@@ -2,7 +2,7 @@
 
 import { member, type Member } from '@keyward/contract'
 import { createdMember, invitation, type Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call, callWithoutResponse } from '../api/client.ts'
@@ -12,6 +12,7 @@ import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
 import { permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlParameters } from '../parts/url.ts'
+import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 
 const t = text.team
@@ -119,21 +120,17 @@ export default function Team({ me }: { me: Me }) {
           </>
         )}
       </FormWindow>
-      <Modal
-        opened={path !== null}
-        onClose={() => setPath(null)}
-        title={t.invite}
-        size="lg"
-        closeButtonProps={{ 'aria-label': text.close }}
-      >
-        <Stack>
-          <Text size="sm">{t.invited}</Text>
-          <Copyable value={`${window.location.origin}${path ?? ''}`} />
-          <Group justify="flex-end">
-            <Button onClick={() => setPath(null)}>{t.done}</Button>
-          </Group>
-        </Stack>
-      </Modal>
+      {path !== null && (
+        <Window onClose={() => setPath(null)} title={t.invite} size="lg">
+          <Stack>
+            <Text size="sm">{t.invited}</Text>
+            <Copyable value={`${window.location.origin}${path}`} />
+            <Group justify="flex-end">
+              <Button onClick={() => setPath(null)}>{t.done}</Button>
+            </Group>
+          </Stack>
+        </Window>
+      )}
     </Screen>
   )
 }

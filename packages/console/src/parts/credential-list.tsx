@@ -1,7 +1,7 @@
 /** Lists credentials of one kind, with a window that creates one and a window that shows its secret once. */
 
 import { apiKey, createdApiKey, createdToken, token } from '@keyward/contract'
-import { Button, Group, Modal, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 
 import { call, callWithoutResponse } from '../api/client.ts'
@@ -13,6 +13,7 @@ import { FormWindow } from './form.tsx'
 import { ConfirmButton, Copyable, When } from './parts.tsx'
 import { permissionsText, PermissionsField, READ_ONLY } from './permissions-field.tsx'
 import { type Column, type ListState, ListTable } from './table.tsx'
+import { Window } from './window.tsx'
 
 const t = text.credentials
 
@@ -89,16 +90,11 @@ function scopeColumn(isApiKey: boolean): Column<Shown> {
 }
 
 function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
+  if (secret === null) return null
   return (
-    <Modal
-      opened={secret !== null}
-      onClose={onClose}
-      title={t.secret}
-      size="lg"
-      closeButtonProps={{ 'aria-label': text.close }}
-    >
-      <Copyable value={secret ?? ''} />
-    </Modal>
+    <Window onClose={onClose} title={t.secret} size="lg">
+      <Copyable value={secret} />
+    </Window>
   )
 }
 

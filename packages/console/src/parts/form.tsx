@@ -1,11 +1,12 @@
 /** A form in a window. Validation errors appear at their fields, and all other errors above the buttons. */
 
-import { Button, Group, Modal, Stack } from '@mantine/core'
+import { Button, Group, Stack } from '@mantine/core'
 import { type FormEvent, type ReactNode, useState } from 'react'
 
 import { ApiError } from '../api/client.ts'
 import { text } from '../text.ts'
 import { ErrorMessage } from './parts.tsx'
+import { Window } from './window.tsx'
 
 /** Maps the decoded JSON pointer of a field, without `#/`, to its validation error. */
 export type FieldErrors = Readonly<Record<string, string>>
@@ -56,9 +57,9 @@ export function FormWindow({
     void run()
   }
   const errors = fieldErrors(error)
+  if (!opened) return null
   return (
-    <Modal
-      opened={opened}
+    <Window
       onClose={() => {
         setError(null)
         onClose()
@@ -66,7 +67,6 @@ export function FormWindow({
       title={title}
       size={size}
       centered
-      closeButtonProps={{ 'aria-label': text.close }}
     >
       <form onSubmit={submit} noValidate>
         <Stack>
@@ -82,6 +82,6 @@ export function FormWindow({
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Window>
   )
 }

@@ -9,7 +9,6 @@ import {
   CopyButton,
   Group,
   Loader,
-  Modal,
   Stack,
   Text,
   Title,
@@ -21,6 +20,7 @@ import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { text } from '../text.ts'
+import { Window } from './window.tsx'
 
 // Lists show hundreds of links, times and badges. Elements of their own make them appear several times faster than components of the library.
 
@@ -171,7 +171,7 @@ export function ConfirmButton({
         <IconButton label={label} icon={icon} onClick={open} />
       )}
       {opened && (
-        <Modal opened onClose={close} title={title} centered closeButtonProps={{ 'aria-label': text.close }}>
+        <Window onClose={close} title={title} centered>
           <Stack>
             <Text size="sm">{consequence}</Text>
             <Group justify="flex-end">
@@ -183,7 +183,7 @@ export function ConfirmButton({
               </Button>
             </Group>
           </Stack>
-        </Modal>
+        </Window>
       )}
     </>
   )

@@ -1,6 +1,9 @@
-/** Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. */
+/**
+ * Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. On narrow screens, the style shows
+ * the cells of a row below each other, which would remove the roles of a table if they were not explicit.
+ */
 
-import { Button, Center, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
+import { Button, Center, Skeleton, Stack, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 
@@ -55,6 +58,10 @@ function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next
 }
 
+function isSortable<Item>({ sortKey }: Column<Item>, sorting: Sorting | undefined): boolean {
+  return sorting !== undefined && sortKey !== undefined
+}
+
 /** The title of a column, as a button if the API can sort by the column. */
 function Heading<Item>({ column: { title, sortKey }, sorting }: { column: Column<Item>; sorting?: Sorting }) {
   if (title === text.actions) return <VisuallyHidden>{title}</VisuallyHidden>
@@ -78,10 +85,10 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
   const all = list.items.map(({ id }) => id)
   const chosen = all.filter((id) => selection?.ids.has(id)).length
   return (
-    <thead>
-      <tr>
+    <thead role="rowgroup">
+      <tr role="row">
         {selection && (
-          <th className="select-column">
+          <th role="columnheader" className="select-column">
             <input
               type="checkbox"
               className="select"
@@ -97,7 +104,10 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
         {columns.map((column) => (
           <th
             key={column.title}
-            {...(column.isNumber === true && { className: 'number' })}
+            role="columnheader"
+            className={[column.isNumber === true ? 'number' : '', isSortable(column, sorting) ? 'sortable' : ''].join(
+              ' ',
+            )}
             {...(sorting !== undefined &&
               sorting.by === column.sortKey && {
                 'aria-sort': sorting.order === 'asc' ? ('ascending' as const) : ('descending' as const),
@@ -113,11 +123,11 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
 
 function Rows<Item extends { id: string }>({ list, columns, href, selection }: ListTableProps<Item>) {
   return (
-    <tbody>
+    <tbody role="rowgroup">
       {list.items.map((item) => (
-        <tr key={item.id} {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}>
+        <tr key={item.id} role="row" {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}>
           {selection && (
-            <td>
+            <td role="cell" className="select-cell">
               <input
                 type="checkbox"
                 className="select"
@@ -128,7 +138,12 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
             </td>
           )}
           {columns.map(({ title, cell, isNumber }, index) => (
-            <td key={title} {...(isNumber === true && { className: 'number' })}>
+            <td
+              key={title}
+              role="cell"
+              data-label={index === 0 || title === text.actions ? undefined : title}
+              {...(isNumber === true && { className: 'number' })}
+            >
               {index === 0 && href ? <TextLink href={href(item)}>{cell(item)}</TextLink> : cell(item)}
             </td>
           ))}
@@ -160,12 +175,12 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
     )
   return (
     <Stack gap="sm">
-      <Table.ScrollContainer minWidth={minWidth} type="native" tabIndex={0} role="group" aria-label={label}>
-        <table className="list" aria-label={label}>
+      <div className="scrolled" tabIndex={0} role="group" aria-label={label}>
+        <table className="list" role="table" aria-label={label} style={{ minWidth }}>
           <Head {...props} />
           <Rows {...props} />
         </table>
-      </Table.ScrollContainer>
+      </div>
       {list.hasMore && (
         <Center>
           <Button variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>

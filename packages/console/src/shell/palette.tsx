@@ -2,13 +2,14 @@
 
 import { searchResults } from '@keyward/contract/management/search'
 import { type Me } from '@keyward/contract/management/sign-in'
-import { Group as Row, Kbd, Loader, Modal, Stack, Text, TextInput, UnstyledButton } from '@mantine/core'
+import { Group as Row, Kbd, Loader, Stack, Text, TextInput, UnstyledButton } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call, queryString } from '../api/client.ts'
+import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 import { foundGroups, type Group, localGroups } from './finds.ts'
 import type { Section } from './sections.ts'
@@ -133,15 +134,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
     navigate(opens)
   }, [opens, onClose, navigate])
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      withCloseButton={false}
-      size="lg"
-      yOffset="12vh"
-      padding="sm"
-      aria-label={text.nav.find}
-    >
+    <Window onClose={onClose} withCloseButton={false} size="lg" yOffset="12vh" padding="sm" aria-label={text.nav.find}>
       <Stack gap="xs">
         <TextInput
           value={value}
@@ -170,6 +163,6 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
         )}
         <Help />
       </Stack>
-    </Modal>
+    </Window>
   )
 }

@@ -3,7 +3,7 @@
 import { accessRule, type AccessRule, deletedAccessRules } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
 import { Button, Group, Paper, Text } from '@mantine/core'
-import { IconPencil, IconTrash } from '@tabler/icons-react'
+import { IconDeviceDesktop, IconFlag, IconPencil, IconTrash, IconUser, IconWorld } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 
 import { apply, callAndApply } from '../../api/client.ts'
@@ -22,6 +22,7 @@ import { countryName } from './rule-fields.tsx'
 const t = text.rules
 const MAX_DELETED = 1_000
 
+const TYPE_ICONS = { IP: IconWorld, HWID: IconDeviceDesktop, COUNTRY: IconFlag, CUSTOMER: IconUser } as const
 const KIND_COLORS = { BLACKLIST: 'red', EXCLUSION: 'teal', RESTRICTION: 'blue' } as const
 
 function KindBadge({ rule: { kind, mode } }: { rule: AccessRule }) {
@@ -50,8 +51,12 @@ function CustomerName({ id }: { id: string }) {
 }
 
 function Value({ rule: { value, type, note } }: { rule: AccessRule }) {
+  const Icon = TYPE_ICONS[type]
   return (
-    <div>
+    <div className="rule-value">
+      <span className="rule-type" role="img" aria-label={text.types[type]} title={text.types[type]}>
+        <Icon size={18} stroke={1.5} aria-hidden="true" />
+      </span>
       {type === 'CUSTOMER' ? (
         <CustomerName id={value} />
       ) : type === 'COUNTRY' ? (
@@ -122,7 +127,6 @@ function useColumns(
   const columns: Column<AccessRule>[] = [
     { title: t.value, cell: (rule) => <Value rule={rule} /> },
     { title: t.kind, cell: (rule) => <KindBadge rule={rule} /> },
-    { title: t.type, cell: ({ type }) => text.types[type] },
     { title: t.scope, cell: (rule) => <Applies rule={rule} products={products} /> },
     {
       title: t.matches,

@@ -2,11 +2,12 @@
 
 import { event } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
-import { Alert, Button, Code, Group, Loader, Modal, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core'
 
 import { ApiError } from '../../api/client.ts'
 import { useRead } from '../../api/hooks.ts'
 import { DotBadge, ErrorMessage, When } from '../../parts/parts.tsx'
+import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 import { type Attempt, explain } from './outcome.ts'
 
@@ -99,8 +100,7 @@ export function DeliveryWindow({
 }) {
   const { eventType, eventId, attempts, nextAttemptAt, status } = delivery
   return (
-    <Modal
-      opened
+    <Window
       onClose={onClose}
       title={
         <Group gap="sm">
@@ -110,7 +110,6 @@ export function DeliveryWindow({
       }
       size="xl"
       aria-label={t.detail}
-      closeButtonProps={{ 'aria-label': text.close }}
     >
       <Stack>
         {attempts.length === 0 && (
@@ -135,6 +134,6 @@ export function DeliveryWindow({
           </Group>
         )}
       </Stack>
-    </Modal>
+    </Window>
   )
 }

@@ -2,13 +2,14 @@
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
 import { createdWebhookEndpoint, webhookEndpoint, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
-import { Button, Group, Modal, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
 import { type FieldErrors, FormWindow } from '../../parts/form.tsx'
 import { Copyable } from '../../parts/parts.tsx'
+import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 
 const t = text.webhooks
@@ -70,9 +71,9 @@ function TypesField({
 
 /** Shows a secret until the person confirms that it is stored elsewhere. */
 export function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
+  if (secret === null) return null
   return (
-    <Modal
-      opened={secret !== null}
+    <Window
       onClose={onClose}
       title={t.secretTitle}
       size="lg"
@@ -82,12 +83,12 @@ export function SecretWindow({ secret, onClose }: { secret: string | null; onClo
     >
       <Stack>
         <Text size="sm">{t.secretHint}</Text>
-        <Copyable value={secret ?? ''} />
+        <Copyable value={secret} />
         <Group justify="flex-end">
           <Button onClick={onClose}>{t.secretKept}</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   )
 }
 

@@ -2,7 +2,7 @@
 
 import { actor } from '@keyward/contract'
 import { type Event, event } from '@keyward/contract/management/events'
-import { Anchor, Code, Modal, Stack, Text } from '@mantine/core'
+import { Anchor, Code, Stack, Text } from '@mantine/core'
 import { z } from 'zod'
 
 import { useList } from '../../api/hooks.ts'
@@ -13,6 +13,7 @@ import { ResourceLink } from '../../parts/resource-link.tsx'
 import { nameAmong } from '../../parts/resource-name.ts'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
+import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 
 const t = text.events
@@ -29,14 +30,7 @@ function Resource({ of: { type, data } }: { of: Event }) {
 
 function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={<span className="mono">{one.type}</span>}
-      size="xl"
-      aria-label={t.detail}
-      closeButtonProps={{ 'aria-label': text.close }}
-    >
+    <Window onClose={onClose} title={<span className="mono">{one.type}</span>} size="xl" aria-label={t.detail}>
       <Stack gap="sm">
         <Copyable value={one.id} />
         <Text size="sm">{t.body}</Text>
@@ -44,7 +38,7 @@ function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
           {JSON.stringify(one, null, 2)}
         </Code>
       </Stack>
-    </Modal>
+    </Window>
   )
 }
 
