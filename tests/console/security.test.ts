@@ -83,6 +83,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
       '/customers',
       `/customers/${customer.id}`,
       '/products',
+      `/products/${product.id}`,
       '/rules',
       '/credentials',
     ]
@@ -95,7 +96,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     const others = ['', '/activity', '/audit', '/why']
     for (const path of [...others, `/customers?q=${encodeURIComponent(MARKUP)}`]) {
       await stage.open(path)
-      await page.waitForLoadState('networkidle')
+      await page.locator('.mantine-Loader-root, [aria-busy=true]').first().waitFor({ state: 'detached' })
       expect(await page.locator('main img').count()).toBe(0)
       expect(await page.evaluate('window.attacks')).toBe(0)
     }

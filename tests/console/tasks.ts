@@ -130,7 +130,7 @@ export const TASKS: readonly Task[] = [
     perform: async (stage, hands, run) => {
       await hands.find('127.0.0.1', 'Rules that match 127.0.0.1')
       const row = stage.page.getByRole('row').filter({ hasText: key(7, run) })
-      await row.getByRole('cell', { name: '127.0.0.0/31' }).waitFor()
+      await row.getByText('127.0.0.0/31', { exact: true }).waitFor()
       expect(await row.getByRole('cell', { name: '3', exact: true }).count()).toBe(1)
     },
   },

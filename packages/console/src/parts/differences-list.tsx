@@ -21,6 +21,7 @@ const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   mode: text.rules.modes,
   type: { ...text.types, ...text.licenses.types },
   permissions: text.team.names,
+  method: text.account.methods,
 }
 
 function lastOf(field: string): string {

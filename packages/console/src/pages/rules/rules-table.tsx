@@ -138,7 +138,7 @@ function useColumns(
     { title: t.expires, cell: ({ expiresAt }) => <Ends at={expiresAt} /> },
   ]
   if (hasSets)
-    columns.splice(4, 0, {
+    columns.splice(3, 0, {
       title: t.set,
       cell: ({ set }) => (set === null ? '' : <TextLink href={setPath(set)}>{set}</TextLink>),
     })
@@ -146,7 +146,7 @@ function useColumns(
     columns.push({
       title: text.actions,
       cell: (rule) => (
-        <Group gap={4} wrap="nowrap" justify="flex-end">
+        <Group gap={0} wrap="nowrap" justify="flex-end">
           <IconButton label={t.edit} icon={<IconPencil size={16} />} onClick={() => onEdit(rule)} />
           <ConfirmButton
             icon={<IconTrash size={16} />}
