@@ -49,6 +49,7 @@ const FLUSH_MS = 50
 const BEAT_MS = 1_500
 const COUNT_MS = 5_000
 const RECONCILE_MS = 15_000
+const MAX_STARTS = 5
 /** The time for which `close` waits for running attempts. */
 const STOP_MS = 3_000
 const LOG_INTERVAL_MS = 10_000
@@ -91,6 +92,8 @@ export class WebhookWorker {
   #lastReconciledMs = Date.now()
   /** The claimed deliveries that are not attempted yet, in the order of their claims. */
   #waiting: Ready[] = []
+  /** Starts further attempts in the next turn of the event loop. */
+  #continuation: NodeJS.Immediate | null = null
   #outcomes: Outcome[] = []
   #lastLogMs = 0
   readonly #loops: Promise<unknown>
@@ -190,18 +193,30 @@ export class WebhookWorker {
     return pauseAfter(claimed, allowances)
   }
 
-  /** Starts the attempts that the limits of endpoint and organization allow. */
+  /**
+   * Starts the attempts that the limits of endpoint and organization allow, at most MAX_STARTS in one turn of the event loop, so that requests
+   * to this process do not wait for many attempts.
+   */
   #startWaiting(): void {
     const rest: Ready[] = []
+    let started = 0
     for (const ready of this.#waiting) {
       const { endpointId, organizationId } = ready.claimed
       const isAllowed =
+        started < MAX_STARTS &&
         countOf(this.#running, endpointId) < MAX_RUNNING_OF_ENDPOINT &&
         countOf(this.#running, organizationId) < MAX_RUNNING_OF_ORGANIZATION
-      if (isAllowed) this.#start(ready)
-      else rest.push(ready)
+      if (isAllowed) {
+        this.#start(ready)
+        started++
+      } else rest.push(ready)
     }
     this.#waiting = rest
+    if (started < MAX_STARTS || this.#continuation !== null) return
+    this.#continuation = setImmediate(() => {
+      this.#continuation = null
+      if (!this.#stopping.signal.aborted) this.#startWaiting()
+    })
   }
 
   #start(ready: Ready): void {
