@@ -47,6 +47,12 @@ test('no test uses skip, only or todo; a test that needs a tool uses skipIf', ()
   expect(find(programs, /\b(?:test|it|describe)\.(?:only|skip|todo)\b/)).toEqual([])
 })
 
+test('every file that the slow suite starts first exists', () => {
+  const longest = [...read('vitest.slow.config.ts').matchAll(/^ {2}'(.+\.test\.ts)',$/gm)].map(([, path = '']) => path)
+  expect(longest.length).toBeGreaterThan(0)
+  expect(longest.filter((path) => !files.includes(path))).toEqual([])
+})
+
 test('no file contains a path outside the project or the address of a package registry', () => {
   expect(find(texts, /(?<![\w.$}-])\/(?:work|home\/\w+|Users\/\w+|root\/\w+)\//)).toEqual([])
   expect(find(['pnpm-lock.yaml', ...texts], /\bregistry\.[\w-]+\.(?:com|org|net|io)\b|_authToken|tarball:/)).toEqual([])
