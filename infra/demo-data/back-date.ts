@@ -6,7 +6,7 @@
 import type { writeBehind } from '@keyward/database'
 
 /** A connection to the database, with the owner of the tables. */
-export type Client = Parameters<typeof writeBehind>[0]
+export type DatabaseClient = Parameters<typeof writeBehind>[0]
 
 const DAY_MS = 86_400_000
 
@@ -40,7 +40,7 @@ const SHIFTS =
 
 /** Moves the creation of a row of the table to `atMs`, if it is later. */
 export async function backDateRow(
-  client: Client,
+  client: DatabaseClient,
   table: 'products' | 'customers' | 'licenses',
   id: string,
   atMs: number,
@@ -53,7 +53,7 @@ export async function backDateRow(
 
 /** Moves the times of the organization's rows. Deletes activity that is moved to more than `keepDays` before now. */
 export async function backDate(
-  client: Client,
+  client: DatabaseClient,
   organizationId: string,
   shifts: readonly Shift[],
   keepDays: number,

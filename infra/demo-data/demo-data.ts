@@ -11,7 +11,7 @@ import { z } from 'zod'
 
 import { type Demo, type ManagementAccess } from '../shared/demo.ts'
 import { Api, withId } from './api.ts'
-import { backDate, backDateRow, type Client, type Shift } from './back-date.ts'
+import { backDate, backDateRow, type DatabaseClient, type Shift } from './back-date.ts'
 import { MEMBERS, ORGANIZATION, PRODUCTS } from './catalog.ts'
 import { between, chance } from './chance.ts'
 import { ARRIVALS_DAYS, DAY_MS, type Plan, planDemoData } from './plan.ts'
@@ -42,7 +42,7 @@ export async function createDemoData(access: ManagementAccess, demo: Demo, datab
 class Creation {
   readonly #access: ManagementAccess
   readonly #demo: Demo
-  readonly #client: Client
+  readonly #client: DatabaseClient
   readonly #plan: Plan = planDemoData(Date.now())
   readonly #api: Api
   readonly #shifts: Shift[] = []
@@ -56,7 +56,7 @@ class Creation {
   /** The number of the last batch of usage. */
   #flushed = 0
 
-  constructor(access: ManagementAccess, demo: Demo, client: Client) {
+  constructor(access: ManagementAccess, demo: Demo, client: DatabaseClient) {
     this.#access = access
     this.#demo = demo
     this.#client = client

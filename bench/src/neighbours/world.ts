@@ -47,7 +47,7 @@ export const worldSchema = z.object({
 export type World = z.infer<typeof worldSchema>
 type Tenant = z.infer<typeof tenant>
 
-export interface Services {
+export interface RunningServices {
   world: World
   validator: Child
   management: Child
@@ -55,7 +55,7 @@ export interface Services {
 }
 
 /** Starts the services. `url` must contain a superuser. */
-export async function startWorld(url: string, licenses: number, hasDefaults: boolean): Promise<Services> {
+export async function startWorld(url: string, licenses: number, hasDefaults: boolean): Promise<RunningServices> {
   const pool = createPool(url, { name: 'neighbours', max: 4, statementTimeoutMs: 0 })
   try {
     for (const role of ['validator', 'management'])

@@ -12,7 +12,7 @@ import { type Generator, startGenerator } from '../neighbours/generator.ts'
 import { postgresMib, residentMib } from '../neighbours/memory.ts'
 import { errorsOf, line, type Row, rowOf, summaryOf } from '../neighbours/table.ts'
 import { KINDS } from '../neighbours/victim.ts'
-import { type Services, startWorld } from '../neighbours/world.ts'
+import { type RunningServices, startWorld } from '../neighbours/world.ts'
 import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/neighbours.ts [options]
@@ -70,7 +70,7 @@ await runMain('neighbours', async () => {
 })
 
 interface Parts {
-  services: Services
+  services: RunningServices
   victim: Generator
   attacker: Generator
   postgresPid: number

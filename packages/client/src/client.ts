@@ -9,7 +9,7 @@ import { claimedLicenseKey } from '@keyward/license-file'
 import { boundedStorage } from './cache/bounded-storage.ts'
 import { createFileCache, type FileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
-import { type Change, createStore, createTurns, type Store } from './cache/store.ts'
+import { createStore, createTurns, type Store, type StoreChange } from './cache/store.ts'
 import { type ClientOptions, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
@@ -153,6 +153,6 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
 }
 
 /** Returns the change for a time of the device's clock, or an empty change when the clock returned no time. */
-function sawTime(nowMs: number): Change {
+function sawTime(nowMs: number): StoreChange {
   return Number.isFinite(nowMs) ? { seenMs: nowMs } : {}
 }

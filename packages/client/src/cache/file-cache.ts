@@ -10,7 +10,7 @@ import { fileEndpoint } from '../transport/endpoints.ts'
 import { configurationError, unreachable } from '../transport/outcomes.ts'
 import { call } from '../transport/retry.ts'
 import { authenticate, judgeMemory } from './judge-file.ts'
-import type { Change, Memory, Store } from './store.ts'
+import type { Memory, Store, StoreChange } from './store.ts'
 
 export interface FileCache {
   /** The number of recorded rejections. A check reads it before its request and passes it to `accept`. */
@@ -23,9 +23,9 @@ export interface FileCache {
    */
   keepFresh(expiresAt: string | null): void
   /** Returns the change that ends the use of the file. `code` is the code of the rejection or `DEACTIVATED`. */
-  reject(code: string): Change
+  reject(code: string): StoreChange
   /** Returns the change that allows the use of the file again, unless a rejection came after `rejectionsBefore`. */
-  accept(rejectionsBefore: number): Change
+  accept(rejectionsBefore: number): StoreChange
   /** Resolves when no fetch runs in the background. */
   settled(): Promise<void>
 }

@@ -21,7 +21,7 @@ export interface Memory {
   latestSeenMs: number
 }
 
-export interface Change {
+export interface StoreChange {
   /** A new file. It replaces the old file and its rejection. */
   file?: string
   /** A code ends the use of the stored file. Null allows its use again. */
@@ -36,7 +36,7 @@ export interface Store {
   /** Returns the stored state. Returns an empty state when the storage fails or contains another text. */
   load(): Promise<Memory>
   /** Calls `edit` after all earlier operations and applies the returned change. Returns false when the storage failed. */
-  change(edit: () => Change): Promise<boolean>
+  change(edit: () => StoreChange): Promise<boolean>
 }
 
 /** A text of the storage and its content. */
@@ -123,7 +123,7 @@ export function createStore(
   }
 
   /** Keeps the change in this process until it is written. */
-  function remember({ rejectedAs, seenMs, serviceMs }: Change, stored: Stored | null): void {
+  function remember({ rejectedAs, seenMs, serviceMs }: StoreChange, stored: Stored | null): void {
     if (rejectedAs === null) unwritten = { ...unwritten, rejectedAs, rejectedFile: null }
     if (typeof rejectedAs === 'string') {
       const rejectedFile = stored === null ? 'unread' : { value: storedFile(stored) }
@@ -136,7 +136,7 @@ export function createStore(
     if (seenMs !== undefined) unwritten = { ...unwritten, latestSeenMs: Math.max(unwritten.latestSeenMs, seenMs) }
   }
 
-  async function apply(edit: () => Change): Promise<boolean> {
+  async function apply(edit: () => StoreChange): Promise<boolean> {
     const stored = await read()
     const change = edit()
     remember(change, stored)
@@ -155,7 +155,7 @@ export function createStore(
   }
 }
 
-function applied({ file, rejectedAs }: Change, memory: Memory): Memory {
+function applied({ file, rejectedAs }: StoreChange, memory: Memory): Memory {
   if (file !== undefined) return { ...memory, file, rejectedAs: null }
   return rejectedAs === undefined ? memory : { ...memory, rejectedAs }
 }

@@ -49,7 +49,7 @@ import { RestrictionTimes } from './restriction-times.ts'
 import type { RowWriter } from './row-writer.ts'
 import { writeMatch } from './rule-match.ts'
 import type { ScopeWriter } from './scope-writer.ts'
-import { beginLoosening, endRestricting, type RuleRow, type RunSection, Transition } from './transition.ts'
+import { beginLoosening, endRestricting, type RuleRef, type RunSection, Transition } from './transition.ts'
 import { TrieWriter } from './trie-writer.ts'
 
 /** The bits of a rule's traits that determine what it matches: type and prefix length. */
@@ -232,7 +232,7 @@ export class RuleWriter {
     this.#times.rebuild()
   }
 
-  #ruleRow(row: number): RuleRow {
+  #ruleRow(row: number): RuleRef {
     return { row, generation: this.#rows.store.rules.region.words[row * ROW_WORDS + GENERATION]! }
   }
 

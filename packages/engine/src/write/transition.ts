@@ -21,7 +21,7 @@ import type { RestrictionTimes } from './restriction-times.ts'
 export type RunSection = (write: () => void) => void
 
 /** A rule's row with its generation. If the row has another generation, it holds another rule. */
-export interface RuleRow {
+export interface RuleRef {
   row: number
   generation: number
 }
@@ -30,9 +30,9 @@ export class Transition {
   /** Rows that are still in force, but detached from their ids. */
   readonly detached: number[] = []
   /** Restrictions that the change removes. */
-  leaving: RuleRow[] = []
+  leaving: RuleRef[] = []
   /** New restrictions that restrict nothing yet. */
-  dormant: RuleRow[] = []
+  dormant: RuleRef[] = []
   /** The restrictions whose expiry becomes later, as pairs of the new, hollow row and the old row, which has no id. */
   readonly companions = new Map<number, number>()
 
@@ -92,11 +92,11 @@ export function beginLoosening(
 }
 
 function inSections(
-  of: readonly RuleRow[],
+  of: readonly RuleRef[],
   { words }: Region,
   rows: number,
   section: RunSection,
-  write: (row: RuleRow, traitsAt: number) => void,
+  write: (row: RuleRef, traitsAt: number) => void,
 ): void {
   for (let from = 0; from < of.length; from += rows) {
     section(() => {
