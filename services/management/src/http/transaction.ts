@@ -153,7 +153,7 @@ async function writeWithRetries(dependencies: Dependencies, request: EndpointReq
   }
 }
 
-/** Returns the response of the endpoint. Throws an ApiError, or another error, whose message must not be sent to the caller. */
+/** Returns the response of the endpoint. The message of an error that is not an ApiError must not be sent to the caller. */
 export async function handleRequest(dependencies: Dependencies, request: EndpointRequest): Promise<WireResponse> {
   const { definition } = request.endpoint
   const { reads, writes } = dependencies.gates
