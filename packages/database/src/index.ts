@@ -7,6 +7,7 @@ export {
   isSchemaMissing,
   isServerUnavailable,
   isStandby,
+  isQueryTimeout,
   isTooSlow,
   sqlState,
   violatedConstraint,

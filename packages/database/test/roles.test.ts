@@ -59,9 +59,10 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('may execute exactly fourteen functions', async () => {
+  test('may execute exactly fifteen functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
+      'changes_after',
       'claim_slots',
       'claim_slots',
       'forget_validator',

@@ -130,13 +130,15 @@ async function readPages(
 ): Promise<string> {
   const ids = organizations.map((id) => bytesToUuid(id)).join(',')
   // Postgres accepts no parameters in the declaration of a cursor.
-  const log = `changed_since(${client.escapeLiteral(since)}::pg_snapshot)`
+  const from = `${client.escapeLiteral(since)}::pg_snapshot`
+  const log = `(select distinct entity, id, machine_id, organization_id from change_log
+    where xid >= pg_snapshot_xmax(${from}) or xid = any (array(select pg_snapshot_xip(${from})))) entries`
   const isOfOrganizations = `(organization_id = any (${client.escapeLiteral(`{${ids}}`)}::uuid[]) or organization_id is null)`
   await client.query('begin isolation level repeatable read, read only')
   await client.query('set local statement_timeout = 0; set local enable_seqscan = off')
   const { rows: heads } = await client.query<{ snapshot: string; complete: boolean; letters: string[] | null }>(
     `select pg_current_snapshot()::text as snapshot,
-       (select snap_covers(${client.escapeLiteral(since)}::pg_snapshot, gone) from feed_state) as complete,
+       (select snap_covers(${from}, gone) from feed_state) as complete,
        (select array_agg(distinct entity::text) from ${log} where ${isOfOrganizations}) as letters`,
   )
   const { snapshot = '', complete, letters } = heads[0] ?? {}

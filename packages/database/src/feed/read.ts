@@ -52,6 +52,12 @@ export interface FeedReadOptions {
  */
 export const MAX_CHANGES = 20_000
 
+/** A read examines at most this number of log entries per change that it may return, because a row can have several entries. */
+const ENTRIES_PER_CHANGE = 5
+
+/** The maximum number of log entries from which `findLarge` selects organizations. */
+const MAX_SAMPLED_ENTRIES = 200_000
+
 /** The maximum number of organizations that are read separately. */
 const MAX_LARGE = 100
 
@@ -67,7 +73,8 @@ export async function readFeed(
   snapshot: string,
   { except = [], suspects = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
 ): Promise<FeedReading> {
-  const values: unknown[] = [snapshot, maxChanges + 1, except.map((id) => bytesToUuid(id))]
+  const organizations = except.map((id) => bytesToUuid(id))
+  const values: unknown[] = [snapshot, maxChanges + 1, organizations, maxChanges * ENTRIES_PER_CHANGE + 1]
   const statement = suspects.length === 0 ? READ_FEED : READ_FEED_WITH_SUSPECTS
   if (suspects.length > 0) {
     values.push(
@@ -88,7 +95,7 @@ export async function readFeed(
   }
   if (reading.behind) return reading
   if (head.crowded === true) {
-    const large = await findLarge(client, snapshot, maxChanges)
+    const large = await findLarge(client, { snapshot, maxChanges, organizations })
     return { ...reading, behind: large.length === 0, large }
   }
   return { ...reading, changes: readRows(rows) }
@@ -100,13 +107,18 @@ function letterOf(entity: FeedChange['entity']): string {
 
 /**
  * Returns the organizations with the most changes, as many as necessary for the changes of the others to fit into one read. Returns an
- * empty list if more than MAX_CHANGES of the others remain.
+ * empty list if more than MAX_CHANGES of the others remain. It considers only the first MAX_SAMPLED_ENTRIES entries. If there are more, a later read
+ * finds the rest.
  */
-async function findLarge(client: Pick<pg.ClientBase, 'query'>, snapshot: string, maxChanges: number): Promise<Id[]> {
+async function findLarge(
+  client: Pick<pg.ClientBase, 'query'>,
+  { snapshot, maxChanges, organizations }: { snapshot: string; maxChanges: number; organizations: readonly string[] },
+): Promise<Id[]> {
   const { rows } = await client.query<{ id: Buffer | null; changes: number; unknown: boolean }>(
     `select uuid_send(organization_id) as id, count(*)::integer as changes, bool_or(entity <> 'M') as unknown
-     from changed_since($1::pg_snapshot) group by organization_id order by 2 desc`,
-    [snapshot],
+     from (select distinct * from changes_after($1::pg_snapshot, $2::uuid[], $3)) entries
+     group by organization_id order by 2 desc`,
+    [snapshot, organizations, MAX_SAMPLED_ENTRIES],
   )
   // Entries of an earlier version do not contain their organization.
   if (rows.some(({ id, unknown }) => id === null && unknown)) return []
@@ -177,11 +189,11 @@ export const MACHINES = `select changed.entity::text as letter, uuid_send(change
     from changed where changed.entity = '${MACHINE_LETTER}'`
 
 const SUSPECTS = `
-    union select * from unnest($4::"char"[], $5::uuid[], $6::bytea[]) where (select not behind from feed)`
+    union select * from unnest($5::"char"[], $6::uuid[], $7::bytea[]) where (select not behind from feed)`
 
 /**
- * Returns the text of a read. $1 is the snapshot of the last read, $2 the maximum number of changes, and $3 the
- * organizations that are read separately.
+ * Returns the text of a read. $1 is the snapshot of the last read, $2 is one more than the maximum number of changes, $3 are the
+ * organizations that are read separately, and $4 is one more than the maximum number of log entries.
  */
 const readFeedText = (more: string): string => `
   with feed as materialized (
@@ -189,17 +201,20 @@ const readFeedText = (more: string): string => `
     select pg_current_snapshot() as snapshot, reloads, not (snap_covers($1::pg_snapshot, gone)
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state
+  ), log as materialized (
+    select entity, id, machine_id from changes_after($1::pg_snapshot, $3::uuid[], $4) where (select not behind from feed)
   ), entries as materialized (
-    select entity, id, machine_id from changed_since($1::pg_snapshot)
-    where (select not behind from feed) and coalesce(organization_id <> all ($3::uuid[]), cardinality($3::uuid[]) = 0)
+    select distinct * from log
     ${more}
     limit $2
+  ), size as materialized (
+    select (select count(*) from log) >= $4 or (select count(*) from entries) >= $2 as is_crowded
   ), changed as materialized (
     -- No row is fetched when there are too many.
-    select * from entries where (select count(*) from entries) < $2
+    select * from entries where (select not is_crowded from size)
   )
   select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind,
-    (select count(*) from entries) >= $2 as crowded, reloads from feed
+    (select is_crowded from size) as crowded, reloads from feed
   union all
   ${ENTITIES.map(branch).join('\n  union all\n  ')}
   union all

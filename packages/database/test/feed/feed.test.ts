@@ -214,6 +214,35 @@ describe('a reader that has fallen behind', () => {
     expect(await readNames()).toEqual([])
   })
 
+  test('stops at a limit, although the log contains many more entries', async () => {
+    const { snapshot: before } = await readFeed(reader, snapshot)
+    await sql(
+      `insert into change_log (entity, id, organization_id) select 'L', gen_random_uuid(), new_id() from generate_series(1, 3000)`,
+    )
+    const fetched = async (): Promise<number> => {
+      await reader.query('select pg_stat_force_next_flush()')
+      const { rows } = await database.pool.query<{ count: string }>(
+        `select idx_tup_fetch + seq_tup_read as count from pg_stat_user_tables where relname = 'change_log'`,
+      )
+      return Number(rows[0]?.count)
+    }
+    const fetchedBefore = await fetched()
+    const { rows } = await reader.query(`select from changes_after($1, '{}', 40)`, [before])
+    expect(rows).toHaveLength(40)
+    expect((await fetched()) - fetchedBefore).toBeLessThanOrEqual(40)
+  })
+
+  test('reads an organization separately whose rows have too many entries', async () => {
+    const organizationId = await insertOrganization(database.pool)
+    const license = await insertLicense(database.pool, { organizationId, maxMachines: 1 })
+    const { snapshot: before } = await readFeed(reader, snapshot)
+    for (let i = 2; i < 8; i++)
+      await database.pool.query('update licenses set max_machines = $2 where id = $1', [license.id, i])
+    expect((await readFeed(reader, before, { maxChanges: 2 })).changes).toHaveLength(1)
+    const { large, changes } = await readFeed(reader, before, { maxChanges: 1 })
+    expect([changes, large.map((id) => bytesToUuid(id))]).toEqual([[], [organizationId]])
+  })
+
   test('prunes a long log in several transactions', async () => {
     for (let i = 0; i < 10; i++) await insertOrganization(database.pool)
     expect(await pruneFeed(database.pool, 0, 3)).toBeGreaterThanOrEqual(10)

@@ -46,8 +46,8 @@ export interface FeedConnection {
 }
 
 export interface FeedSource {
-  /** Connects and listens. Calls `onWake` for every notification, and `onLost` when the connection breaks. */
-  connect(onWake: () => void, onLost: () => void): Promise<FeedConnection>
+  /** Connects and listens. Calls `onWake` for every notification, and `onLost` when the connection breaks. A statement may take `timeoutMs`. */
+  connect(onWake: () => void, onLost: () => void, timeoutMs: number): Promise<FeedConnection>
 }
 
 /** Changes up to a snapshot. */

@@ -155,6 +155,7 @@ export class Follower {
         isLost = true
         this.#wake()
       },
+      this.#reads.timeoutMs,
     )
     try {
       const identity = await this.#join(connection)

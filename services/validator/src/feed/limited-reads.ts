@@ -1,17 +1,35 @@
 /**
- * Limits the number of changes in one read. The limit is halved after a read that took too long, because the same read would
- * take too long again. Above the limit, organizations with many changes are read separately.
+ * Limits the number of changes in one read, and its time. After a read that took too long, the number is halved and the next connection
+ * allows twice the time, because the same read would take too long again. Above the number, organizations with many changes are read
+ * separately.
  */
 
-import { type FeedReading, type FeedReadOptions, type Id, isTooSlow, MAX_CHANGES } from '@keyward/database'
+import {
+  type FeedReading,
+  type FeedReadOptions,
+  type Id,
+  isQueryTimeout,
+  isTooSlow,
+  MAX_CHANGES,
+} from '@keyward/database'
 
 import type { FeedConnection } from './follower-interfaces.ts'
 
 /** The limit is not reduced below this number of changes. */
 const LEAST_CHANGES = 500
 
+/** The time that a read usually may take. It usually takes a few milliseconds. */
+const USUAL_TIMEOUT_MS = 1_500
+const LONGEST_TIMEOUT_MS = 12_000
+
 export class LimitedReads {
   #maxChanges = MAX_CHANGES
+  #timeoutMs = USUAL_TIMEOUT_MS
+
+  /** The timeout of the statements of the next connection. */
+  get timeoutMs(): number {
+    return this.#timeoutMs
+  }
 
   /** Reads the changes after `snapshot`, and adapts the limit of the next read. */
   async read(
@@ -22,10 +40,14 @@ export class LimitedReads {
     try {
       const reading = await connection.read(snapshot, { ...options, maxChanges: this.#maxChanges })
       // If the limit separates no further organization, it does not help, so the next read has the usual limit.
+      this.#timeoutMs = USUAL_TIMEOUT_MS
       if (!reading.large.some((id) => !includes(options.except ?? [], id))) this.#maxChanges = MAX_CHANGES
       return reading
     } catch (error) {
       if (isTooSlow(error)) this.#maxChanges = Math.max(LEAST_CHANGES, this.#maxChanges >> 1)
+      // A server that does not respond at all may be frozen, and a longer timeout would only delay the next attempt.
+      if (isTooSlow(error) && !isQueryTimeout(error))
+        this.#timeoutMs = Math.min(LONGEST_TIMEOUT_MS, this.#timeoutMs * 2)
       throw error
     }
   }

@@ -18,9 +18,8 @@ import {
 
 import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from './follower.ts'
 
-/** The timeout of a statement. A read is one statement, which usually takes a few milliseconds. */
-const STATEMENT_TIMEOUT_MS = 1_500
-const QUERY_TIMEOUT_MS = 1_800
+/** The time in addition to the timeout of the server after which the client stops waiting. */
+const MARGIN_MS = 300
 const CONNECT_TIMEOUT_MS = 1_500
 const LISTEN_ATTEMPTS = 3
 const LISTENER_NAME = 'keyward validator listener'
@@ -37,13 +36,13 @@ export class PostgresSource implements FeedSource {
     this.#onError = onError
   }
 
-  async connect(onWake: () => void, onLost: () => void): Promise<FeedConnection> {
+  async connect(onWake: () => void, onLost: () => void, timeoutMs: number): Promise<FeedConnection> {
     const url = this.#url
     const pool = createPool(url, {
       name: 'keyward validator feed',
       max: 1,
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      queryTimeoutMs: QUERY_TIMEOUT_MS,
+      statementTimeoutMs: timeoutMs,
+      queryTimeoutMs: timeoutMs + MARGIN_MS,
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       onError: this.#onError,
     })

@@ -67,6 +67,7 @@ test('follows the primary after a few attempts, although every other connection 
       const connection = await source.connect(
         () => undefined,
         () => undefined,
+        1_500,
       )
       const { identity } = await connection.identify()
       connection.close()

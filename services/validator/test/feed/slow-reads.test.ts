@@ -3,7 +3,13 @@
 import { type FeedReading, MAX_CHANGES } from '@keyward/database'
 import { expect, test } from 'vitest'
 
-import { Follower, type FeedConnection, type FeedTarget, type FollowerEvents } from '../../src/feed/follower.ts'
+import {
+  Follower,
+  type FeedConnection,
+  type FeedSource,
+  type FeedTarget,
+  type FollowerEvents,
+} from '../../src/feed/follower.ts'
 
 const ORGANIZATION = Buffer.alloc(16, 1)
 const READING: FeedReading = { snapshot: '10:10:', behind: false, large: [], changes: [], reloads: 0 }
@@ -41,8 +47,9 @@ function canceled(): Error {
   return Object.assign(new Error('canceled'), { code: '57014' })
 }
 
-test('reads fewer changes after a timeout, and organizations with many changes separately', async () => {
+test('reads fewer changes after a timeout, with more time, and organizations with many changes separately', async () => {
   const limits: number[] = []
+  const timeouts: number[] = []
   const large: (readonly Uint8Array[])[] = []
   const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()
   const connection: FeedConnection = {
@@ -60,7 +67,11 @@ test('reads fewer changes after a timeout, and organizations with many changes s
     load: () => ({ done: Promise.resolve({ snapshot: '9:9:', reloads: 0 }), close: nothing }),
     close: nothing,
   }
-  const follower = new Follower({ connect: () => Promise.resolve(connection) }, target, {
+  const connect: FeedSource['connect'] = (_onWake, _onLost, timeoutMs) => {
+    timeouts.push(timeoutMs)
+    return Promise.resolve(connection)
+  }
+  const follower = new Follower({ connect }, target, {
     ...events,
     onCaughtUp: ({ snapshot }) => snapshot === READING.snapshot && resolve(),
   })
@@ -69,6 +80,7 @@ test('reads fewer changes after a timeout, and organizations with many changes s
   await follower.stop()
   expect(limits.slice(0, 4)).toEqual([MAX_CHANGES, MAX_CHANGES / 2, MAX_CHANGES / 4, MAX_CHANGES / 8])
   expect(large).toEqual([[ORGANIZATION]])
+  expect(timeouts).toEqual([1_500, 3_000, 6_000, 12_000])
   // The first complete read restores the limit for the reads that follow.
   expect(limits.slice(4, 6)).toEqual([MAX_CHANGES / 8, MAX_CHANGES])
 })
