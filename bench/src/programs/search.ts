@@ -3,10 +3,9 @@
  * many customers. Another organization has a tenth of them.
  */
 
-import { uuidv7 } from '@keyward/database'
-import pg from 'pg'
 import { z } from 'zod'
 
+import { fillOrganization } from '../data/searched.ts'
 import { numbersFrom, runMain } from '../harness/command-line.ts'
 import { caller, OPERATOR_TOKEN, startManagement } from '../harness/management-api.ts'
 import { percentiles } from '../harness/stats.ts'
@@ -57,8 +56,8 @@ async function measure(url: string, { licenses, requests }: { licenses: number; 
     const create = async (name: string) =>
       (await operator('POST', 'organizations', created, { name, plan: 'STANDARD' })).value
     const [other, searched] = [await create('Other'), await create('Searched')]
-    await fill(url, other.id, Math.ceil(licenses / 10))
-    await fill(url, searched.id, licenses)
+    await fillOrganization(url, other.id, { licenses: Math.ceil(licenses / 10) })
+    await fillOrganization(url, searched.id, { licenses })
     const call = caller(management.port, searched.managementToken)
     const times: Record<string, object> = {}
     for (const path of PATHS) {
@@ -72,43 +71,5 @@ async function measure(url: string, { licenses, requests }: { licenses: number; 
     return { licenses, requests, times }
   } finally {
     await management.stop()
-  }
-}
-
-/** Inserts rows without triggers, which would write a log entry for each row. */
-async function fill(url: string, organizationId: string, count: number): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    const productId = uuidv7()
-    await client.query(`insert into products (id, organization_id, name) values ($1, $2, 'App')`, [
-      productId,
-      organizationId,
-    ])
-    await client.query('set session_replication_role = replica')
-    await client.query(
-      `insert into customers (id, organization_id, email, name)
-       select new_id(), $1, 'customer' || i || '@example.com', 'Customer ' || i from generate_series(1, $2::integer) i`,
-      [organizationId, count],
-    )
-    await client.query(
-      `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at)
-       select new_id(), $1, $2, c.id, 'KEY-' || c.i, 'SUBSCRIPTION', 5, now() + make_interval(hours => c.i::integer % 50000)
-       from (select id, row_number() over () as i from customers where organization_id = $1) c`,
-      [organizationId, productId],
-    )
-    await client.query(
-      'insert into license_slots (license_id, used) select id, 1 from licenses where organization_id = $1',
-      [organizationId],
-    )
-    await client.query(
-      `insert into machines (id, license_id, organization_id, machine_id, hostname)
-       select new_id(), id, $1, convert_to(replace(key, 'KEY', 'machine'), 'UTF8'), replace(key, 'KEY', 'Host')
-       from licenses where organization_id = $1`,
-      [organizationId],
-    )
-    await client.query('analyze')
-  } finally {
-    await client.end()
   }
 }
