@@ -19,8 +19,8 @@ describe('statistics', () => {
   })
 
   test('judge compares the median with the goal in the direction of the goal', () => {
-    expect(judge('knownPeer', summarize([0.7, 0.79, 0.9])).reached).toBe(true)
-    expect(judge('knownPeer', summarize([0.77])).reached).toBe(false)
+    expect(judge('againstSql', summarize([20, 25.5, 30])).reached).toBe(true)
+    expect(judge('againstSql', summarize([24.9])).reached).toBe(false)
     expect(judge('start', summarize([7.9])).reached).toBe(true)
     expect(judge('start', summarize([8.1])).reached).toBe(false)
   })
