@@ -76,6 +76,8 @@ describe('the rules of imports', () => {
     ['packages/engine/src/write/a.ts', `import { x } from '../read/b.ts'`],
     ['packages/engine/src/memory/a.ts', `import { x } from '../read/b.ts'`],
     ['infra/start/a.ts', `import { random } from '@keyward/testkit'`],
+    ['bench/src/a.ts', `import { App } from 'uWebSockets.js'`],
+    ['services/validator/src/a.ts', `import type { HttpResponse } from '@uwsjs/core'`],
     ['infra/start/a.ts', `import { x } from '../../services/validator/src/validator.ts'`],
   ])('reject an import in %s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)

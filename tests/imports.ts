@@ -30,6 +30,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'packages/client': { modules: ['@keyward/license-file'], node: true },
   'packages/process': { modules: ['pino', 'prom-client', 'zod'], node: true },
   'packages/embedded-postgres': { modules: [], node: true },
+  'packages/uwebsockets': { modules: ['@uwsjs/core', 'uWebSockets.js'], node: false },
 }
 
 interface Import {
@@ -88,9 +89,13 @@ function wallReason(path: string, target: string): string | null {
   return null
 }
 
+/** The releases of uWebSockets.js. Only packages/uwebsockets decides which of them a machine loads. */
+const HTTP_LIBRARIES = new Set(['@uwsjs/core', 'uWebSockets.js'])
+
 function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {
   const name = packageOf(found.from)
   if (name === '@keyward/validator' || name === '@keyward/management') return 'services are never imported'
+  if (HTTP_LIBRARIES.has(name) && workspace !== 'packages/uwebsockets') return 'only packages/uwebsockets imports it'
   if (!inSource) return null
   const mayTest = workspace === 'bench' || workspace === 'packages/testkit'
   if (name === '@keyward/testkit' && !mayTest) return 'only tests import the testkit'

@@ -1,9 +1,9 @@
 # The management service with its packages of the workspace, without development packages. Build the image at the root:
 #   docker build -f infra/docker/management.Dockerfile -t keyward-management .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:24-trixie-slim@sha256:…
 # The image runs with a read-only file system.
 
-ARG NODE_IMAGE=node:22-bookworm-slim
+ARG NODE_IMAGE=node:24-trixie-slim
 FROM ${NODE_IMAGE} AS console
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./

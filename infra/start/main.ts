@@ -54,6 +54,8 @@ async function main(): Promise<void> {
     report,
   )
   stops.push(async () => void (await Promise.all([validator.stop(), management.stop()])))
+  const { httpLibrary } = validator.current()
+  if (httpLibrary !== undefined) report(`The validator uses ${httpLibrary} on Node ${process.versions.node}.`)
   const validatorUrl = `http://${reachableHost(config.VALIDATOR_HOST)}:${validator.current().port}`
   const managementUrl = `http://${reachableHost(config.MANAGEMENT_HOST)}:${management.current().port}`
   await untilReady('management', management.current().adminPort)

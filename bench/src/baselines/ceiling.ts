@@ -3,7 +3,7 @@
  * this library that computes its responses can be faster.
  */
 
-import { App, us_socket_local_port } from 'uWebSockets.js'
+import { App, portOf } from '@keyward/uwebsockets'
 
 import { announce } from './announce.ts'
 
@@ -19,5 +19,5 @@ app.post('/*', (response) => {
 })
 app.listen('127.0.0.1', 0, (socket) => {
   if (socket === false) throw new Error('cannot listen on 127.0.0.1')
-  announce(us_socket_local_port(socket), () => app.close())
+  announce(portOf(socket), () => app.close())
 })

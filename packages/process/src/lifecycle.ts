@@ -42,9 +42,16 @@ export function onStop(stop: () => Promise<void>, options: StopOptions = {}): (e
   return begin
 }
 
+export interface Listening {
+  port: number
+  adminPort: number
+  /** The library that serves requests, if there is a choice. */
+  httpLibrary?: string
+}
+
 /** Sends the ports of this process to its parent process, if there is one. */
-export function announceListening(ports: { port: number; adminPort: number }): void {
-  if (process.connected) process.send?.({ type: 'listening', ...ports })
+export function announceListening({ port, adminPort, httpLibrary }: Listening): void {
+  if (process.connected) process.send?.({ type: 'listening', port, adminPort, httpLibrary })
 }
 
 /** Returns whether the IPC channel to a parent process has closed. `process.send` still exists then. */

@@ -27,6 +27,7 @@ export async function startValidatorProcess(
   const child = fork(MAIN, {
     env: {
       PATH: process.env['PATH'],
+      UWEBSOCKETS_RELEASE: process.env['UWEBSOCKETS_RELEASE'],
       DATABASE_URL: validatorUrl,
       VALIDATOR_PORT: '0',
       VALIDATOR_ADMIN_PORT: '0',

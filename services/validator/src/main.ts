@@ -10,6 +10,7 @@ import {
   onStop,
   readConfig,
 } from '@keyward/process'
+import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { environment, variables } from './config.ts'
 import { startValidator } from './validator.ts'
@@ -24,7 +25,7 @@ try {
   // Checks have priority over their recording. On Linux the call affects only the main thread, because the workers run already.
   // The niceness never decreases, because unprivileged processes may not decrease it.
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
-  announceListening(validator)
+  announceListening({ ...validator, httpLibrary: HTTP_LIBRARY.release })
 } catch (error) {
   failStart(error, effectiveVariables(variables))
 }

@@ -10,6 +10,7 @@ import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
 import { collectGarbage } from '@keyward/process/collect-garbage'
+import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { Metrics } from './admin/metrics.ts'
 import { throttledWarning } from './admin/throttled-log.ts'
@@ -190,7 +191,7 @@ class Validator {
     this.#pruner.start()
     this.#safety.start()
     this.#startIndexFile()
-    this.#log.info({ port, adminPort: this.#admin.port }, 'listening')
+    this.#log.info({ port, adminPort: this.#admin.port, httpLibrary: HTTP_LIBRARY }, 'listening')
     return { port, adminPort: this.#admin.port, loaded: this.#loaded.promise, close: () => this.close() }
   }
 

@@ -62,6 +62,7 @@ test('stores no address and no country of a check in a table, statement, metric 
   const child = spawn(process.execPath, [MAIN], {
     env: {
       PATH: process.env['PATH'],
+      UWEBSOCKETS_RELEASE: process.env['UWEBSOCKETS_RELEASE'],
       DATABASE_URL: world.database.validatorUrl,
       VALIDATOR_PORT: '0',
       VALIDATOR_ADMIN_PORT: '0',

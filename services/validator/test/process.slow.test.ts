@@ -34,6 +34,7 @@ function start(env: Record<string, string>): Started {
   const child = spawn(process.execPath, [MAIN], {
     env: {
       PATH: process.env['PATH'],
+      UWEBSOCKETS_RELEASE: process.env['UWEBSOCKETS_RELEASE'],
       VALIDATOR_PORT: '0',
       VALIDATOR_ADMIN_PORT: '0',
       VALIDATOR_WORKERS: '2',

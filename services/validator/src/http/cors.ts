@@ -1,6 +1,6 @@
 /** Allows web pages of the configured origins to call the API (docs/api.md#h9). Without origins, CORS is off. */
 
-import type { HttpResponse } from 'uWebSockets.js'
+import type { HttpResponse } from '@keyward/uwebsockets'
 
 const PREFLIGHT_SECONDS = '7200'
 

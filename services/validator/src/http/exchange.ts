@@ -10,7 +10,7 @@
  * client is then detected only when the response is sent.
  */
 
-import type { HttpResponse } from 'uWebSockets.js'
+import { endHeadAndClose, type HttpResponse } from '@keyward/uwebsockets'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
@@ -256,9 +256,6 @@ export class Exchange implements Expiring {
       native.writeHeader('content-length', String(bodyBytes)).endWithoutBody()
       return
     }
-    native.writeHeader('connection', 'close').tryEnd('', bodyBytes)
-    setImmediate(() => {
-      if (!this.#isClosed) native.close()
-    })
+    endHeadAndClose(native, bodyBytes, () => this.#isClosed)
   }
 }

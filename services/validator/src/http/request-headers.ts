@@ -4,7 +4,7 @@
  * content-length or one transfer-encoding `chunked` (docs/api.md#h6).
  */
 
-import type { HttpRequest } from 'uWebSockets.js'
+import type { HttpRequest } from '@keyward/uwebsockets'
 
 const AUTHORIZATION = 'authorization'
 const CONTENT_LENGTH = 'content-length'

@@ -3,11 +3,10 @@
  * for an unknown path. The server reads the headers in one pass, then the body up to its last chunk. Then it runs the endpoint.
  */
 
-import { _cfg, App, type HttpRequest, type HttpResponse } from 'uWebSockets.js'
+import { App, type AppDescriptor, type HttpRequest, type HttpResponse } from '@keyward/uwebsockets'
 
 import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
-import type { AppDescriptor } from '../shared/uwebsockets.ts'
 import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES, MAX_DISCARDED_BYTES } from './exchange.ts'
@@ -15,9 +14,6 @@ import { RequestHeaders } from './request-headers.ts'
 import { okResponse, type Shape } from './responses.ts'
 
 const DEADLINE_MS = 2_000
-
-// Removes the header that names the library from responses.
-_cfg('silent')
 
 export interface Route extends Endpoint {
   method: 'GET' | 'POST'

@@ -8,9 +8,9 @@ import type { MessagePort } from 'node:worker_threads'
 
 import type { OriginResolverOptions } from '@keyward/address'
 import type { SharedIndex } from '@keyward/engine'
+import type { AppDescriptor } from '@keyward/uwebsockets'
 
 import type { LeaseKey } from './leases.ts'
-import type { AppDescriptor } from './uwebsockets.ts'
 
 export interface ClaimRequest {
   kind: 'claim'

@@ -6,9 +6,7 @@
 
 import { createServer } from 'node:net'
 
-import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
-
-import type { AppDescriptor } from '../shared/uwebsockets.ts'
+import { App, type AppDescriptor, closeListener, portOf } from '@keyward/uwebsockets'
 
 export class Acceptor {
   readonly #app = App()
@@ -29,8 +27,8 @@ export class Acceptor {
     return new Promise((resolve, reject) => {
       this.#app.listen(host, port, (socket) => {
         if (socket === false) return reject(Object.assign(new Error(`Cannot listen on ${host}:${port}.`), { port }))
-        this.#stopListening = () => us_listen_socket_close(socket)
-        resolve(us_socket_local_port(socket))
+        this.#stopListening = () => closeListener(socket)
+        resolve(portOf(socket))
       })
     })
   }

@@ -5,9 +5,10 @@
 
 import { type MessagePort, Worker } from 'node:worker_threads'
 
+import type { AppDescriptor } from '@keyward/uwebsockets'
+
 import { Counters } from '../shared/counters.ts'
 import type { MessageToMain, MessageToWorker, WorkerSetup, WorkRequest, WorkResponse } from '../shared/messages.ts'
-import type { AppDescriptor } from '../shared/uwebsockets.ts'
 import { Acceptor } from './acceptor.ts'
 
 export interface WorkerPoolOptions {

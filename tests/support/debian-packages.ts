@@ -1,0 +1,75 @@
+/**
+ * Installs and downloads packages of Debian. The system's own list of sources names the server of the packages. apt checks their
+ * signatures.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The release whose packages are unpacked beside those of the system. */
+const RELEASE = 'trixie'
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+/** Prevents packages from starting services. */
+const POLICY = '/usr/sbin/policy-rc.d'
+
+/** Runs a program and returns its output. Throws with the end of the output if it fails. */
+export function run(program: string, args: readonly string[], cwd = '/'): string {
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd,
+    encoding: 'utf8',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  })
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')} failed: ${(stderr || stdout).slice(-500)}`)
+  return stdout
+}
+
+/** Installs packages of the system's release without starting their services. Needs root. */
+export function installPackages(names: readonly string[]): void {
+  const hasPolicy = existsSync(POLICY)
+  if (!hasPolicy) {
+    writeFileSync(POLICY, '#!/bin/sh\nexit 101\n')
+    chmodSync(POLICY, 0o755)
+  }
+  try {
+    run('apt-get', ['update', '-qq'])
+    run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...names])
+  } finally {
+    if (!hasPolicy) rmSync(POLICY)
+  }
+}
+
+/** Returns the address of Debian's packages from the sources of the system. */
+export function packageServer(): string {
+  const targets = run('apt-get', ['indextargets', '--format', '$(ORIGIN) $(REPO_URI)', 'Created-By: Packages'])
+  const line = targets.split('\n').find((one) => one.startsWith('Debian ') && !one.includes('security'))
+  if (line === undefined) throw new Error('The sources of apt name no server with the packages of Debian.')
+  return line.slice('Debian '.length)
+}
+
+/** Downloads packages of Debian 13 and unpacks them into `target`, which it replaces. */
+export function unpackPackages(names: readonly string[], target: string): void {
+  const folder = mkdtempSync(join(tmpdir(), 'keyward-packages-'))
+  chmodSync(folder, 0o755)
+  try {
+    for (const part of ['lists/partial', 'cache/archives/partial']) mkdirSync(join(folder, part), { recursive: true })
+    const list = join(folder, 'sources.list')
+    writeFileSync(list, `deb [signed-by=${KEYRING}] ${packageServer()} ${RELEASE} main\n`)
+    const options = Object.entries({
+      'Dir::Etc::sourcelist': list,
+      'Dir::Etc::sourceparts': '/dev/null',
+      'Dir::State::lists': join(folder, 'lists'),
+      'Dir::Cache': join(folder, 'cache'),
+      'APT::Sandbox::User': 'root',
+    }).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+    run('apt-get', [...options, 'update', '-qq'])
+    run('apt-get', [...options, 'download', ...names], folder)
+    rmSync(target, { recursive: true, force: true })
+    for (const archive of readdirSync(folder).filter((name) => name.endsWith('.deb')))
+      run('dpkg-deb', ['-x', join(folder, archive), target])
+    chmodSync(target, 0o755)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config'
+
+import { globalSettings, settings } from './vitest.config.ts'
+
+/** `npm run test:http-libraries`: everything that passes through uWebSockets.js, from connections to worker threads and processes. */
+export default defineConfig({
+  test: {
+    ...globalSettings,
+    ...settings,
+    include: [
+      'packages/uwebsockets/test/*.test.ts',
+      'services/validator/test/{http,endpoints,public-keys,workers}/*.test.ts',
+      'services/validator/test/*.test.ts',
+      'infra/test/http-clients/*.test.ts',
+    ],
+  },
+})
