@@ -74,7 +74,8 @@ export async function fillOrganization(
     await client.query('set session_replication_role = replica')
     await insertLicenses(client, organizationId, products, licenses)
     if (rules > 0) await insertRules(client, organizationId, products, rules)
-    await client.query('analyze')
+    // Otherwise the background process for this disturbs the first measurements.
+    await client.query('vacuum analyze')
     return products
   } finally {
     await client.end()
