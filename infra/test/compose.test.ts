@@ -204,6 +204,15 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
   })
 })
 
+test('the file for several processors builds every image', () => {
+  const target = z.looseObject({ dockerfile: z.string().optional() })
+  const { target: targets } = z
+    .object({ target: z.record(z.string(), target) })
+    .parse(JSON.parse(readFileSync(join(INFRA, 'bake.json'), 'utf8')))
+  const built = Object.values(targets).flatMap(({ dockerfile }) => dockerfile ?? [])
+  expect(built.toSorted()).toEqual(readdirSync(join(INFRA, 'docker')).map((name) => `infra/docker/${name}`))
+})
+
 test('the image of the validator has a release of Node for each processor', () => {
   const lines = read('docker/validator.Dockerfile').split('\n')
   expect(lines).toContain('FROM ${NODE_IMAGE} AS node-amd64')

@@ -1,0 +1,161 @@
+/** Sends requests through the published port: as a vendor, as an app, and from another network. */
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { z } from 'zod'
+
+import { HOST, type Installation } from './installation.ts'
+
+const NAMESPACE = `keyward-${process.pid}`
+/** The addresses of this machine and of the caller in the other network. */
+const ADDRESSES = { IPv4: ['10.99.73.1', '10.99.73.2', '24'], IPv6: ['fd99:73::1', 'fd99:73::2', '64'] } as const
+
+const organizationSchema = z.object({ managementToken: z.string(), apiKey: z.string() })
+const createdSchema = z.object({ id: z.string() })
+const licenseSchema = z.object({ key: z.string() })
+
+export interface Vendor {
+  readonly managementToken: string
+  readonly apiKey: string
+  readonly licenseKey: string
+}
+
+export class Callers {
+  readonly #installation: Installation
+  readonly #agent: Agent
+
+  constructor(installation: Installation) {
+    this.#installation = installation
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(installation.certificate) })
+  }
+
+  async send(method: string, path: string, token: string, body?: object): Promise<{ status: number; body: unknown }> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: unknown }>()
+    const options = {
+      host: '127.0.0.1',
+      port: this.#installation.port,
+      servername: HOST,
+      agent: this.#agent,
+      method,
+      path,
+    }
+    const headers = { host: HOST, authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const sent = request({ ...options, headers }, (response) => {
+      const status = response.statusCode ?? 0
+      text(response).then((content) => resolve({ status, body: parse(content) }), reject)
+    })
+    sent.setTimeout(30_000, () => sent.destroy(new Error('no response')))
+    sent.on('error', reject).end(body && JSON.stringify(body))
+    return await promise
+  }
+
+  /** Creates an organization with a license for any number of machines, and resolves when its checks are valid. */
+  async createVendor(): Promise<Vendor> {
+    const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
+      schema.parse((await this.send('POST', `/api/v1/${path}`, token, body)).body)
+    const operator = this.#installation.secret('OPERATOR_TOKEN')
+    const { managementToken, apiKey } = await create(
+      'organizations',
+      operator,
+      { name: 'Acme', plan: 'STANDARD' },
+      organizationSchema,
+    )
+    const product = await create('products', managementToken, { name: 'Studio' }, createdSchema)
+    const customer = await create(
+      'customers',
+      managementToken,
+      { email: 'ada@example.com', name: 'Ada' },
+      createdSchema,
+    )
+    const policy = { type: 'PERPETUAL', maxMachines: null, expiresAt: null }
+    const license = { productId: product.id, customerId: customer.id, policy }
+    const { key } = await create('licenses', managementToken, license, licenseSchema)
+    const vendor = { managementToken, apiKey, licenseKey: key }
+    for (let attempt = 0; (await this.check(vendor, 'machine-0')) !== 'VALID'; attempt++) {
+      if (attempt === 300) throw new Error('The checks of a new license did not become valid.')
+      await sleep(100)
+    }
+    return vendor
+  }
+
+  /** Returns the code of a verdict, or the status or error of another response. */
+  async check({ apiKey, licenseKey }: Vendor, fingerprint: string): Promise<string> {
+    const body = { license: licenseKey, fingerprint }
+    return this.send('POST', '/api/v2/license/validate', apiKey, body).then(
+      (response) => z.object({ code: z.string() }).safeParse(response.body).data?.code ?? `status ${response.status}`,
+      String,
+    )
+  }
+
+  /** Sends checks on several connections until `until` is fulfilled. Resolves to the number of responses by code. */
+  async checkDuring(vendor: Vendor, until: Promise<unknown>): Promise<Record<string, number>> {
+    const codes: Record<string, number> = {}
+    const done = new AbortController()
+    const finished = until.finally(() => done.abort())
+    const caller = async (number: number): Promise<void> => {
+      while (!done.signal.aborted) {
+        const code = await this.check(vendor, `machine-${number}`)
+        codes[code] = (codes[code] ?? 0) + 1
+        await sleep(10)
+      }
+    }
+    await Promise.all([finished, ...Array.from({ length: 8 }, (_, number) => caller(number))])
+    return codes
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+}
+
+function parse(content: string): unknown {
+  const value: unknown = content.startsWith('{') ? JSON.parse(content) : content
+  return value
+}
+
+/** Whether this machine permits networks for tests. */
+export function hasNetworks(): boolean {
+  return process.getuid?.() === 0 && spawnSync('ip', ['netns', 'list']).status === 0
+}
+
+/** A second network whose only caller reaches this machine by both families. */
+export class OtherNetwork {
+  constructor() {
+    const ip = (...args: string[]): unknown => execFileSync('ip', args)
+    ip('netns', 'add', NAMESPACE)
+    ip('link', 'add', 'keyward0', 'type', 'veth', 'peer', 'name', 'keyward1', 'netns', NAMESPACE)
+    for (const [here, there, bits] of Object.values(ADDRESSES)) {
+      const nodad = bits === '64' ? ['nodad'] : []
+      ip('addr', 'add', `${here}/${bits}`, 'dev', 'keyward0', ...nodad)
+      ip('-n', NAMESPACE, 'addr', 'add', `${there}/${bits}`, 'dev', 'keyward1', ...nodad)
+    }
+    ip('link', 'set', 'keyward0', 'up')
+    ip('-n', NAMESPACE, 'link', 'set', 'keyward1', 'up')
+  }
+
+  /** Returns the caller's own address, and the one that the installation sees. */
+  addressOf(family: keyof typeof ADDRESSES, installation: Installation, token: string): { own: string; seen: unknown } {
+    const [here, own] = ADDRESSES[family]
+    const target = family === 'IPv6' ? `[${here}]` : here
+    const url = `https://${HOST}:${installation.port}/api/v1/access-rules/my-ip`
+    const options = ['--silent', '--show-error', '--max-time', '30', '--cacert', installation.certificate]
+    const address = [
+      '--resolve',
+      `${HOST}:${installation.port}:${target}`,
+      '--header',
+      `authorization: Bearer ${token}`,
+    ]
+    const ran = spawnSync('ip', ['netns', 'exec', NAMESPACE, 'curl', ...options, ...address, url], { encoding: 'utf8' })
+    if (ran.status !== 0) throw new Error(ran.stderr)
+    return { own, seen: z.object({ ip: z.unknown() }).parse(JSON.parse(ran.stdout)).ip }
+  }
+
+  close(): void {
+    spawnSync('ip', ['link', 'delete', 'keyward0'])
+    spawnSync('ip', ['netns', 'delete', NAMESPACE])
+  }
+}

@@ -1,0 +1,39 @@
+/** Runs docker. `DOCKER_HOST` may name the socket of Podman instead. */
+
+import { spawnSync } from 'node:child_process'
+
+export interface DockerOptions {
+  /** Whether a failure is a result instead of an error. */
+  readonly mayFail?: boolean
+  readonly timeoutMs?: number
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface DockerResult {
+  readonly status: number | null
+  readonly output: string
+}
+
+/** Runs a command of docker. Throws with the end of its output if it fails, unless it may fail. */
+export function docker(args: readonly string[], options: DockerOptions = {}): DockerResult {
+  const { status, stdout, stderr } = spawnSync('docker', args, {
+    encoding: 'utf8',
+    timeout: options.timeoutMs ?? 1_200_000,
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    maxBuffer: 256 * 1024 * 1024,
+  })
+  if (status !== 0 && !options.mayFail)
+    throw new Error(`docker ${args.join(' ')} failed:\n${`${stdout}\n${stderr}`.slice(-4_000)}`)
+  return { status, output: stdout }
+}
+
+/** Returns why this machine cannot run the topology, or null. */
+export function missingEngine(): string | null {
+  if (docker(['compose', 'version'], { mayFail: true }).status !== 0)
+    return 'docker with its compose plugin is not installed'
+  if (docker(['info'], { mayFail: true }).status !== 0)
+    return 'no container engine responds; start one or set DOCKER_HOST'
+  return null
+}

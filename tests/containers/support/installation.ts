@@ -1,0 +1,125 @@
+/** Installs Keyward with compose, from a copy of the project's tracked files, as docs/operations/install.md describes. */
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+import { z } from 'zod'
+
+import { docker, type DockerResult } from './docker.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+/** The host name in the certificate. Callers connect to an address instead of resolving it. */
+export const HOST = 'keyward.test'
+/** A text that no image may contain. */
+export const PLANTED = 'planted-secret-5b0e6c'
+
+const containerSchema = z.object({
+  State: z.object({
+    Status: z.string(),
+    ExitCode: z.int(),
+    OOMKilled: z.boolean(),
+    Health: z.object({ Status: z.string() }).optional(),
+  }),
+  RestartCount: z.int(),
+})
+export type Container = z.infer<typeof containerSchema>
+
+/** Creates the two files with secrets by the commands of install.md, and starts compose. */
+export class Installation {
+  readonly folder = mkdtempSync(join(tmpdir(), 'keyward-containers-'))
+  readonly #project = `keyward-test-${process.pid}`
+  readonly #variables: Readonly<Record<string, string>>
+  readonly port: number
+
+  constructor(port: number, variables: Readonly<Record<string, string>>) {
+    this.port = port
+    this.#variables = variables
+    chmodSync(this.folder, 0o755)
+    const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' }).split('\0').filter(Boolean)
+    for (const path of tracked) {
+      mkdirSync(dirname(join(this.folder, path)), { recursive: true })
+      cpSync(join(ROOT, path), join(this.folder, path))
+    }
+    for (const path of [
+      '.env',
+      'infra/shared/.env',
+      'services/validator/src/credentials.json',
+      'packages/process/src/token.txt',
+    ])
+      writeFileSync(join(this.folder, path), `${PLANTED}\n`)
+    this.#createSecrets()
+  }
+
+  get infra(): string {
+    return join(this.folder, 'infra')
+  }
+
+  /** The path of the certificate, without its key. */
+  get certificate(): string {
+    return join(this.folder, 'tls.crt')
+  }
+
+  #createSecrets(): void {
+    const install = readFileSync(join(this.folder, 'docs/operations/install.md'), 'utf8')
+    const [, commands = ''] = /\*\*1\. Create `\.env`\*\*[^]*?```sh\ncd infra\n([^]*?)```/.exec(install) ?? []
+    execFileSync('bash', ['-c', `${commands}\necho "PLANTED=${PLANTED}" >> .env`], { cwd: this.infra })
+    const key = join(this.folder, 'tls.key')
+    const subject = ['-subj', `/CN=${HOST}`, '-addext', `subjectAltName=DNS:${HOST}`]
+    const files = ['-keyout', key, '-out', this.certificate]
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject, ...files], {
+      stdio: 'ignore',
+    })
+    mkdirSync(join(this.infra, 'tls'))
+    const pem = join(this.infra, 'tls/tls.pem')
+    writeFileSync(pem, `${readFileSync(this.certificate, 'utf8')}${readFileSync(key, 'utf8')}`)
+    chmodSync(join(this.infra, 'tls'), 0o755)
+    chmodSync(pem, 0o644)
+    // The ports 443 and 80 may be in use, and Prometheus and Grafana run no code of the project.
+    writeFileSync(join(this.infra, 'ports.yaml'), `services: { haproxy: { ports: !override ['${this.port}:443'] } }\n`)
+  }
+
+  compose(args: readonly string[], mayFail = false): DockerResult {
+    const files = ['--file', 'compose.yaml', '--file', 'ports.yaml', '--project-name', this.#project]
+    return docker(['compose', ...files, ...args], { cwd: this.infra, env: this.#variables, mayFail })
+  }
+
+  /** Returns the value of a variable of `.env`. */
+  secret(name: string): string {
+    return new RegExp(`^${name}=(.*)$`, 'm').exec(readFileSync(join(this.infra, '.env'), 'utf8'))?.[1] ?? ''
+  }
+
+  /** Returns the state of a service's container. */
+  inspect(service: string): Container {
+    const id = this.compose(['ps', '--all', '--quiet', service]).output.trim()
+    return containerSchema.parse(z.array(z.unknown()).parse(JSON.parse(docker(['inspect', id]).output))[0])
+  }
+
+  /** Runs a shell command in a service's container. */
+  shell(service: string, command: string): string {
+    return this.compose(['exec', '--no-TTY', service, 'sh', '-c', command], true).output.trim()
+  }
+
+  /** Runs the smoke test against the published port, and returns its output. */
+  smokeTest(): string {
+    const ran = spawnSync(process.execPath, [join(ROOT, 'infra/smoke-test/main.ts')], {
+      encoding: 'utf8',
+      env: {
+        PATH: process.env['PATH'],
+        KEYWARD_URL: `https://${HOST}`,
+        CONNECT_TO: `127.0.0.1:${this.port}`,
+        CA_FILE: this.certificate,
+        OPERATOR_TOKEN: this.secret('OPERATOR_TOKEN'),
+      },
+    })
+    if (ran.status !== 0) throw new Error(`The smoke test failed:\n${ran.stdout}\n${ran.stderr}`)
+    return ran.stdout
+  }
+
+  /** Removes the containers, volumes and networks, and the folder. */
+  remove(): void {
+    this.compose(['down', '--volumes', '--timeout', '30'], true)
+    rmSync(this.folder, { recursive: true })
+  }
+}
