@@ -33,6 +33,7 @@ export async function invite(context: WriteContext, member: Member): Promise<Inv
     .updateTable('members')
     .set({ openidIssuer: null, openidSubject: null })
     .where('id', '=', memberId)
+    .where('organizationId', '=', organizationId)
     .where('openidSubject', 'is not', null)
     .execute()
   const changes = { expiresAt: expiresAt.toISOString() }

@@ -145,6 +145,7 @@ export async function useIdentity(
     .updateTable('members')
     .set({ openidIssuer: account.issuer, openidSubject: account.subject })
     .where('id', '=', member.id)
+    .where('organizationId', '=', organizationId)
     .execute()
   return { organizationId, memberId: member.id }
 }
