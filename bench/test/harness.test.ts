@@ -27,7 +27,7 @@ describe('statistics', () => {
 })
 
 describe('cores', () => {
-  test('parseCoreList parses the lists of the kernel', () => {
+  test('parseCoreList parses core lists in the format of the kernel, such as 0-2,5', () => {
     expect(parseCoreList('0-2,5')).toEqual([0, 1, 2, 5])
     expect(parseCoreList('3')).toEqual([3])
   })

@@ -20,7 +20,7 @@ export interface LatencyContender {
 
 export interface Rate {
   perSecond: number
-  /** The responses a second without a fixed rate. */
+  /** The number of responses a second when requests are sent without a rate limit. */
   peakPerSecond: number
   /** Whether the rate is lower than half of the peak, because the generator's own delays would hide the server's. */
   limitedByGenerator: boolean

@@ -1,6 +1,6 @@
 /**
- * Measures how a hostile organization affects a quiet one. Attacks run one at a time, or all together for minutes with a
- * record of the memory of every process. All processes run on 127.0.0.1.
+ * Measures how a hostile organization affects a quiet one. Attacks run one at a time. Alternatively, all run together for
+ * several minutes while the program records the memory of every process. All processes run on 127.0.0.1.
  */
 
 import { parseArgs } from 'node:util'

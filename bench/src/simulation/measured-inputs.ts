@@ -30,7 +30,7 @@ export interface Measured {
   /** The commits a second with and without NOTIFY, over eight connections with one-row changes. */
   notifyingCommits: number
   silentCommits: number
-  /** The bytes of the index for a license with three machines. */
+  /** The size in bytes that a license with three machines takes in the index. */
   bytesPerLicense: number
   /** The rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
   loadRowsPerSecond: number

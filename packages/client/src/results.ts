@@ -42,8 +42,8 @@ export type OfflineReason =
 
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
- * `WRONG_ADDRESS` (the base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`, any other 4xx except 408
- * `UNEXPECTED_STATUS`. The stored file is not used, because the service is reachable.
+ * `WRONG_ADDRESS` (the base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx is
+ * `UNEXPECTED_STATUS`, but a 408 is no mistake of the configuration. The stored file is not used, because the service is reachable.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'

@@ -350,7 +350,7 @@ export interface Database {
     createdAt: DefaultMoment
     /** The organization of the caller, or null for the operator. */
     organizationId: string | null
-    /** The number of bytes that the row counts towards the organization's limit. */
+    /** The number of bytes of the row that count towards the organization's limit. */
     bytes: Generated<number>
   }
   /** Keys with which the services authenticate each other. */

@@ -26,7 +26,7 @@ test.each(vectors.cases)('$name: $expected', (vector) => {
   expect(judged.ok ? 'GOOD' : judged.reason).toBe(vector.expected)
 })
 
-test('derives the ids of the vector keys from the keys', () => {
+test('derives the key id of each test vector from its public key', () => {
   for (const key of keys) expect(keyIdOf(key.publicKey)).toBe(key.keyId)
 })
 

@@ -78,7 +78,7 @@ export function explainStart(error: unknown, variables: Variables = {}): string 
   const explained = code === undefined ? undefined : explainListening(error, code, variables)
   if (explained !== undefined) return explained
   if (MISTAKES.some((mistake) => error instanceof mistake)) return stack ?? message
-  // After attempts with several addresses of a host, only the errors of the attempts have messages.
+  // If every address of a host fails, Node throws an AggregateError without a message. Its `errors` contain the messages.
   const reasons = error instanceof AggregateError ? error.errors.map((one) => describeError(one).message) : [message]
   return `The start failed: ${reasons.join('; ')}${code === undefined || reasons.join().includes(code) ? '' : ` (${code})`}`
 }

@@ -42,7 +42,7 @@ test.each([0, 1, 2, 1_000])('Postgres decodes arrays of %i values', async (count
   expect(await received('uuid', uuidArray(ids))).toEqual(texts)
 })
 
-test('encodes byte strings of every length, empty ones as null, also from a subarray', async () => {
+test('encodes byte strings, and empty ones as null, from whole offset arrays and subarrays', async () => {
   const { int } = random(5)
   const list = Array.from({ length: 600 }, () => randomBytes(int(3) === 0 ? 0 : int(300)))
   const offsets = Int32Array.from([0, ...list.map(() => 0)])

@@ -1,5 +1,6 @@
 /**
- * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and #v15).
+ * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and
+ * #v15; V10 to V13 are about changes, plans, API keys and entitlements).
  * The naive model in `test/support/naive.ts` is the same function over plain arrays. It is easier to read, so start
  * there. Tests check that the two agree.
  *

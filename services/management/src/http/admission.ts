@@ -1,6 +1,6 @@
 /**
  * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
- * beyond a limit is rejected without a statement if its credential was valid before.
+ * beyond a limit is rejected without a query to Postgres if its credential was valid at its last use.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'

@@ -1,4 +1,4 @@
-/** Divides the deliveries that a worker may claim between endpoints with due deliveries. */
+/** Divides a worker's limit of claimed deliveries among the endpoints that have due deliveries. */
 
 import type { DueEndpoint } from './queue.ts'
 

@@ -191,7 +191,7 @@ describe('a hostile body', () => {
     expect(outcome(await vendor.call('POST', 'products', { raw: body }))).toBe('201')
   })
 
-  test('with deep JSON gets 422 even with an idempotency key', async () => {
+  test('is rejected with 422 when it is nested too deeply, also with an idempotency key', async () => {
     const raw = `{"name":"a","metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
     const headers = { 'idempotency-key': 'deep' }
     expect(outcome(await vendor.call('POST', 'products', { raw, headers }))).toBe('422 INVALID_REQUEST')

@@ -280,7 +280,7 @@ describe('without a provider', () => {
     await other.close()
   })
 
-  test('an unreachable provider returns 503, and the methods contain its label', async () => {
+  test('returns 503 while the provider is unreachable, and still lists its label among the methods', async () => {
     const closed = await startIdentityProvider()
     await closed.close()
     const other = await startHarness({ OIDC_ISSUER: closed.issuer, OIDC_CLIENT_ID: 'a', OIDC_CLIENT_SECRET: 'b' })

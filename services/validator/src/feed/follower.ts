@@ -337,7 +337,7 @@ export class Follower {
     this.#isNotified = true
   }
 
-  /** Ends a large change whose pages are all applied. All organizations are then read from its snapshot on. */
+  /** Ends a large change whose pages are all applied. The follower then reads the changes of all organizations since the snapshot of the large change. */
   #endLargeRead({ outcome, organizations }: LargeRead, position: Position): void {
     if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
     if (outcome === null) return

@@ -42,7 +42,7 @@ export interface AggregatorLimits {
   hostnames: number
 }
 
-/** The number of dropped checks, by the part of the usage that does not contain them. */
+/** The number of dropped checks. Each key names the part of the usage that lacks these checks. */
 export type Dropped = Record<'activity' | 'analytics' | 'rules' | 'alerts', number>
 
 /** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row has been deleted. */

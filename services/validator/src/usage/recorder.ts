@@ -40,8 +40,8 @@ export interface RecorderStatus {
   /** The number of rows that wait to be written. */
   readonly waiting: number
   /**
-   * The number of checks that were dropped since the start because memory was full, by the part of the usage that does not
-   * contain them.
+   * The number of checks that were dropped since the start because memory was full. Each key names the part of the usage that
+   * lacks these checks.
    */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
   /** The number of batches that Postgres has rejected permanently since the start. */
