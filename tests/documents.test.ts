@@ -190,7 +190,7 @@ test('every metric in a document is exported by a service', () => {
   expect(unknown).toEqual([])
 })
 
-test('the OpenAPI document has exactly the paths of the validator', () => {
+test('/openapi.json has exactly the paths of the validator', () => {
   const pathsIn = (path: string) =>
     new Set([...read(path).matchAll(/^ {2}.*'(\/api\/v\d\/[\w/-]+)'/gm)].map(([, found]) => found))
   const served = pathsIn('services/validator/src/endpoints/routes.ts')

@@ -16,7 +16,7 @@ export interface Shown {
   readonly set: string
 }
 
-/** Who looks at a screen. */
+/** The person to whom a screen is shown. A visitor has not signed in. */
 export type Viewer = 'member' | 'operator' | 'visitor'
 
 export interface Screen {

@@ -78,3 +78,9 @@ async function untilReady(adminPort: number): Promise<void> {
   }
   throw new Error('the validator was not ready within five minutes')
 }
+
+/** Returns the number of times that a validator has loaded all rows. */
+export async function loadsOf(adminPort: number): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)
+}

@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util'
 
 import { runMain, wholeNumber } from '../harness/command-line.ts'
+import { loadsOf } from '../harness/servers.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
 import { ATTACKS } from '../neighbours/attacks.ts'
 import { type Generator, startGenerator } from '../neighbours/generator.ts'
@@ -144,12 +145,6 @@ async function attackTogether(parts: Parts, names: readonly string[], minutes: n
   console.log(line('all together', row))
   console.log(`loads of the validator: ${loads} (1 means that no attack caused a reload)`)
   console.log(writeResult('neighbours-together', { minutes, windows, loads, ...summaryOf(row) }))
-}
-
-/** Returns the number of times that the validator has loaded all rows. */
-async function loadsOf(adminPort: number): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
-  return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)
 }
 
 function pause(ms: number): Promise<void> {

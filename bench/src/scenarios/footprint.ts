@@ -14,7 +14,7 @@ import { judge } from '../harness/goals.ts'
 import { shapeFor } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
-import { type Server, startKeyward } from '../harness/servers.ts'
+import { loadsOf, type Server, startKeyward } from '../harness/servers.ts'
 import { summarize } from '../harness/stats.ts'
 import { residentBytes } from '../harness/usage.ts'
 
@@ -77,7 +77,7 @@ async function restart(bench: Bench, databaseUrl: string): Promise<Restart> {
     try {
       const bytes = await settledBytes(bench, second)
       // A validator that did not use its file has loaded all rows.
-      if ((await loadsOf(second)) !== 0) throw new Error('the validator did not start from its index file')
+      if ((await loadsOf(second.adminPort)) !== 0) throw new Error('the validator did not start from its index file')
       return { readyMs: second.readyMs, bytes, reloadRatio }
     } finally {
       await second.stop()
@@ -102,12 +102,12 @@ async function reloadMemory(bench: Bench, databaseUrl: string, env: Record<strin
 
 async function largestDuringReload(bench: Bench, server: Server, client: pg.Client): Promise<number> {
   const before = await settledBytes(bench, server)
-  const loads = await loadsOf(server)
+  const loads = await loadsOf(server.adminPort)
   await client.query('select void_change_log()')
   let most = before
   const timer = setInterval(() => (most = Math.max(most, bytesOf(server))), SAMPLE_MS)
   try {
-    while ((await loadsOf(server)) === loads) {
+    while ((await loadsOf(server.adminPort)) === loads) {
       bench.signal.throwIfAborted()
       await sleep(SAMPLE_MS * 10)
     }
@@ -115,12 +115,6 @@ async function largestDuringReload(bench: Bench, server: Server, client: pg.Clie
     clearInterval(timer)
   }
   return most / before
-}
-
-/** Returns the number of times that the validator has loaded all rows. */
-async function loadsOf(server: Server): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${server.adminPort}/metrics`)).text()
-  return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)
 }
 
 /** Returns the memory after a pause in which the process returns memory that only the load needed. */

@@ -80,7 +80,7 @@ async function bundleScripts(folder: string): Promise<string> {
 
 async function bundleStyles(folder: string): Promise<string> {
   const { resolve } = createRequire(import.meta.url)
-  const paths = [...STYLES.map((name) => resolve(name)), join(HOME, 'src/console.css')]
+  const paths = [...STYLES.map((name) => resolve(name)), join(HOME, 'src/console.css'), join(HOME, 'src/lists.css')]
   const css = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))).join('\n')
   const name = `console-${hashOf(css)}.css`
   await writeFile(join(folder, name), css)

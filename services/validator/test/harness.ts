@@ -91,6 +91,12 @@ export async function startLoaded(
   return { ...validator, port: balancer.port, close }
 }
 
+/** Returns the number of times that a validator has loaded all rows. */
+export async function loadsOf({ adminPort }: RunningValidator): Promise<number> {
+  const metrics = await send(adminPort, '/metrics', { method: 'GET' })
+  return Number(/^keyward_feed_loads_total (\d+)$/m.exec(metrics.text)?.[1])
+}
+
 export interface Sent {
   method?: string
   headers?: Record<string, string>

@@ -72,7 +72,7 @@ export interface DocumentedError {
   status: (typeof PROBLEMS)[ProblemCode]['status']
 }
 
-/** A chapter of the API documentation. Chapters appear in the order of the endpoints. */
+/** A group of endpoints in `/openapi.json`. Groups appear in the order of their endpoints. */
 export interface Tag {
   name: string
   description: string

@@ -106,11 +106,12 @@ test('writes the events about a renewed license again, and none about a revoked 
   expect(await events(vendor, 'license.expired')).toEqual([])
   await runAt(at(20.5))
   const all = [...(await events(vendor, 'license.expiring')), ...(await events(vendor, 'license.expired'))]
-  expect(all.map(({ type, data }) => `${type} ${JSON.stringify(data['days'])}`)).toEqual([
+  // The last run writes two of the events in one statement, so their ids have no order.
+  expect(all.map(({ type, data }) => `${type} ${JSON.stringify(data['days'])}`).toSorted()).toEqual([
+    'license.expired undefined',
     'license.expiring 1',
     'license.expiring 7',
     'license.expiring 7',
-    'license.expired undefined',
   ])
   expect(JSON.stringify(all)).not.toContain(revoked.id)
 })

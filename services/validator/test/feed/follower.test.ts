@@ -2,7 +2,7 @@ import { insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
-import { createWorld, type Reply, send, startLoaded, until, type World } from '../harness.ts'
+import { createWorld, loadsOf, type Reply, send, startLoaded, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let world: World
@@ -21,10 +21,7 @@ const check = (license: string, fingerprint = 'm'): Promise<Reply> =>
   send(validator.port, V2, { body: { license, fingerprint }, secret: world.secret })
 const says = async (license: string, code: string): Promise<boolean> =>
   (await check(license)).text.includes(`"${code}"`)
-const loads = async (): Promise<number> => {
-  const metrics = await send(validator.adminPort, '/metrics', { method: 'GET' })
-  return Number(/^keyward_feed_loads_total (\d+)$/m.exec(metrics.text)?.[1])
-}
+const loads = (): Promise<number> => loadsOf(validator)
 const killFeed = (): Promise<unknown> =>
   world.database.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity

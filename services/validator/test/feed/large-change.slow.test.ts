@@ -4,7 +4,7 @@ import { insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RunningValidator } from '../../src/validator.ts'
-import { createWorld, type Reply, send, startLoaded, until, type World } from '../harness.ts'
+import { createWorld, loadsOf, type Reply, send, startLoaded, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let world: World
@@ -23,10 +23,7 @@ const check = (license: string, fingerprint = 'm'): Promise<Reply> =>
   send(validator.port, V2, { body: { license, fingerprint }, secret: world.secret })
 const says = async (license: string, code: string): Promise<boolean> =>
   (await check(license)).text.includes(`"${code}"`)
-const loads = async (): Promise<number> => {
-  const metrics = await send(validator.adminPort, '/metrics', { method: 'GET' })
-  return Number(/^keyward_feed_loads_total (\d+)$/m.exec(metrics.text)?.[1])
-}
+const loads = (): Promise<number> => loadsOf(validator)
 
 test('follows other organizations while it reads a change of tens of thousands of rows', async () => {
   const { pool } = world.database
