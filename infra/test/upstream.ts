@@ -1,4 +1,4 @@
-/** Simulates a service behind a balancer under test. It responds with its name, records requests, and can be made not ready. */
+/** Simulates a service behind the balancer under test. It records requests, and is ready while `isReady` is true. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -16,7 +16,7 @@ export interface Seen {
 
 export class Upstream {
   readonly seen: Seen[] = []
-  /** The ports of the peers, one per connection. */
+  /** The remote ports of all connections. */
   readonly connections = new Set<number>()
   readonly name: string
   isReady = true
@@ -53,7 +53,7 @@ export class Upstream {
       response.writeHead(413, { connection: 'close' }).end('too large')
       return
     }
-    // Responds like the HTTP library of a validator.
+    // A validator's HTTP library responds in the same way to headers that are too large.
     if (headers['x-large'] !== undefined) {
       response.writeHead(431, { connection: 'close' }).end('<h1>Too large</h1>')
       return

@@ -102,7 +102,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     const client = createHttpsClient(cluster.baseUrl, cluster.certificate, 8)
     let turn = 0
     const load = startLoad(client, await createFixture(client, operatorToken), 200, () => (turn++ % 100) / 100)
-    // Waits for enough scrapes of every target, because a rate needs two.
+    // Waits for six scrapes of every target, because the rate of a metric needs at least two.
     while ((await prometheus.query('count_over_time(up[1m]) > 5')).length < 4) await sleep(100)
     failures = (await load.stop()).examples
     client.close()
@@ -120,7 +120,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     expect(failures).toEqual([])
   })
 
-  test('every metric in rules and dashboard exists', () => {
+  test('every metric in the rules and the dashboard exists', () => {
     const known = new Set(['up', ...rules.map(({ record }) => record)])
     for (const [, name = '', type] of exposed.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       known.add(name)
@@ -134,7 +134,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 
-  test('every query in rules and dashboard is valid, and every panel shows data', async () => {
+  test('every query in the rules and the dashboard is valid, and every panel shows data', async () => {
     for (const { expr } of rules) await prometheus.query(expr)
     const empty = []
     for (const { title, expr } of queries)

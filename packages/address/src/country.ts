@@ -12,7 +12,7 @@ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`
 /** The assigned ISO 3166-1 alpha-2 codes, and `XK`, which edge networks send for Kosovo. */
 export const COUNTRY_CODES: ReadonlySet<string> = new Set([...ASSIGNED.trim().split(/\s+/), 'XK'])
 
-/** Returns the code in upper case, or null if a rule may not contain it. */
+/** Returns the text in upper case if it is one of COUNTRY_CODES, otherwise null. */
 export function parseCountryCode(text: string): string | null {
   if (!/^[A-Za-z]{2}$/.test(text)) return null
   const code = text.toUpperCase()
@@ -32,9 +32,8 @@ export function unpackCountry(packed: number): string | null {
 const isLetter = (c: number): boolean => c >= 65 && c <= 90
 
 /**
- * Returns the packed country in a header's value, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an
- * unknown country. The result may be two letters that are not an assigned code. No rule contains such letters, so they match no
- * rule.
+ * Returns the packed country in a header's value, or 0 if it is unknown. Edge networks send `XX`, `ZZ` or `T1` (Tor) for an unknown
+ * country. The result may be an unassigned code. No rule contains such a code, so it matches no rule.
  */
 export function readCountry(text: string): number {
   if (text.length !== 2) return 0

@@ -1,6 +1,6 @@
 /**
- * The names and formats of the headers that well-known edge networks set (docs/api.md#o3). A preset selects two header names.
- * It does not extend trust: forwarding headers are read only from a trusted peer.
+ * The names and formats of the headers that well-known edge networks set (docs/api.md#o3). A preset selects two header names and makes no
+ * peer trusted. Forwarding headers are read only from a trusted peer.
  */
 
 export const EDGE_PRESETS = ['cloudflare', 'cloudfront', 'fastly', 'vercel', 'google', 'akamai'] as const
@@ -13,7 +13,8 @@ export const EDGE_HEADERS: Record<EdgePreset, { clientIp: string; country: strin
   // must set both headers.
   fastly: { clientIp: 'fastly-client-ip', country: 'x-country-code' },
   vercel: { clientIp: 'x-vercel-forwarded-for', country: 'x-vercel-ip-country' },
-  // The operator defines both as custom request headers, with the values {client_ip_address} and {client_region}.
+  // The operator of the Google Cloud load balancer defines both as custom request headers, with the values {client_ip_address} and
+  // {client_region}.
   google: { clientIp: 'x-client-ip', country: 'x-client-region' },
   akamai: { clientIp: 'true-client-ip', country: 'x-akamai-edgescape' },
 }

@@ -29,7 +29,7 @@ export const noAddress = (): Address => ({ addressFamily: 0, a0: 0, a1: 0, a2: 0
 
 const DOT = 46
 
-/** Clears `out`, which then contains no address. Returns false, the result of a parser for invalid text. */
+/** Clears `out`. Returns false, so that a parser can return the result of this call for invalid text. */
 export function clearAddress(out: Address): false {
   out.addressFamily = 0
   out.a0 = out.a1 = out.a2 = out.a3 = 0
@@ -90,7 +90,7 @@ export function unmap(out: Address): void {
   out.a1 = out.a2 = out.a3 = 0
 }
 
-/** Fills `out` from the address in `text[start, end)`. Returns false and clears `out` if the text is anything else. */
+/** Fills `out` from the address in `text[start, end)`. Returns false and clears `out` if the text is not an address. */
 export function parseAddress(text: string, out: Address, start = 0, end = text.length): boolean {
   clearAddress(out)
   const v4 = parseIpv4(text, start, end)
@@ -121,8 +121,8 @@ export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
 }
 
 /**
- * Returns `value` with only its first `bits` bits. If `bits` is below 1, the result is 0. If it is above 31, the result is
- * `value`.
+ * Returns `value` with all except its `bits` most significant bits cleared. If `bits` is below 1, the result is 0. If it is above 31, the
+ * result is `value`.
  */
 function masked(value: number, bits: number): number {
   if (bits <= 0) return 0

@@ -100,7 +100,10 @@ export function createOriginResolver(options: OriginResolverOptions): OriginReso
   const isTrusted = (address: Address): boolean =>
     trustedProxies !== 'all' && trustedProxies.some((network) => contains(network, address))
 
-  /** Writes the rightmost untrusted address of `x-forwarded-for` to `out`, or the leftmost one when all are trusted. */
+  /**
+   * Writes the rightmost untrusted address of `x-forwarded-for` to `out`, or the leftmost one when all are trusted. Writes the peer's
+   * address if the header contains none.
+   */
   function walk(forwarded: string, source: OriginSource, out: RequestOrigin): void {
     let found = false
     for (let end = forwarded.length; end >= 0;) {

@@ -1,5 +1,5 @@
 /**
- * Declares the values of each type of rule: the canonical form (docs/api.md#r2), the validation error, and what the engine
+ * Defines the values of each type of rule: their canonical form (docs/api.md#r2), the validation error, and the value that the engine
  * matches. Rules that differ only in the spelling of the value are duplicates.
  */
 
@@ -54,7 +54,7 @@ export function readRuleMatch(type: RuleType, value: Uint8Array, customerId: Uin
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the text of a value, or '' for bytes that are not UTF-8. The empty text is invalid for every type. */
+/** Returns the text of a value. Returns '' for bytes that are not UTF-8, which is neither a network nor a country code. */
 function textOf(value: Uint8Array): string {
   try {
     return utf8.decode(value)
@@ -63,7 +63,7 @@ function textOf(value: Uint8Array): string {
   }
 }
 
-/** The validation error of each type. The caller puts the name of the field before it. */
+/** The validation error of each type. The caller prepends the name of the field. */
 export const RULE_VALUE_ERRORS: Record<RuleType, string> = {
   IP: 'must be an IPv4 or IPv6 address or a CIDR range',
   HWID: 'must be a machine id',

@@ -13,7 +13,7 @@ function generator(seed: number): () => number {
 }
 
 describe('parseNetwork', () => {
-  test('is tested with at least 60 spellings', () => {
+  test('the test data contain at least 60 spellings', () => {
     expect(Object.keys(data.valid).length + data.invalid.length).toBeGreaterThanOrEqual(60)
   })
 
@@ -28,7 +28,7 @@ describe('parseNetwork', () => {
     expect(parseNetwork(text)).toBeNull()
   })
 
-  test('contains only addresses of its family that begin with its prefix', () => {
+  test('a network contains only addresses of its family that begin with its prefix', () => {
     const address = noAddress()
     const covers = (network: string, text: string): boolean => {
       const parsed = parseNetwork(network)

@@ -51,7 +51,7 @@ describe('createOriginResolver', () => {
     expect(out.a0).toBe(0x01020304)
   })
 
-  test('parses trusted proxies as a list of addresses and ranges, or as all', () => {
+  test('parses trusted proxies: a list of addresses and ranges, or the word all', () => {
     expect(parseTrustedProxies('')).toEqual([])
     expect(parseTrustedProxies(' all ')).toBe('all')
     expect(parseTrustedProxies('10.0.0.0/8, ::1')).toHaveLength(2)
@@ -61,7 +61,7 @@ describe('createOriginResolver', () => {
 })
 
 describe('country codes', () => {
-  test('are the 249 assigned codes and XK', () => {
+  test('COUNTRY_CODES contains the 249 assigned codes and XK', () => {
     expect(COUNTRY_CODES.size).toBe(250)
     expect(parseCountryCode('de')).toBe('DE')
     expect(parseCountryCode('xk')).toBe('XK')
