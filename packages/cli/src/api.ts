@@ -19,7 +19,7 @@ export interface Call {
   as?: 'operator'
   /** Whether the response is text instead of JSON. */
   text?: true
-  /** Retries the call while the service is unavailable. A call that changes data requires an idempotency key to be retried. */
+  /** Retries the call while the service is unavailable or limits the rate. A call that changes data must then have an idempotency key. */
   retry?: { idempotencyKey?: string; attempts?: number }
   /** The maximum time to wait until all live validators have applied the change, in seconds. */
   waitS?: number
@@ -50,7 +50,7 @@ export interface FieldError {
 export class ValidationFailure extends Failure {
   readonly errors: readonly FieldError[]
 
-  /** `nameOf` converts the pointers of the details to names. */
+  /** `nameOf` converts the pointers of `errors` to names. */
   constructor(code: string, errors: readonly FieldError[], nameOf = fieldName) {
     const details = errors.map(({ pointer, detail }) => `${nameOf(pointer)} ${detail}`)
     super(EXIT.apiError, 'The service rejected the request', { code, details })
@@ -117,14 +117,14 @@ async function sendOnce(connection: Connection, call: Call): Promise<Response> {
   }
 }
 
-/** A request without a response. The service may nevertheless have received the request. */
+/** The error of a request without a response. The service may have received the request. */
 class Unreachable extends Error {
   constructor(baseUrl: string, cause: unknown) {
     super(`${baseUrl} cannot be reached (${reasonOf(cause)})`, { cause })
   }
 }
 
-/** Returns the innermost reason. For a failed request, `fetch` throws "fetch failed" with ECONNREFUSED or a TLS error as the cause. */
+/** Returns the innermost cause. `fetch` throws "fetch failed", and the cause of this error is ECONNREFUSED or a TLS error, for example. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)
@@ -149,7 +149,7 @@ function failureOf(status: number, body: string): Failure {
   return new Failure(status === 503 || status === 429 ? EXIT.unreachable : EXIT.apiError, message, { code })
 }
 
-/** Converts a JSON pointer or query parameter to the name of a field: `#/policy/expiresAt` is `policy.expiresAt`. */
+/** Converts a JSON pointer or query parameter to the name of a field: `#/policy/expiresAt` becomes `policy.expiresAt`. */
 function fieldName(pointer: string): string {
   const name = pointer.replace(/^(?:#\/|\?)/, '').replaceAll('/', '.')
   return name === '' || name === '#' ? 'The body' : name

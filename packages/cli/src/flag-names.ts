@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 
-/** The flags whose names differ from those of their fields. */
+/** Maps fields of the API to flags and arguments with other names. */
 const FLAGS: Readonly<Record<string, readonly string[]>> = {
   expiresAt: ['expires'],
   productId: ['product'],

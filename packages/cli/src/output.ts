@@ -10,7 +10,7 @@ export interface Output {
   result: (value: unknown, text: string) => void
   /** Writes a hint for people. It is omitted with --json or --get. */
   note: (line: string) => void
-  /** Writes a line that the next call replaces. It is omitted unless standard error is a terminal. */
+  /** Writes a progress line, which the next output replaces. It is omitted unless standard error is a terminal. */
   progress: (line: string) => void
 }
 

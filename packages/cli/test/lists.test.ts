@@ -29,42 +29,42 @@ async function failed(name: string, content: string | Uint8Array, ...flags: stri
 }
 
 describe('plain lists', () => {
-  test('contain one value in each line, with comments and blank lines', async () => {
+  test('plain lists may contain comments and blank lines', async () => {
     const list = '\uFEFF# a list\n\n203.0.113.7\r\n 10.0.0.0/8 ; SBL1\n2001:db8::/32 # note\n; end'
     expect(await dryRun('list.txt', list)).toEqual(good(3))
   })
 
-  test('cut comments to the length of a note without splitting characters', async () => {
+  test('cuts comments of plain lists to the length of a note without splitting characters', async () => {
     const comments = [499, 500].map((length) => `${'x'.repeat(length - 1)}\u{1F6AB} and more`)
     expect(await dryRun('list.txt', comments.map((comment) => `192.0.2.1 # ${comment}`).join('\n'))).toEqual(good(2))
   })
 
-  test('fail with the line of a value that is not an address', async () => {
+  test('names the line of a value that is not an address', async () => {
     expect(await failed('list.txt', '203.0.113.7\n203.0.113.256\n')).toMatch(
       /^1 of 2 rows.*\nline 2: value: "203.0.113.256" must be an IPv4 or IPv6 address or a CIDR range$/,
     )
   })
 
-  test('keep machine ids unchanged', async () => {
+  test('keeps machine ids of plain lists unchanged', async () => {
     expect(await dryRun('ids.txt', ' a#b ; c \n# a comment\n', '--type', 'HWID')).toEqual(good(1))
   })
 
-  test('fail on bytes that are not UTF-8', async () => {
+  test('rejects plain lists with bytes that are not UTF-8', async () => {
     expect(await failed('ids.txt', new Uint8Array([0x61, 0xff, 0x0a]), '--type', 'HWID')).toMatch(/is not UTF-8/)
   })
 })
 
 describe('CSV', () => {
-  test('maps columns by the heading and takes other fields from flags', async () => {
+  test('maps CSV columns by the heading and sets other fields from flags', async () => {
     const csv = 'type,value,note\nHWID,"a,\n""b""",two lines\nIP,192.0.2.0/24,\n'
     expect(await dryRun('rules.csv', csv)).toEqual(good(2))
   })
 
-  test('fails with the line of each row when a column is unknown', async () => {
+  test('names the line of each CSV row when a column is unknown', async () => {
     expect(await failed('rules.csv', 'value,colour\n192.0.2.1,red\n')).toMatch(/^line 2: .*colour/m)
   })
 
-  test('fails when a quote does not close', async () => {
+  test('rejects CSV with an unclosed quote', async () => {
     expect(await failed('rules.csv', 'value\n"192.0.2.1\n')).toMatch(/not valid CSV/)
   })
 
@@ -89,13 +89,13 @@ describe('JSON', () => {
     expect(await dryRun(name, content)).toEqual(good(2))
   })
 
-  test('fails with the number of each invalid item', async () => {
+  test('names the number of each invalid JSON item', async () => {
     expect(await failed('rules.json', JSON.stringify([rule, { ...rule, value: 'QQ' }, 7]))).toMatch(
       /\nitem 2: value: "QQ" must be an assigned ISO 3166-1 alpha-2 country code, such as DE\nitem 3: value/,
     )
   })
 
-  test.each(['', '{}', '[', '[}', '{"rules": 1}'])('fails when it contains no rules: %s', async (content) => {
+  test.each(['', '{}', '[', '[}', '{"rules": 1}'])('rejects JSON without rules: %s', async (content) => {
     expect(await failed('rules.json', content)).toMatch(/contains no rules|not valid JSON/)
   })
 
@@ -162,7 +162,7 @@ describe('wrong usage', () => {
   })
 })
 
-test('prints one field with --get, or the names of all fields for an unknown one', async () => {
+test('prints one field with --get, and names all fields for an unknown one', async () => {
   await shell.write('list.txt', '192.0.2.1\n')
   expect(await shell.cli('--get', 'rows', 'rules', 'import', 'list.txt', '--dry-run')).toMatchObject({ out: '1\n' })
   const printed = await shell.cli('--get', 'row', 'rules', 'import', 'list.txt', '--dry-run')

@@ -94,7 +94,7 @@ test('finds licenses by customer and expiry, and machines of all licenses', asyn
 describe('a license', () => {
   const shown = z.object({ id: z.string(), status: z.string(), policy: z.object({ expiresAt: z.string() }) })
 
-  test('is found by product and status after each change of its status', async () => {
+  test('finds a license by product and status after each change of its status', async () => {
     const { id, key, productId } = await createLicense()
     expect(await result(listed, 'license', 'list', '--product', productId)).toEqual([{ id }])
     expect(await result(shown, 'license', 'suspend', key, '--wait', '0')).toMatchObject({ id, status: 'suspended' })
@@ -113,7 +113,7 @@ describe('a license', () => {
     expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])
   })
 
-  test('has other limits after license limits, and keeps those without an option', async () => {
+  test('license limits changes the limits that have an option and keeps the others', async () => {
     const { key } = await createLicense()
     const limited = z.object({ policy: z.record(z.string(), z.unknown()) })
     const limits = ['license', 'limits', key, '--wait', '0']
@@ -126,7 +126,7 @@ describe('a license', () => {
     expect([low.code, low.err]).toEqual([1, expect.stringMatching(/--lease-seconds /)])
   })
 
-  test('has a term of days instead of an expiry', async () => {
+  test('creates a license with a term of days instead of an expiry', async () => {
     const { productId } = await createLicense()
     const { id: customer } = await result(identified, 'customer', 'create', 'trial@example.com')
     const flags = [
@@ -153,7 +153,7 @@ describe('a license', () => {
     )
   })
 
-  test('prints its offline file or writes it to --out', async () => {
+  test('prints the offline file of a license or writes it to --out', async () => {
     const { key } = await createLicense()
     const printed = await shell.cli('license', 'file', key)
     expect(printed.out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
@@ -201,7 +201,7 @@ test('adds, lists and deletes access rules', async () => {
   expect(await result(listed, 'rules', 'list')).toEqual([])
 })
 
-test('switches access rules between deciding and counting', async () => {
+test('sets access rules to decide checks or only count matches', async () => {
   const wait = ['--wait', '0']
   const added = await Promise.all(
     ['192.0.2.1', '192.0.2.2'].map((value) => result(identified, 'rules', 'add', value, '--monitor', ...wait)),

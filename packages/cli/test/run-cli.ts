@@ -22,7 +22,7 @@ export interface TestShell {
   clear: () => Promise<void>
 }
 
-/** Opens a shell in a new folder, which is also the home of `.keyward/`. */
+/** Opens a shell in a new folder, in which the program also stores `.keyward/`. */
 export async function openShell(): Promise<TestShell> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cli-'))
   const env: Record<string, string> = {}

@@ -80,14 +80,14 @@ afterAll(async () => {
   await database.drop()
 })
 
-test('creates a token with the given permissions only', async () => {
+test('creates a token with only the given permissions', async () => {
   const made = await result(z.object({ secret: z.string() }), 'token', 'create', 'reader', '-p', 'licenses.read')
   const denied = await shell.cli('--token', made.secret, 'keys', 'rotate')
   expect(denied.code).toBe(1)
   expect(denied.err).toMatch(/signing-keys\.write.*\(FORBIDDEN\)/)
 })
 
-test('forwards new events with signatures that the official library verifies', async () => {
+test('forwards new events with signatures that the Standard Webhooks library verifies', async () => {
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
   const received: unknown[] = []
   const receiver = createServer((incoming, response) => {
@@ -107,7 +107,7 @@ test('forwards new events with signatures that the official library verifies', a
   const flags = ['--forward', url, '--secret', secret, '--type', 'product.*', '--stop-after', '2']
   const listening = shell.cli('events', 'listen', ...flags)
   const ids: string[] = []
-  // Events before the command has begun are not forwarded, so the test writes until it ends.
+  // The command does not forward events from before its start, so the test creates products until the command ends.
   const writing = setInterval(() => void post('/products', { name: 'after' }).then((id) => ids.push(id)), 500)
   const { code, out } = await listening
   clearInterval(writing)
@@ -171,7 +171,7 @@ test('names each invalid flag once', async () => {
   expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  --country must be two letters\n')
 })
 
-test('changes quotas, suspends organizations and lists both in the audit log', async () => {
+test('changes quotas, suspends organizations, and lists these changes in the audit log', async () => {
   const details = z.looseObject({ id: z.string(), suspendedAt: z.string().nullable() })
   const made = await result(z.object({ id: z.string() }), 'org', 'create', 'Initech')
   expect((await shell.cli('org', 'list')).out).toContain(made.id)
@@ -220,7 +220,7 @@ describe('a long list', () => {
   const addresses = (count: number, net: number): string =>
     Array.from({ length: count }, (_, i) => `10.${net}.${i >> 8}.${i & 255}`).join('\n')
 
-  test('is sent in batches and skipped completely when it is sent again', async () => {
+  test('imports a long list in batches, and skips all its rules in a second import', async () => {
     await shell.write('long.txt', addresses(2_345, 1))
     const before = await ruleCount()
     const first = await result(imported, 'rules', 'import', 'long.txt')
@@ -229,7 +229,7 @@ describe('a long list', () => {
     expect(await ruleCount()).toBe(before + 2_345)
   })
 
-  test('resumes after an interruption and counts each rule once', async () => {
+  test('an import resumes after an interruption and counts each rule once', async () => {
     await shell.write('cut.txt', addresses(3_500, 2))
     const gate = await openGate(management.url, 2)
     const args = ['--url', gate.url, 'rules', 'import', 'cut.txt']
@@ -246,7 +246,7 @@ describe('a long list', () => {
   test.each([
     { batch: 1, net: 6 },
     { batch: 2, net: 7 },
-  ])('keeps its first expiry when it resumes after a lost response of batch $batch', async ({ batch, net }) => {
+  ])('a resumed import keeps the expiry of its first run after a lost response of batch $batch', async ({ batch, net }) => {
     await shell.write('lost.txt', addresses(2_500, net))
     const gate = await openGate(management.url, batch - 1, 'lose')
     const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
@@ -265,7 +265,7 @@ describe('a long list', () => {
     gate.close()
   })
 
-  test('exits with 2 when it resumes after its expiry', async () => {
+  test('exits with 2 when an import resumes after the expiry of its rules', async () => {
     await shell.write('late.txt', addresses(1_500, 8))
     const gate = await openGate(management.url, 1)
     const args = ['--url', gate.url, 'rules', 'import', 'late.txt', '--expires', '12h']
@@ -279,7 +279,7 @@ describe('a long list', () => {
     gate.close()
   })
 
-  test('resumes after the cause of an error is removed', async () => {
+  test('an import resumes after the cause of an error is removed', async () => {
     const made = z.object({ id: z.string(), managementToken: z.string() })
     const { id, managementToken } = await result(made, 'org', 'create', 'Bravo', '--plan', 'STANDARD')
     const list = ['--token', managementToken, 'rules', 'import', 'limit.txt']
@@ -293,7 +293,7 @@ describe('a long list', () => {
     expect(await result(imported, ...list)).toMatchObject({ created: 5, skipped: 1_000 })
   })
 
-  test('fails with the line of the file for a row that the service rejects', async () => {
+  test('names the line of a row that the service rejects', async () => {
     const rows = [
       'value,type,scope',
       ...addresses(1_100, 3)
@@ -315,8 +315,8 @@ interface Gate {
 }
 
 /**
- * Forwards all requests except the imports after the first `imports` ones. Responds to those with an error, or forwards them and drops the
- * responses.
+ * Forwards all requests. Makes every import after the first `imports` imports fail: `reject` responds with 403 instead of forwarding, and
+ * `lose` replaces the response with a 500.
  */
 async function openGate(target: string, imports: number, fault: 'reject' | 'lose' = 'reject'): Promise<Gate> {
   let left = imports

@@ -1,4 +1,4 @@
-/** Starts the real services as processes, each test file with its own database. */
+/** Starts the real services as processes. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -85,9 +85,9 @@ async function check(machine: string): Promise<string> {
   return response.text()
 }
 
-/** The checks that apps make before a section. */
+/** The preparation of sections, such as checks by apps. */
 const BEFORE: Record<string, () => Promise<void>> = {
-  // The app takes the only slot, and a second machine is rejected, which raises an alert.
+  // The first machine takes the only slot. The rejection of the second machine raises an alert.
   'Find out why a check is rejected': async () => {
     await expect.poll(() => check('laptop-1')).toContain('"valid":true')
     expect(await check('tower-2')).toContain('TOO_MANY_MACHINES')
@@ -116,7 +116,7 @@ const EXPECTED: Record<string, RegExp> = {
   'Check your plan': /plan +STANDARD/,
 }
 
-test('succeeds for every command of the guide and prints the expected output', { timeout: 60_000 }, async () => {
+test('every command of the guide succeeds and prints the expected output', { timeout: 60_000 }, async () => {
   for (const { title, commands } of sections) {
     await BEFORE[title]?.()
     let printed = ''
@@ -125,7 +125,7 @@ test('succeeds for every command of the guide and prints the expected output', {
   }
 })
 
-test('has as many commands as the guide states', () => {
+test('the guide states the number of its commands correctly', () => {
   const counted = [...guide.matchAll(/^\| ([A-Z][^|]+) \| (\d+) \|$/gm)].map(([, title, count]) => [
     title,
     Number(count),

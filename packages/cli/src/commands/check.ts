@@ -1,4 +1,4 @@
-/** `check`: shows the verdict of a check and the deciding rule. A validator decides without recording the check. */
+/** `check`: shows the verdict of a check and the deciding rule. A validator decides the check without recording it. */
 
 import { type AccessRule, type Code, CODE_MESSAGES, evaluation } from '@keyward/contract'
 import type { Command } from 'commander'
@@ -32,7 +32,7 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
     })
 }
 
-/** A result that sets the exit code after the command has printed its output. */
+/** Sets the exit code 4. A command throws it after it has printed its output. */
 export class NegativeResult extends Failure {
   constructor() {
     super(EXIT.negative, '')

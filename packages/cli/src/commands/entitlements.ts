@@ -1,4 +1,4 @@
-/** The option `--entitlement name=value` of products and licenses (docs/api.md#v13). */
+/** The option `--entitlement name=value` of the commands for products and licenses (docs/api.md#v13). */
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
@@ -21,7 +21,7 @@ export function entitlementsOf(flags: unknown): { entitlements?: Record<string, 
   return entitlement === undefined ? {} : { entitlements: entitlement }
 }
 
-/** Formats entitlements as one line. Returns an empty object if there are none. */
+/** Returns the member `entitlements` with one line of text, or an empty object if there are none. */
 export function describeEntitlements(members: Readonly<Record<string, Value>>): { entitlements?: string } {
   const parts = Object.entries(members).map(([name, value]) => `${name}=${written(value)}`)
   return parts.length === 0 ? {} : { entitlements: parts.join(', ') }

@@ -1,4 +1,4 @@
-/** `events`: lists events, and forwards them in the form of webhooks to a receiver on this machine (docs/webhooks.md). */
+/** `events`: lists events, and forwards them to a URL in the form of webhooks (docs/webhooks.md). */
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Session } from '../session.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const POLL_MS = 1_000
-/** Events of checks may be written later than their time, so each read repeats this period, in milliseconds. */
+/** The period that each read repeats, because events of checks may be written later than their timestamp. */
 const OVERLAP_MS = 60_000
 const ATTEMPTS = 3
 const PAUSE_MS = 1_000
@@ -72,14 +72,14 @@ function parseUrl(text: string): string {
   throw new Failure(EXIT.usage, `--forward must be a URL such as http://127.0.0.1:3000/hook; got ${text}`)
 }
 
-/** Returns the secret as text and as the bytes that sign. */
+/** Returns the secret as text, and the bytes of its signing key. */
 function parseSecret(given = PREFIX + randomBytes(32).toString('base64')): { text: string; key: Buffer } {
   const key = Buffer.from(given.slice(PREFIX.length), 'base64')
   if (given.startsWith(PREFIX) && key.length >= 16) return { text: given, key }
   throw new Failure(EXIT.usage, '--secret must be whsec_ followed by the base64 of at least 16 bytes')
 }
 
-/** Returns the events from a time on that are not in `seen`, oldest first, and adds their ids to it. */
+/** Returns the events from a time on that are not in `seen`, oldest first, and adds their ids to `seen`. */
 async function fetchNew(
   api: Api,
   fromMs: number,

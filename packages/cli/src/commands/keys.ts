@@ -1,4 +1,4 @@
-/** The commands for the signing keys of offline files: `keys list`, `keys prepare`, `keys rotate`, `keys withdraw`. */
+/** The commands for the signing keys of offline license files: `keys list`, `keys prepare`, `keys rotate`, `keys withdraw`. */
 
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import type { Command } from 'commander'

@@ -8,7 +8,10 @@ import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
 import { describeEntitlements } from './entitlements.ts'
 
-/** Finds a license by its id or key. A text in the form of an id is tried as both. Throws Failure if neither exists. */
+/**
+ * Finds a license by its id or key. A text in the form of an id is tried as an id first, and then as a key. Throws Failure if neither
+ * exists.
+ */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)
   if (found !== null) return found
@@ -31,7 +34,7 @@ export async function findById(api: Api, text: string): Promise<License | null> 
   }
 }
 
-/** Formats the expiry of a license: a time, `never`, or the days after the first check. */
+/** Formats the expiry of a license: a time, `never`, or the number of days after the first check. */
 export function expiryOf({ expiresAt, durationDays }: License['policy']): string {
   if (expiresAt !== null || durationDays === null) return expiresAt ?? 'never'
   return `${durationDays} days after the first check`

@@ -1,4 +1,4 @@
-/** The commands for licenses. Their arguments are the id or the key of a license. */
+/** The commands for licenses. A command for one license accepts its id or its key. */
 
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'

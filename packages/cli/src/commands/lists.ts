@@ -1,4 +1,4 @@
-/** The common functions of commands that list resources: the option `--limit`, the reading of pages, and the output. */
+/** Functions that all list commands share: they add the option `--limit`, read pages, and print lists. */
 
 import { page } from '@keyward/contract'
 import { type Command, InvalidArgumentError } from 'commander'

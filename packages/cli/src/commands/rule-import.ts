@@ -60,7 +60,7 @@ export function withRowFlags(command: Command): Command {
     .option('--monitor', 'rows without a mode only count their matches')
 }
 
-/** Adds the command to the group `rules`. */
+/** Adds `import` to the group `rules`. */
 export function addRuleImport(group: Command, open: (command: Command) => Session): void {
   const importing = group.command('import').description('add a list of rules of any length; existing rules are skipped')
   withRowFlags(importing.argument('<file>', FILE))

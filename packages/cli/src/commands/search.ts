@@ -1,7 +1,4 @@
-/**
- * `search`: finds licenses and machines by the beginning of a key, id or host name, customers and products by a part of a name, and access
- * rules by their value.
- */
+/** `search`: finds licenses, customers, products, machines and access rules (docs/api.md#m15). */
 
 import { type SearchResults, searchResults } from '@keyward/contract/management/search'
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** The option `--wait`: a change returns when all validators have applied it, or when the given time has passed. */
+/** The option `--wait`: a command ends when all validators have applied its change, or when the given time has passed. */
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'

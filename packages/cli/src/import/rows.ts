@@ -1,6 +1,6 @@
 /**
- * Reads a list of rules in any format as a stream of rows, so that the whole file is never in memory. Bytes that are not UTF-8
- * are an error, because replacements would change machine ids.
+ * Reads a list of rules in any format as a stream of rows, so that the whole file is never in memory. Bytes that are not UTF-8 are an
+ * error, because replacement characters would change machine ids.
  */
 
 import { createReadStream } from 'node:fs'

@@ -16,7 +16,10 @@ export interface LocatedRule {
   rule: RuleInput
 }
 
-/** Sends the rules after the batches that `from` counts, and returns the final state. Throws Failure for errors of the API. */
+/**
+ * Skips the batches that `from` counts as sent, sends all further batches, and returns the final state. Throws Failure for errors of the
+ * API.
+ */
 export async function sendAll(
   api: Api,
   rules: AsyncIterable<LocatedRule>,
@@ -25,7 +28,7 @@ export async function sendAll(
   report: (state: ProgressState) => void,
 ): Promise<ProgressState> {
   const state = { ...from }
-  // The state is saved before the first batch, because its response can be lost too.
+  // The state is saved before the first batch is sent, because the response to this batch can be lost.
   await progress.save(state)
   let index = 0
   for await (const batch of inBatches(rules)) {
@@ -45,7 +48,7 @@ export async function sendAll(
   return state
 }
 
-/** Returns whether the service stored the error for the idempotency key. If it did, a retry needs another key. */
+/** Returns whether the service stored the error for the idempotency key. A retry after a stored error needs another key. */
 function isStored(error: unknown): boolean {
   return error instanceof Failure && error.exitCode === EXIT.apiError && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
 }
@@ -75,7 +78,7 @@ function addedBefore(exitCode: number, { created }: ProgressState): string {
   return `Added before: ${created}${resume}`
 }
 
-/** Formats a validation error of a batch with the line of the file instead of `#/rules/17/`. */
+/** Formats a validation error of a batch with the row's position in the file instead of `#/rules/17/`. */
 function inFile({ pointer, detail }: FieldError, batch: readonly LocatedRule[]): string {
   const [, row = '', field = ''] = /^#\/rules\/(\d+)(?:\/(.*))?$/.exec(pointer) ?? []
   const where = batch[Number(row)]?.where

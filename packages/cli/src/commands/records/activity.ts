@@ -1,4 +1,7 @@
-/** The commands `activity`, `alert list` and `alert acknowledge`: the activity of licenses and alerts about overused licenses. */
+/**
+ * The commands `activity`, `alert list` and `alert acknowledge`: the activity of licenses, and alerts about overused licenses and disabled
+ * webhook endpoints.
+ */
 
 import { code } from '@keyward/contract'
 import { activityEntry, activityType, alert } from '@keyward/contract/management/activity'
