@@ -1,7 +1,7 @@
 /**
- * The protocol between the suite and the client under test, a command line program. The program reads one JSON object per
- * line and writes one JSON object per line, in the same order. docs/client/contract-suite.md describes the protocol for
- * authors of clients.
+ * The protocol between the suite and the client under test, which runs as a command line program. The program reads commands and writes
+ * replies in the same order, each as a JSON object in one line. docs/client/contract-suite.md describes the protocol for authors of
+ * clients.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -28,7 +28,7 @@ export interface OpenCommand {
   storage: string
   /** The time budget of a call in milliseconds. */
   timeoutMs: number
-  /** The difference between the device's clock and the real clock in milliseconds. Negative values are in the past. */
+  /** The time by which the device's clock is ahead of the real clock, in milliseconds. It is negative for a slow clock. */
   clockAheadMs: number
 }
 

@@ -287,7 +287,7 @@ async function requireFileAfter(world: World, expected: Expected): Promise<void>
   await world.requireResult('validate', expected)
 }
 
-/** Throws unless the client sent exactly one request, because a response of the service must not be retried. */
+/** Throws unless the client sent exactly one request, because a client must not retry after a response of the service. */
 function requireOneRequest({ gateway }: World): void {
   if (gateway.requests.length !== 1) throw new Error(`expected one request, got ${gateway.requests.join(', ')}`)
 }

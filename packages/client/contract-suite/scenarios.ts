@@ -1,4 +1,4 @@
-/** Combines the cases with several steps: requests, license files, clocks and storage. */
+/** Groups the cases with several steps: requests, license files, clocks and storage. */
 
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'

@@ -17,7 +17,7 @@ export interface World {
   gateway: Gateway
   /** The path of the client's storage. */
   storage: string
-  /** Creates a client, which simulates a start of the app. Rejects when the program reports an error. */
+  /** Creates a client. Rejects when the program reports an error. */
   open: (options?: Partial<OpenCommand>) => Promise<void>
   /** Returns the error that the program reports for these options. Rejects when the program accepts them. */
   openError: (options: Partial<OpenCommand>) => Promise<string>

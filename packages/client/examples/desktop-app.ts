@@ -1,6 +1,6 @@
 /**
- * Licensing of a desktop app, such as the main process of an Electron app. The app checks the license at the start and every
- * six hours, and stores the license file in its data folder. In Electron:
+ * Licensing of a desktop app, for example in the main process of Electron. The license file is in the data folder of the app.
+ * In Electron:
  *
  * const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
  * window.webContents.send('license', allowed, why))

@@ -1,5 +1,5 @@
 /**
- * Compiles the client for publishing: JavaScript and type declarations. The license-file package is included, so that the only
+ * Compiles the client for publishing: JavaScript and type declarations. The result includes the license-file package, so that the only
  * dependency is @noble/curves. Invariant: the entry points for browsers are compiled without Node's types.
  */
 
@@ -31,7 +31,7 @@ export function buildClient(target: string): void {
   if (existsSync(license)) cpSync(license, join(target, 'LICENSE'))
 }
 
-/** Copies the sources of the client, and those of license-file into a folder inside them. */
+/** Copies the sources of the client, and those of license-file into the subfolder `license-file`. */
 function copySources(staging: string): void {
   const sources = join(staging, 'src')
   cpSync(join(client, 'src'), sources, { recursive: true })
@@ -72,7 +72,10 @@ function compile(staging: string, target: string, files: string[], lib: string[]
   })
 }
 
-/** Rewrites `./x.ts` to `./x.js` in declarations, which some consumers need. The compiler rewrites only JavaScript. */
+/**
+ * Rewrites imports of `./x.ts` in declarations to `./x.js`, because some TypeScript configurations reject `.ts`. The compiler rewrites only
+ * JavaScript.
+ */
 function rewriteDeclarations(target: string): void {
   for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.d.ts')) continue

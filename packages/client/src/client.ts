@@ -1,7 +1,6 @@
 /**
- * The client for apps. The service decides when it is reachable. During an outage, a signed file decides. Invariants: a
- * verdict of the service takes precedence over a file. A rejection ends the use of the file of its license key until a later
- * verdict is VALID.
+ * The client for apps. Invariants: a verdict of the service takes precedence over a file. A rejection ends the use of the file of its
+ * license key until a later verdict is VALID.
  */
 
 import { claimedLicenseKey } from '@keyward/license-file'
@@ -28,7 +27,7 @@ export interface LicenseClient {
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
   importFile(file: string): Promise<ImportResult>
-  /** Resolves when no fetch of a file runs in the background. Await it before a short program ends. */
+  /** Resolves when no fetch of a file runs in the background. Await this call before a short program ends. */
   settled(): Promise<void>
 }
 

@@ -11,9 +11,9 @@ const SEPARATORS = /[\s\u2010-\u2015\u2212-]+/g
 const POSSIBLE = /^[\x20-\x7e]{1,128}$/
 
 /**
- * Returns the license keys that a text may mean, the most likely key first. The first key is the text without surrounding blanks. The
- * second is the normalized generated key, if it differs from the first: `k7qx93fmttrwh2zd` can be a key of the vendor or the generated key
- * `K7QX-93FM-TTRW-H2ZD`.
+ * Returns the license keys that a text may mean, the most likely key first. The first key is the text without surrounding blanks, unless
+ * that cannot be a key. The second is the normalized generated key, if it differs from the first: `k7qx93fmttrwh2zd` can be a key of the
+ * vendor or the generated key `K7QX-93FM-TTRW-H2ZD`.
  */
 export function possibleLicenseKeys(text: string): [first: string, second?: string] {
   const typed = text.trim()

@@ -1,6 +1,6 @@
 /**
- * A stable id of the machine that the app runs on. The client sends an HMAC of the id of the operating system. The HMAC hides that id, and
- * apps on the same machine get different HMACs.
+ * A stable id of the machine that the app runs on: an HMAC of the app's name, keyed with the system's id. The HMAC hides the system's id,
+ * and differs between apps on the same machine.
  */
 
 import { execFile } from 'node:child_process'
@@ -10,11 +10,12 @@ import { promisify } from 'node:util'
 
 /**
  * Returns the id of this machine for the app named `app`: 32 lower-case hexadecimal digits. The id is the same at every run and for every
- * user of the machine. Another `app` gets another id. Returns null if the system has no id, as in some containers.
+ * user of the machine. Returns null if the system has no id, as in some containers.
  *
  * Sources: `/etc/machine-id` or `/var/lib/dbus/machine-id` on Linux, the IOPlatformUUID of the I/O registry on macOS,
- * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid` on Windows, and `/etc/hostid` on FreeBSD. These ids survive restarts and
- * updates, and change when the system is reinstalled. Cloned virtual machines share an id until they generate new ones.
+ * `HKLM\SOFTWARE\Microsoft\Cryptography\MachineGuid` on Windows, and `/etc/hostid` on FreeBSD. These ids survive restarts and updates. The
+ * IOPlatformUUID belongs to the hardware; the others change when the system is reinstalled. Cloned virtual machines share an id until they
+ * generate new ones.
  */
 export async function machineId(app: string): Promise<string | null> {
   const systemId = await readSystemId(process.platform)

@@ -8,7 +8,7 @@ import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'
 import { possibleLicenseKeys } from './license-key.ts'
 import type { RefreshResult } from './results.ts'
 
-/** Stores one small text of the client between runs. If a method fails or hangs, the client continues without it. */
+/** Stores one small text of the client between runs. If a method fails or hangs, the client continues without the storage. */
 export interface LicenseStorage {
   /** Returns the text that was written last, or null. */
   read(): Promise<string | null>
@@ -30,8 +30,8 @@ export interface ClientOptions {
   /** The base URL of the service, such as `https://licenses.example.com`. It may contain a path. */
   baseUrl: string
   /**
-   * Whether `baseUrl` may use `http:` for other hosts than this machine. Default: false. With http, anyone on the network path
-   * can forge responses of the service.
+   * Whether `baseUrl` may use `http:` for hosts other than this machine. Default: false. With http, anyone on the network path can forge
+   * responses of the service.
    */
   allowHttp?: boolean
   /** The API key of the organization. The app contains it, so it is not a secret. */
@@ -56,7 +56,7 @@ export interface ClientOptions {
    * require it. An empty id counts as absent.
    */
   machineId?: string | null | undefined
-  /** The name of this machine for people, which `activate` sends. */
+  /** A name by which people recognize this machine. `activate` sends it. */
   hostname?: string | null | undefined
   storage: LicenseStorage
   /**
@@ -116,7 +116,7 @@ export function readOptions(options: ClientOptions): Settings {
     otherLicenseKey,
     productId: readProductId(options.productId),
     entitlements: options.entitlements === true,
-    // An empty id counts as absent in checks (docs/api.md#h3), but requests for a file reject it.
+    // An empty id counts as absent (docs/api.md#h3).
     machineId: options.machineId || undefined,
     hostname: options.hostname ?? undefined,
     storage: options.storage,
@@ -144,7 +144,7 @@ function readBaseUrl(text: string, allowHttp: boolean): URL {
   return url
 }
 
-/** Converts a product id to the lower case of the service. Throws for an empty id, which would accept files of all products. */
+/** Converts a product id to lower case, as in license files. Throws for an empty id, which would accept files of all products. */
 function readProductId(productId: string | null | undefined): string | null {
   if (productId === '') throw new TypeError('productId must not be empty. Omit it to accept files of all products.')
   return productId?.toLowerCase() ?? null
@@ -159,7 +159,7 @@ function readKeys(publicKeys: readonly PublicKey[]): VerificationKey[] {
   })
 }
 
-/** Wraps the clock of the app. The result returns NaN when the clock throws. */
+/** Wraps the clock of the app. The returned function returns NaN when the clock throws. */
 function readClock(now: () => number): () => number {
   return () => {
     try {
@@ -170,7 +170,7 @@ function readClock(now: () => number): () => number {
   }
 }
 
-/** Wraps a callback of the app. The result ignores thrown errors and rejections. */
+/** Wraps a callback of the app. The returned function ignores thrown errors and rejections. */
 function unfailing<Value>(callback: ((value: Value) => unknown) | undefined): (value: Value) => void {
   return (value) => {
     ;(async () => callback?.(value))().catch(() => undefined)

@@ -3,7 +3,7 @@
  * `online` if the service responded, and `offline` if it could not be reached.
  */
 
-/** The reason of an online rejection (docs/api.md#v8). `REJECTED` represents codes of later versions. */
+/** The reason for an online rejection (docs/api.md#v8). `REJECTED` represents codes of later versions. */
 export type RejectionCode =
   | 'NOT_FOUND'
   | 'BLACKLISTED'
@@ -21,8 +21,8 @@ export type RejectionCode =
 export type FileRefusalCode = RejectionCode | 'MACHINE_NOT_ACTIVE' | 'NOT_STARTED'
 
 /**
- * The reason why the service counts as unreachable. `UNEXPECTED_ANSWER`: another program sent the response, such as the login
- * page of a network. `TIMEOUT`: no response arrived in time, or a 408 for a request that was sent too slowly.
+ * The reason why the service counts as unreachable. `UNEXPECTED_ANSWER`: another program sent the response, such as a captive portal.
+ * `TIMEOUT`: no response arrived in time, or a 408 for a request that was sent too slowly.
  */
 export type OutageCause = 'NETWORK_ERROR' | 'TIMEOUT' | 'SERVER_ERROR' | 'UNEXPECTED_ANSWER'
 
@@ -41,9 +41,9 @@ export type OfflineReason =
   | 'CLOCK_SET_BACK'
 
 /**
- * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405
- * `WRONG_ADDRESS` (the base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx is
- * `UNEXPECTED_STATUS`, but a 408 is no mistake of the configuration. The stored file is not used, because the service is reachable.
+ * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405 `WRONG_ADDRESS` (the
+ * base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx except 408 is `UNEXPECTED_STATUS`. The stored file is
+ * not used, because the service is reachable.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'
@@ -105,7 +105,7 @@ export type ValidationResult =
       expiresAt: string | null
       /** The time at which the file stops being good without an online check. */
       refreshAfter: string
-      /** The entitlements at the time at which the file was issued. Present with the option `entitlements`. */
+      /** The entitlements when the file was issued. Present with the option `entitlements`. */
       entitlements?: Entitlements
       cause: OutageCause
       /** A description of the outage for the developer. */
@@ -124,7 +124,10 @@ export type ValidationResult =
       detail: string
     }
 
-/** The result of `deactivate`. `NOT_ACTIVE`: this machine had no slot, perhaps because an earlier call released it. */
+/**
+ * The result of `deactivate`. `NOT_ACTIVE`: no slot was released, because this machine held none or the license has reached its limit of
+ * releases (docs/api.md#l2).
+ */
 export type DeactivationResult =
   | { source: 'online'; deactivated: true; code: 'DEACTIVATED' }
   | { source: 'online'; deactivated: false; code: 'NOT_ACTIVE' }
@@ -132,9 +135,9 @@ export type DeactivationResult =
   | ({ deactivated: false } & Unreachable)
 
 /**
- * The result of `refreshFile`. `BAD_FILE`: the received file is not for this license or not signed by a shipped key, so the stored file is
- * kept. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the service currently issues
- * no file to this machine.
+ * The result of `refreshFile`. `BAD_FILE`: the received file is for another license or product, or not signed by a shipped key, so the
+ * stored file is kept. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the service
+ * currently issues no file to this machine.
  */
 export type RefreshResult =
   | { source: 'online'; refreshed: true; code: 'REFRESHED'; expiresAt: string | null; refreshAfter: string }

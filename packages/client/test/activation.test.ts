@@ -4,7 +4,7 @@ import { createLicenseClient, memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('activate', () => {
-  test('takes a slot under the host name and stores a file', async () => {
+  test('activate takes a slot under the host name and stores a file', async () => {
     const { client, service, gateway } = await startWorld({ hostname: "Ada's laptop" })
     expect(await client.activate()).toMatchObject({ source: 'online', valid: true, code: 'VALID' })
     expect(service.machines).toEqual(new Map([['machine-1', "Ada's laptop"]]))
@@ -13,7 +13,7 @@ describe.concurrent('activate', () => {
     expect(await client.activate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('returns the number of slots when none is free', async () => {
+  test('activate returns the number of slots when none is free', async () => {
     const { client, restart } = await startWorldWithFile()
     expect(await client.activate()).toMatchObject({ valid: true })
     expect(await restart({ machineId: 'machine-2', storage: memoryStorage() }).activate()).toEqual({
@@ -26,14 +26,14 @@ describe.concurrent('activate', () => {
     })
   })
 
-  test.each([undefined, null, ''])('returns FINGERPRINT_REQUIRED without a machine id: %j', async (machineId) => {
+  test.each([undefined, null, ''])('activate returns FINGERPRINT_REQUIRED without a machine id: %j', async (machineId) => {
     const { restart } = await startWorld()
     expect(await restart({ machineId }).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
   })
 })
 
 describe.concurrent('deactivate', () => {
-  test('releases the slot and ends the use of the file', async () => {
+  test('deactivate releases the slot and ends the use of the file', async () => {
     const { client, service, gateway } = await startWorldWithFile()
     expect(await client.deactivate()).toEqual({ source: 'online', deactivated: true, code: 'DEACTIVATED' })
     expect(service.machines.size).toBe(0)
@@ -42,7 +42,7 @@ describe.concurrent('deactivate', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', reason: 'NO_FILE' })
   })
 
-  test('keeps the slot and the file when the service is unreachable', async () => {
+  test('deactivate keeps the slot and the file when the service is unreachable', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'drop' }
     const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
@@ -51,7 +51,7 @@ describe.concurrent('deactivate', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('returns CONFIGURATION for a wrong API key', async () => {
+  test('deactivate returns CONFIGURATION for a wrong API key', async () => {
     const { restart } = await startWorldWithFile()
     const result = await restart({ apiKey: 'x' }).deactivate()
     expect(result).toMatchObject({ deactivated: false, code: 'CONFIGURATION', reason: 'UNAUTHORIZED' })
@@ -59,7 +59,7 @@ describe.concurrent('deactivate', () => {
 })
 
 describe.concurrent('importFile', () => {
-  test('stores a file for a machine without network access', async () => {
+  test('importFile stores a file for a machine without network access', async () => {
     const world = await startWorldWithFile()
     await world.gateway.stop()
     const file = await storedFileOf(world.storage)

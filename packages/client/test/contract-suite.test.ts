@@ -10,7 +10,7 @@ test('lists every case in docs/client/contract-suite.md', () => {
   expect(page.slice(page.indexOf('### '))).toBe(`${caseList()}\n`)
 })
 
-test('shows the numbers of vectors and cases in its example', () => {
+test('docs/client/contract-suite.md shows the current numbers of vectors and cases', () => {
   const page = readFileSync(new URL('../../../docs/client/contract-suite.md', import.meta.url), 'utf8')
   const cases = contractCases.length
   expect(page).toContain(

@@ -1,6 +1,6 @@
 /**
  * Tests requests that fail in a page, where browsers hide the reason. A global `location` and a failing `fetch` simulate the page.
- * `browser.slow.test.ts` contains the same case in a real browser.
+ * `browser.slow.test.ts` tests the same case in a real browser.
  */
 
 import { afterEach, describe, expect, test, vi } from 'vitest'

@@ -1,4 +1,4 @@
-/** Tests entitlements in results and of the products of files. */
+/** Tests the entitlements in results, and the rejection of files of other products. */
 
 import { describe, expect, test } from 'vitest'
 
@@ -6,7 +6,7 @@ import { memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile, storedFileOf } from './setup.ts'
 
 describe.concurrent('entitlements', () => {
-  test('are in valid results online and offline with the option', async () => {
+  test('valid results contain the entitlements with the option, online and offline', async () => {
     const { client, gateway } = await startWorldWithFile({ entitlements: true })
     const entitlements = { edition: 'pro', seats: 5 }
     expect(await client.validate()).toMatchObject({ source: 'online', entitlements })
@@ -15,14 +15,14 @@ describe.concurrent('entitlements', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', entitlements })
   })
 
-  test('are absent from results without the option', async () => {
+  test('results contain no entitlements without the option', async () => {
     const { client, gateway } = await startWorldWithFile()
     expect(await client.validate()).not.toHaveProperty('entitlements')
     await gateway.stop()
     expect(await client.validate()).not.toHaveProperty('entitlements')
   })
 
-  test('are empty for a service without entitlements', async () => {
+  test('entitlements are empty for a service that sends none', async () => {
     const { client, gateway, service } = await startWorld({ entitlements: true })
     service.entitlements = null
     expect(await client.validate()).toMatchObject({ valid: true, entitlements: {} })
@@ -31,7 +31,7 @@ describe.concurrent('entitlements', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, entitlements: {} })
   })
 
-  test('are absent from rejections', async () => {
+  test('rejections contain no entitlements', async () => {
     const { client, service } = await startWorld({ entitlements: true })
     service.license.rejectedAs = 'SUSPENDED'
     expect(await client.validate()).not.toHaveProperty('entitlements')
@@ -39,7 +39,7 @@ describe.concurrent('entitlements', () => {
 })
 
 describe.concurrent('productId', () => {
-  test('accepts files of this product for an id in any case', async () => {
+  test('accepts files of the product for a productId in any case', async () => {
     const { gateway, restart, service } = await startWorldWithFile()
     await gateway.stop()
     const productId = service.productId?.toUpperCase()
@@ -72,7 +72,7 @@ describe.concurrent('productId', () => {
     expect(await restart({ productId }).validate()).toMatchObject({ reason: 'WRONG_PRODUCT' })
   })
 
-  test('throws when it is empty', async () => {
+  test('throws for an empty productId', async () => {
     const { restart } = await startWorld()
     expect(() => restart({ productId: '' })).toThrow('productId must not be empty')
   })

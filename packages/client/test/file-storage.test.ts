@@ -25,14 +25,14 @@ test('reads null before the first write, and then the last text', async () => {
   expect(await storage.read()).toBe('two')
 })
 
-test('creates the file and its folder for the owner only', async () => {
+test('creates the file and its folder with access for the owner only', async () => {
   const path = join(folder, 'new', 'deep', 'license.json')
   await fileStorage(path).write('text')
   expect((await stat(path)).mode & MODE).toBe(0o600)
   expect((await stat(join(folder, 'new'))).mode & MODE).toBe(0o700)
 })
 
-test('removes the read permission of others with a write', async () => {
+test('a write removes the read permission of other users', async () => {
   const path = join(folder, 'open.json')
   await writeFile(path, 'old', { mode: 0o644 })
   await fileStorage(path).write('new')

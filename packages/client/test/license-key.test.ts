@@ -17,12 +17,12 @@ describe('a text in the form of a generated key', () => {
     ['with blanks for hyphens', 'K7QX 93FM TTRW H2ZD'],
     ['with blanks beside the hyphens', 'K7QX - 93FM -TTRW- H2ZD'],
     ['with hyphens elsewhere', 'k7-qx93fm-ttrwh2zd-'],
-  ])('may mean itself or the generated key: %s', (_name, text) => {
+  ])('a text in the form of a generated key may mean itself or the generated key: %s', (_name, text) => {
     expect(possibleLicenseKeys(`  ${text}\r\n`)).toEqual([text, KEY])
   })
 })
 
-test('means only the generated key for a text that cannot be a license key', () => {
+test('a text that cannot be a license key means only the generated key', () => {
   expect(possibleLicenseKeys('K7QX\u201393FM\u2011TTRW\u2014H2ZD')).toEqual([KEY])
 })
 
@@ -37,7 +37,7 @@ describe('any other text', () => {
     'i7qx-93fm-ttrw-h2zd',
     '\u017F7qx-93fm-ttrw-h2zd',
     '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
-  ])('means only itself without surrounding blanks: %j', (text) => {
+  ])('any other text means only itself without surrounding blanks: %j', (text) => {
     expect(possibleLicenseKeys(` ${text}\n`)).toEqual([text])
   })
 })
@@ -93,7 +93,7 @@ test('ends the use of the file for both keys when the generated key is rejected'
   expect(await restart({ licenseKey: KEY }).validate()).toMatchObject(refused)
 })
 
-test('uses the file of the generated key during an outage between both requests', async () => {
+test('uses the file of the generated key during an outage between the two requests', async () => {
   const { gateway, restart } = await startWorld()
   const licenseKey = 'k7qx93fmttrwh2zd'
   const client = restart({ licenseKey })
@@ -103,7 +103,7 @@ test('uses the file of the generated key during an outage between both requests'
   expect(await restart({ licenseKey }).validate()).toMatchObject({ source: 'offline', valid: true })
 })
 
-test('applies the other calls to the generated key', async () => {
+test('activate, refreshFile, deactivate and importFile apply to the generated key', async () => {
   const { service, gateway, restart, storage } = await startWorld()
   const licenseKey = 'k7qx93fmttrwh2zd'
   const client = restart({ licenseKey })

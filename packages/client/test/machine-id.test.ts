@@ -19,7 +19,7 @@ test.skipIf(!existsSync(LINUX_ID))(
 )
 
 describe('a system id', () => {
-  test('is parsed from the output of ioreg on macOS', () => {
+  test('parses the system id from the output of ioreg on macOS', () => {
     const output = `+-o J316sAP  <class IOPlatformExpertDevice, id 0x10000025e, registered, matched, active, busy 0>
     {
       "IOPlatformSerialNumber" = "XXXXXXXXXX"
@@ -29,7 +29,7 @@ describe('a system id', () => {
     expect(parseIoregOutput('')).toBeNull()
   })
 
-  test('is parsed from the output of reg on Windows', () => {
+  test('parses the system id from the output of reg on Windows', () => {
     const output = `\r\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Cryptography\r\n    MachineGuid    REG_SZ    5f0c2b1a-77aa-4b5e-8f21-0a1b2c3d4e5f\r\n\r\n`
     expect(parseRegOutput(output)).toBe('5f0c2b1a-77aa-4b5e-8f21-0a1b2c3d4e5f')
     expect(parseRegOutput('ERROR: The system was unable to find the specified registry key or value.')).toBeNull()

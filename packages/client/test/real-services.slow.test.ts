@@ -48,7 +48,7 @@ afterAll(async () => {
 const online = { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 
-/** How often a call is repeated that a slow machine may not complete within the time budget of the client. */
+/** The interval of repeated calls, because a slow machine may not complete the first one within the client's time budget. */
 const soon = { interval: 50 }
 
 test('takes the slot and stores a file at the first activation', async () => {
@@ -77,7 +77,7 @@ test('treats an empty machine id as absent', async () => {
 })
 
 describe('the stored file', () => {
-  test('decides while the validator hangs', async () => {
+  test('the stored file decides while the validator hangs', async () => {
     const impatient = clientWith({ timeoutMs: 800 })
     programs.validator.process.kill('SIGSTOP')
     try {
@@ -89,22 +89,22 @@ describe('the stored file', () => {
     await expect.poll(() => client.validate(), soon).toEqual(online)
   })
 
-  test('is not used for a slow response within the time budget', async () => {
+  test('the stored file is not used for a slow response within the time budget', async () => {
     gateway.fault = { kind: 'slow', delayMs: 200 }
     expect(await client.validate()).toEqual(online)
   })
 
-  test('decides while the validator responds with 500', async () => {
+  test('the stored file decides while the validator responds with 500', async () => {
     gateway.fault = { kind: 'respond', status: 500 }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
   })
 
-  test('decides after a response that is cut', async () => {
+  test('the stored file decides after a response that is cut', async () => {
     gateway.fault = { kind: 'cut' }
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'NETWORK_ERROR' })
   })
 
-  test('decides from the kill of the validator until its restart', async () => {
+  test('the stored file decides from the kill of the validator until its restart', async () => {
     programs.validator.process.kill('SIGKILL')
     expect(await clientWith({ baseUrl: programs.validator.url }).validate()).toMatchObject(offline)
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'SERVER_ERROR' })
@@ -112,7 +112,7 @@ describe('the stored file', () => {
     expect(await client.validate()).toEqual(online)
   })
 
-  test('is not replaced by a file of an impostor with another key', async () => {
+  test('the stored file is not replaced by a file of an impostor with another key', async () => {
     impostor = await startService()
     impostor.apiKey = vendor.apiKey
     impostor.licenseKey = vendor.licenseKey

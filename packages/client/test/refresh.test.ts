@@ -1,4 +1,4 @@
-/** Tests the refresh of the stored file, and of failing storages and callbacks. */
+/** Tests the refresh of the stored file, and storages and callbacks that fail. */
 
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
@@ -93,21 +93,21 @@ describe.concurrent('the background', () => {
 })
 
 describe.concurrent('refreshFile', () => {
-  test('returns the refreshAfter of the new file', async () => {
+  test('refreshFile returns the refreshAfter of the new file', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     const result = await client.refreshFile()
     expect(result).toMatchObject({ source: 'online', refreshed: true, code: 'REFRESHED', expiresAt })
   })
 
-  test('returns the code of a rejection', async () => {
+  test('refreshFile returns the code of a rejection', async () => {
     const { client, service } = await startWorld()
     service.license.rejectedAs = 'SUSPENDED'
     const rejection = { source: 'online', refreshed: false, code: 'SUSPENDED', message: 'The check was rejected.' }
     expect(await client.refreshFile()).toEqual(rejection)
   })
 
-  test('returns UNREACHABLE or CONFIGURATION', async () => {
+  test('refreshFile returns UNREACHABLE or CONFIGURATION', async () => {
     const { client, gateway, restart } = await startWorld()
     expect(await restart({ apiKey: 'x' }).refreshFile()).toMatchObject({
       code: 'CONFIGURATION',
@@ -131,7 +131,7 @@ describe.concurrent('refreshFile', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('returns the rejection of another license', async () => {
+  test('refreshFile returns the rejection of another license', async () => {
     const { service, restart } = await startWorld()
     const client = restart({ licenseKey: 'AAAA-BBBB-CCCC-DDDD' })
     service.licenseKey = 'AAAA-BBBB-CCCC-DDDD'
@@ -149,7 +149,7 @@ describe.concurrent('a storage that fails', () => {
     },
   }
 
-  test('is reported while the online check succeeds', async () => {
+  test('reports a failing storage while the online check succeeds', async () => {
     const errors: unknown[] = []
     const { client } = await startWorld({ storage: broken, onStorageError: (error) => errors.push(error) })
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
@@ -157,7 +157,7 @@ describe.concurrent('a storage that fails', () => {
     expect(errors).not.toEqual([])
   })
 
-  test('counts as no file when it cannot be read', async () => {
+  test('returns NO_FILE when the storage cannot be read', async () => {
     const unreadable = { ...memoryStorage(), read: () => Promise.reject(new Error('unplugged')) }
     const { client, gateway } = await startWorld({ storage: unreadable })
     await gateway.stop()
@@ -203,7 +203,7 @@ describe.concurrent('a storage that fails later', () => {
     expect(await restart().validate(), 'the pending change is written').toMatchObject(setBack)
   })
 
-  test("uses the service's time instead of that of a wrong clock", async () => {
+  test("uses the service's time instead of the time of a wrong clock", async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock } = await startWorldWithFile({ storage })
     failing.add('write')
@@ -218,7 +218,7 @@ describe.concurrent('a storage that fails later', () => {
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('returns a good file when it can be read again', async () => {
+  test('uses a good file as soon as the storage can be read again', async () => {
     const { storage, failing } = failingStorage()
     const { client, gateway } = await startWorldWithFile({ storage })
     await gateway.stop()
@@ -232,7 +232,7 @@ describe.concurrent('a storage that fails later', () => {
 describe.concurrent('a storage that never settles', () => {
   const never = () => new Promise<never>(() => undefined)
 
-  test('delays a call with a pending read by at most the timeout', async () => {
+  test('a pending read delays a call by at most the timeout', async () => {
     const { gateway, restart } = await startWorldWithFile()
     const errors: unknown[] = []
     const storage = { ...memoryStorage(), read: never }
@@ -243,7 +243,7 @@ describe.concurrent('a storage that never settles', () => {
     expect(errors).not.toEqual([])
   })
 
-  test('delays a rejection with a pending write by at most the timeout', async () => {
+  test('a pending write delays a rejection by at most the timeout', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
     const client = restart({ storage: { ...storage, write: never }, timeoutMs: 2000 })
     service.license.rejectedAs = 'REVOKED'
@@ -254,7 +254,7 @@ describe.concurrent('a storage that never settles', () => {
 
   test('keeps a rejected file rejected after a late write of an old text', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
-    // Removes the stored time, so that the first check has a change to write. Otherwise `Date` could be in the same second again.
+    // Removes the stored time, so that the first check has a change to write even if its `Date` is in the same second as the last one.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     const writes: (() => void)[] = []
     const slow: LicenseStorage = {

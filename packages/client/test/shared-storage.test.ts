@@ -15,7 +15,7 @@ const validOnline = { source: 'online', valid: true }
 const validOffline = { source: 'offline', valid: true }
 
 describe.concurrent('a rejection that could not be stored', () => {
-  test('does not affect a newer file of another process', async () => {
+  test('an unstored rejection does not affect a newer file of another process', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
     await rejectFirst()
@@ -28,7 +28,7 @@ describe.concurrent('a rejection that could not be stored', () => {
     expect(await other.validate()).toMatchObject(validOffline)
   })
 
-  test('does not affect a newer file of another process while writes fail', async () => {
+  test('an unstored rejection does not affect a newer file of another process while writes fail', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('write')
     await rejectFirst()
@@ -60,7 +60,7 @@ describe.concurrent('a rejection that could not be stored', () => {
     },
   )
 
-  test('ends only the first file that is read after a failed read', async () => {
+  test('a rejection after a failed read ends only the use of the first file that is read later', async () => {
     const { first, other, failing, rejectFirst, gateway } = await startTwo()
     failing.add('read')
     await rejectFirst()
@@ -93,7 +93,7 @@ describe.concurrent('a time of the service that could not be stored', () => {
     expect(await other.validate(), 'the pending change is written').toMatchObject(validOffline)
   })
 
-  test('moves only forward with later observed times', async () => {
+  test('an unstored time of the service moves only forward with later observed times', async () => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight('write')
     gateway.fault = { kind: 'drop' }

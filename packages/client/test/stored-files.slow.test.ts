@@ -11,7 +11,7 @@ const offline = { source: 'offline', valid: true }
 const noFile = { source: 'offline', valid: false, reason: 'NO_FILE' }
 
 describe.concurrent('a mistyped license key', () => {
-  test('does not end the use of the file of the correct key', async () => {
+  test('a mistyped key does not end the use of the file of the correct key', async () => {
     const { client, gateway, restart } = await startWorldWithFile()
     const mistyped = restart({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
     expect(await mistyped.validate()).toMatchObject({ source: 'online', code: 'NOT_FOUND' })
@@ -21,7 +21,7 @@ describe.concurrent('a mistyped license key', () => {
     expect(await restart().validate(), 'after a restart').toMatchObject(offline)
   })
 
-  test('does not end the use of a file that an earlier version stored', async () => {
+  test('a mistyped key does not end the use of a file that an earlier version stored', async () => {
     const { gateway, storage, restart } = await startWorldWithFile()
     await storeAsVersion1(storage)
     const mistyped = restart({ licenseKey: 'K7QX-93FM-TTRW-H2ZE' })
@@ -30,7 +30,7 @@ describe.concurrent('a mistyped license key', () => {
     expect(await restart().validate()).toMatchObject(offline)
   })
 
-  test('gets a separate file when it belongs to another license', async () => {
+  test('a mistyped key of another license gets a separate file', async () => {
     const { service, gateway, restart } = await startWorldWithFile()
     const first = service.licenseKey
     service.licenseKey = 'AAAA-BBBB-CCCC-DDDD'
@@ -65,7 +65,7 @@ test('uses the file that an earlier version of the client stored', async () => {
 })
 
 describe.concurrent('a rejection', () => {
-  test('is returned offline with its code, even after a restart', async () => {
+  test('a rejection is returned offline with its code, even after a restart', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
     service.license.rejectedAs = 'SUSPENDED'
     await client.validate()
@@ -74,7 +74,7 @@ describe.concurrent('a rejection', () => {
     expect(await restart().validate()).toMatchObject({ ...noFile, rejectedAs: 'SUSPENDED' })
   })
 
-  test('keeps the file for a later VALID without a download', async () => {
+  test('a VALID verdict after a rejection allows the stored file again without a download', async () => {
     const world = await startWorldWithFile()
     const { client, service, gateway, restart } = world
     service.license.rejectedAs = 'SUSPENDED'
@@ -88,7 +88,7 @@ describe.concurrent('a rejection', () => {
     expect(await restart().validate()).toMatchObject(offline)
   })
 
-  test('takes precedence over a VALID that was requested earlier', async () => {
+  test('a rejection takes precedence over a VALID verdict that was requested earlier', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.next = [{ kind: 'slow', delayMs: 1_000 }, rejection({ code: 'REVOKED' })]
     const slow = client.validate()
@@ -101,7 +101,7 @@ describe.concurrent('a rejection', () => {
     expect(await client.validate()).toMatchObject(noFile)
   })
 
-  test('by deactivation ends with the next activation of the machine', async () => {
+  test('an activation allows the file again after a deactivation', async () => {
     const { client, gateway } = await startWorldWithFile()
     expect(await client.deactivate()).toMatchObject({ deactivated: true })
     gateway.fault = { kind: 'drop' }
@@ -124,7 +124,7 @@ const implausible: [string, Fault][] = [
 ]
 
 describe.concurrent('an invalid verdict', () => {
-  test.each(implausible)('does not end the use of the file: %s', async (_name, fault) => {
+  test.each(implausible)('an invalid verdict does not end the use of the file: %s', async (_name, fault) => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 9_000 })
     gateway.fault = fault
     expect(await client.validate()).toMatchObject({ ...offline, cause: 'UNEXPECTED_ANSWER' })

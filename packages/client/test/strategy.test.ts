@@ -8,13 +8,13 @@ import { memoryStorage } from '../src/index.ts'
 import { startWorld, startWorldWithFile } from './setup.ts'
 
 describe.concurrent('a response of the service', () => {
-  test('with 200 is VALID', async () => {
+  test('a response with 200 is VALID', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt })
   })
 
-  test('with 200 has expiresAt null for a license that never expires', async () => {
+  test('a response with 200 has expiresAt null for a license that never expires', async () => {
     const { client, service } = await startWorld()
     service.license.expiresAt = null
     expect(await client.validate()).toEqual({ source: 'online', valid: true, code: 'VALID', expiresAt: null })
@@ -28,20 +28,20 @@ describe.concurrent('a response of the service', () => {
     'EXPIRED',
     'FINGERPRINT_REQUIRED',
     'TOO_MANY_MACHINES',
-  ])('with 400 returns %s even if a good file is stored', async (code) => {
+  ])('a response with 400 returns %s even if a good file is stored', async (code) => {
     const { client, service } = await startWorldWithFile()
     service.license.rejectedAs = code
     const rejection = { source: 'online', valid: false, code, expiresAt: null, message: 'The check was rejected.' }
     expect(await client.validate()).toEqual(rejection)
   })
 
-  test('with 400 returns REJECTED for a code of a later version', async () => {
+  test('a response with 400 returns REJECTED for a code of a later version', async () => {
     const { client, service } = await startWorldWithFile()
     service.license.rejectedAs = 'MOON_PHASE'
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REJECTED' })
   })
 
-  test('decides when it is slow but within the time budget', async () => {
+  test('a slow response within the time budget decides', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'slow', delayMs: 300 }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })
@@ -56,7 +56,7 @@ describe.concurrent('a response of the service', () => {
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REVOKED' })
   })
 
-  test('with a rejection ends the use of the file for later outages', async () => {
+  test('a rejection ends the use of the file in later outages', async () => {
     const { client, service, gateway, restart } = await startWorldWithFile()
     service.license.rejectedAs = 'REVOKED'
     await client.validate()
@@ -102,9 +102,9 @@ const outages: [string, Fault | 'stopped', string][] = [
 ]
 
 describe.concurrent('an outage', () => {
-  test.each(outages)('lets only a good file decide: %s', async (_name, fault, cause) => {
+  test.each(outages)('only a good file decides in an outage: %s', async (_name, fault, cause) => {
     const { service, gateway, restart } = await startWorldWithFile()
-    // Timeouts consume the whole budget, so it is short for them. Other cases have a long budget for busy machines.
+    // A timeout consumes the whole budget, so its budget is short. Other cases have a long budget for busy machines.
     const timeoutMs = cause === 'TIMEOUT' ? 600 : 9000
     if (fault === 'stopped') await gateway.stop()
     else gateway.fault = fault
@@ -129,7 +129,7 @@ describe.concurrent('any other 4xx', () => {
     [422, 'INVALID_REQUEST'],
     [429, 'RATE_LIMITED'],
     [418, 'UNEXPECTED_STATUS'],
-  ])('returns CONFIGURATION without use of the file: %d, %s', async (status, reason) => {
+  ])('returns CONFIGURATION without using the file: %d, %s', async (status, reason) => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'respond', status, body: '{"message":"No."}' }
     const error = {
@@ -161,7 +161,7 @@ describe.concurrent('any other 4xx', () => {
 })
 
 describe.concurrent('a stored file', () => {
-  test('is good until refreshAfter, 30 days after it is issued', async () => {
+  test('a stored file is good until refreshAfter, 30 days after its issue', async () => {
     const { client, gateway, clock } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 30 * DAY_MS - 60_000
@@ -170,7 +170,7 @@ describe.concurrent('a stored file', () => {
     expect(await client.validate()).toMatchObject({ valid: false, reason: 'REFRESH_NEEDED' })
   })
 
-  test('is good until the expiry if that is sooner', async () => {
+  test('a stored file is good until the expiry if that is sooner', async () => {
     const { client, service, gateway, clock } = await startWorld()
     service.license.expiresAt = new Date(Date.now() + DAY_MS).toISOString()
     await client.validate()
@@ -182,7 +182,7 @@ describe.concurrent('a stored file', () => {
     expect(await client.validate()).toMatchObject({ valid: false, reason: 'FILE_EXPIRED' })
   })
 
-  test('is rejected for another license key, another signing key, or an alteration', async () => {
+  test('rejects a stored file for another license key, another signing key, or an alteration', async () => {
     const { gateway, service, restart, storage } = await startWorldWithFile()
     await gateway.stop()
     const stranger = [{ keyId: 'other', publicKey: 'MCowBQYDK2VwAyEACIrzLLjzfdBlXmCxAaSq0L+NSV5Y+UkAW/BddM/lpqM=' }]

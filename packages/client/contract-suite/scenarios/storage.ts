@@ -17,7 +17,7 @@ const GARBAGE: readonly (string | Buffer)[] = [
   Buffer.from([0xff, 0xfe, 0x00, 0x7b]),
 ]
 
-// A license file inside a stored text.
+// Matches the license file in a stored text.
 const FILE = /([\w-]{100,}\.)([\w-]{86})/
 
 export const storageScenarios: readonly Scenario[] = [

@@ -1,6 +1,6 @@
 /**
- * A gateway between the client and the service that injects faults: it stops, delays or cuts responses, sends none, or responds instead of
- * the service. It also records the requests.
+ * Forwards the client's requests to the service and injects faults: the gateway delays or cuts responses, sends none, or responds instead
+ * of the service. It also records the requests.
  */
 
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -38,7 +38,7 @@ export interface Gateway {
   stop: () => Promise<void>
 }
 
-/** Starts a gateway. `route` returns the service for a path. */
+/** Starts a gateway. `route` returns the base URL of the service for a path. */
 export async function startGateway(route: (path: string) => string): Promise<Gateway> {
   const server = createServer((request, response) => {
     const path = request.url ?? '/'

@@ -1,6 +1,6 @@
 /**
- * A small service with one organization and one license that implements docs/api.md over a real socket. Most tests of the
- * client use this service. `real-services.slow.test.ts` tests the client against the real services.
+ * A small service with one organization and one license. It implements the rules of docs/api.md that clients depend on, over a real socket.
+ * Most tests of the client use this service. `real-services.slow.test.ts` tests the client against the real services.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -27,7 +27,7 @@ export interface Service {
   productId: string | null
   /** The entitlements of the license; null for a service without entitlements. */
   entitlements: Record<string, true | number | string> | null
-  /** A wrong license key for files, or null. */
+  /** The wrong license key in issued files, or null for the correct one. */
   fileKey: string | null
   /** A text that is sent instead of files, or null. */
   fileText: string | null
@@ -74,7 +74,7 @@ async function respond(service: Service, request: IncomingMessage, response: Ser
   response.end(isText ? body : JSON.stringify(body))
 }
 
-/** Throws when a verdict differs from the contract, except for codes that the contract does not contain. */
+/** Throws when a response does not match the contract. Ignores codes that the contract does not contain. */
 function requireContract(path: string, body: ServiceResponse['body']): void {
   if (typeof body === 'string' || ('code' in body && !CODES.some((code) => code === body.code))) return
   if (path === '/api/v2/license/validate') verdictV2.parse(body)

@@ -1,4 +1,4 @@
-/** A React app that shows its content only with a valid license. Otherwise it shows the next step for the user. */
+/** A React app that shows its content only with a valid license. Otherwise the app shows the next step for the user. */
 
 import type { LicenseClient, ValidationResult } from '@keyward/client'
 import type { ReactNode } from 'react'

@@ -18,8 +18,8 @@ export interface FileCache {
   /** Fetches a file now, or waits for the fetch in progress. */
   refresh(): Promise<RefreshResult>
   /**
-   * Fetches a file in the background if the stored one is missing, is not good, has another expiry, or has reached the age of a day or half
-   * of its lifetime.
+   * Fetches a file in the background if the stored file is not good, its expiry is not `expiresAt`, or a day or half of its lifetime has
+   * passed.
    */
   keepFresh(expiresAt: string | null): void
   /** Returns the change that ends the use of the file. `code` is the code of the rejection or `DEACTIVATED`. */
@@ -86,7 +86,7 @@ export function createFileCache(settings: Settings, store: Store): FileCache {
   }
 }
 
-/** Returns whether a new file is due. A file whose expiry differs from the expiry of the license is always outdated. */
+/** Returns whether `keepFresh` must fetch a new file. */
 function isOutdated(settings: Settings, memory: Memory, expiresAt: string | null): boolean {
   const nowMs = settings.now()
   const judged = judgeMemory(settings, memory, nowMs)

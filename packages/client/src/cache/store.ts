@@ -26,29 +26,28 @@ export interface StoreChange {
   file?: string
   /** A code ends the use of the stored file. Null allows its use again. */
   rejectedAs?: string | null
-  /** The time of the device's clock, which only moves the latest time forward. */
+  /** A time of the device's clock, which replaces the latest observed time only if it is later. */
   seenMs?: number
-  /** The time of the service's clock, which replaces the latest time. */
+  /** A time of the service's clock, which always replaces the latest observed time. */
   serviceMs?: number
 }
 
 export interface Store {
-  /** Returns the stored state. Returns an empty state when the storage fails or contains another text. */
+  /** Returns the stored state. Returns an empty state when the storage fails or its text is malformed. */
   load(): Promise<Memory>
   /** Calls `edit` after all earlier operations and applies the returned change. Returns false when the storage failed. */
   change(edit: () => StoreChange): Promise<boolean>
 }
 
-/** A text of the storage and its content. */
+/** The text in the storage and its parsed content. */
 interface Stored {
   text: string | null
   content: Content
 }
 
 /**
- * The stored value that a change replaces, although the storage may still contain it. Any other stored value is newer and
- * comes from another process, so it takes precedence over the change. `unread`: the storage could not be read, so the change
- * replaces the first value that is read later.
+ * The stored value that an unwritten change replaces. Any other stored value is newer and comes from another process, so it takes
+ * precedence over the change. `unread`: the storage could not be read, so the change replaces the first value that is read later.
  */
 type Replaced<Value> = { value: Value } | 'unread' | null
 

@@ -1,6 +1,6 @@
 /**
- * The four endpoints that the client calls, and the parsers of their responses. A body in any other format counts as an outage,
- * because another program sent it, such as a proxy or the login page of a network.
+ * The four endpoints that the client calls, and the parsers of their responses. A body in an unexpected format counts as an outage, because
+ * another program sent it, such as a proxy or a captive portal.
  */
 
 import { isObject, parseObject, readMessage } from '../json.ts'

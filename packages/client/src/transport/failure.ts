@@ -21,7 +21,7 @@ function pageOrigin(): string | null {
   return isLocation && typeof location.origin === 'string' ? location.origin : null
 }
 
-/** Returns the code or message of the innermost error, because the reason is in the cause of the error of `fetch`. */
+/** Returns the code or message of the innermost cause, which contains the reason why `fetch` failed. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)

@@ -9,7 +9,7 @@ import type { ConfigurationReason, OutageCause } from '../results.ts'
 import { TimeoutError, withTimeout } from '../timeout.ts'
 import { describeFailure } from './failure.ts'
 
-/** The service could not be reached. `retryAfterMs` is the requested pause before a retry, or 0. */
+/** The service could not be reached. `retryAfterMs` is the pause before a retry that the service requests, or 0. */
 export interface Outage {
   kind: 'outage'
   cause: OutageCause

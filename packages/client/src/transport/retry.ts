@@ -8,7 +8,7 @@ import { type CallOutcome, type Endpoint, request } from './http.ts'
 
 const MAX_ATTEMPTS = 3
 const FIRST_PAUSE_MS = 200
-// The minimum share of the budget for another attempt. An attempt with less time would time out.
+// The minimum share of the budget for another attempt. An attempt with less time would probably time out.
 const MIN_SHARE = 1 / 8
 
 /**
