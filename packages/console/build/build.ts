@@ -57,7 +57,7 @@ async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
-    // The image of the management service is built without the configuration of the root.
+    // The image of the management service is built without the tsconfig.json of the root folder.
     tsconfig: false,
     // `@keyward/address` imports `isIPv6` from `node:net`, which browsers lack.
     resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
@@ -122,7 +122,7 @@ async function builtFrom(folder: string): Promise<string> {
   return readFile(join(folder, STAMP), 'utf8').catch(() => '')
 }
 
-/** Builds the console if its sources have changed, and returns whether it did. Several processes may build at the same time. */
+/** Builds the console if its sources have changed. Returns whether a build was necessary. Several processes may build at the same time. */
 export async function buildConsole(): Promise<boolean> {
   const stamp = await hashOfSources()
   if ((await builtFrom(CONSOLE_FOLDER)) === stamp) return false

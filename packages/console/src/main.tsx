@@ -19,14 +19,14 @@ const theme = createTheme({
   components: {
     // The colored titles of the component library have too little contrast.
     Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
-    // The header of a window is no banner of the page.
+    // The header of a window is not the banner landmark of the page.
     Modal: Modal.extend({ defaultProps: { attributes: { header: { role: 'presentation' } } } }),
     Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 600, miw: 'max-content' } }),
   },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
 })
 
-/** Sets colors of dimmed text and placeholders with a contrast of at least 4.5 to 1. */
+/** Gives dimmed text and placeholders a contrast of at least 4.5 to 1. */
 const readable: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -6,12 +6,12 @@ import { notifications } from '@mantine/notifications'
 import { text } from './text.ts'
 
 const DONE_MS = 4_000
-/** A message that offers to undo stays longer. It stays as long as the pointer is over it. */
+/** The time for which a message with an undo button is shown. The message also stays while the pointer is over it. */
 const UNDO_MS = 12_000
 
 let count = 0
 
-/** Shows that a change is made. `undo` reverts the change when the person chooses to. */
+/** Shows that a change was made, with a button that calls `undo` if given. */
 export function showDone(message: string, undo?: () => Promise<unknown>): void {
   if (undo === undefined) {
     notifications.show({ message, color: 'teal', autoClose: DONE_MS })

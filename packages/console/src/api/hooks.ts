@@ -15,7 +15,7 @@ import { ApiError, call, queryString } from './client.ts'
 
 export type Filters = Readonly<Record<string, string | number | null | undefined>>
 
-/** Reads one resource, again every `refreshMs` if given. Sends no request while `path` is null. */
+/** Reads one resource, and reads it again every `refreshMs` if given. Sends no request while `path` is null. */
 export function useRead<Schema extends z.ZodType>(
   path: string | null,
   schema: Schema,

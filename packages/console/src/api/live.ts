@@ -9,7 +9,7 @@ import { type Applied, call } from './client.ts'
 const POLL_MS = 1_000
 const MAX_POLLS = 30
 
-/** Shows when the validators that were late have applied the change. Gives up silently after half a minute. */
+/** Shows a message as soon as the late validators have applied the change too. Gives up silently after half a minute. */
 async function follow(): Promise<void> {
   for (let i = 0; i < MAX_POLLS; i++) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
@@ -20,7 +20,7 @@ async function follow(): Promise<void> {
   }
 }
 
-/** Returns the sentence about a saved change. When validators are late, another message follows as soon as they have applied the change. */
+/** Returns the message about a saved change. If validators are late, another message follows as soon as they have applied the change. */
 export function liveMessage(saved: string, applied: Applied | null): string {
   if (applied === null) return saved
   if (applied.live === 0) return `${saved} ${text.live.nobody}`

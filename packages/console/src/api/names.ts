@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query'
 
 import { call, queryString } from './client.ts'
 
-/** Lists show many names, which change rarely. */
+/** The time for which a name is cached. Lists show many names, and names change rarely. */
 const STALE_MS = 300_000
 const MAX_IDS = 100
 
@@ -31,7 +31,7 @@ async function readAll(): Promise<void> {
   }
 }
 
-/** Returns the name, or null for an unknown id. Requests of the same moment share one request to the API. */
+/** Returns the name, or null for an unknown id. Simultaneous calls share one request to the API. */
 function nameOf(id: string): Promise<string | null> {
   if (waiting.size === 0) setTimeout(() => void readAll())
   return new Promise((resolve, reject) => {

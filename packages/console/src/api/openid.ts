@@ -21,7 +21,7 @@ function readResponse(): string | null {
 
 let received = readResponse()
 
-/** Returns the response of the identity provider once, or null. */
+/** Returns the response of the identity provider at the first call, and null at later calls or without a response. */
 export function takeResponse(): string | null {
   const response = received
   received = null

@@ -1,5 +1,3 @@
-/** Downloads of text. */
-
 /** Starts the download of text as a file. */
 export function save(name: string, content: string): void {
   const url = URL.createObjectURL(new Blob([content], { type: 'text/plain' }))

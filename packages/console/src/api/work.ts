@@ -1,6 +1,6 @@
 /**
- * Runs work that takes many requests, such as an import. The work continues while the person uses other screens. Closing the page stops
- * the work, so the browser asks for a confirmation first.
+ * Runs work that needs many requests, such as an import. The work continues while the person uses other screens. Closing the page stops the
+ * work, so the browser asks for a confirmation first.
  */
 
 import { useSyncExternalStore } from 'react'

@@ -13,7 +13,7 @@ import { text } from '../text.ts'
 
 const t = text.activity
 const ABSENT = { type: '', code: '', machineId: '', hours: '' }
-/** Each check adds to the list. */
+/** The interval at which the list is read again, because checks add entries. */
 const LIVE_MS = 10_000
 const CODE_NAMES = Object.fromEntries(CODES.map((code) => [code, text.codes[code]]))
 

@@ -99,7 +99,7 @@ function Checks() {
   )
 }
 
-/** A card with a list of a few items, and a link to all of them. */
+/** A card with the first items of a list, and a link to the whole list. */
 function Few({
   title,
   href,

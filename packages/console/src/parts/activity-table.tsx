@@ -1,4 +1,4 @@
-/** The activity of one license or of all. */
+/** The activity of one license or of all licenses. */
 
 import type { activityEntry } from '@keyward/contract/management/activity'
 import type { ReactNode } from 'react'

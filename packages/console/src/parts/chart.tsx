@@ -12,9 +12,9 @@ export interface Bar {
   counts: Partial<Record<Code, number>>
 }
 
-/** The width until the chart is measured. */
+/** The width in pixels that is assumed until the chart has been measured. */
 const INITIAL_WIDTH = 800
-/** The width of a label of the time axis. */
+/** The width of a label of the time axis, in pixels. */
 const LABEL_WIDTH = 110
 const HEIGHT = 180
 const TOP = 18

@@ -54,7 +54,7 @@ function Value({ field, value }: { field: string; value: unknown }) {
   return LABELS[lastOf(field)]?.[value] ?? value
 }
 
-/** The values of one side. Of two lists, only the elements that the other side lacks are shown. */
+/** The values of one side. For lists, only the elements that the other side lacks are shown. */
 function Side({ field, value, other, isBefore }: { field: string; value: unknown; other: unknown; isBefore: boolean }) {
   const Tag = isBefore ? 'del' : 'ins'
   const values: unknown[] = Array.isArray(value) ? value : [value]

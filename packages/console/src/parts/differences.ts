@@ -33,7 +33,7 @@ function isEmpty(value: unknown): boolean {
 export function differencesOf(before: object | null, changes: object | null, isDeletion: boolean): Difference[] {
   const after = new Map(flatten(changes ?? {}))
   const formerKey = after.get(FORMER_KEY)
-  // An entry about another license key contains the former key, and the new key only if the request contained it.
+  // An entry about a replaced license key contains the former key, and the new key only if the request contained it.
   if (formerKey !== undefined)
     return [{ field: 'key', before: formerKey, ...(after.has('key') && { after: after.get('key') }) }]
   if (before === null)
@@ -41,7 +41,7 @@ export function differencesOf(before: object | null, changes: object | null, isD
       .filter(([, value]) => !isEmpty(value))
       .map(([field, value]) => (isDeletion ? { field, before: value } : { field, after: value }))
   const former = new Map(flatten(before))
-  /** The top-level fields that were replaced. A member of `metadata` that is new is in `changes` alone. */
+  /** The top-level fields that were replaced. A new member of `metadata` is only in `changes`. */
   const replaced = new Set(Object.keys(before))
   const added = [...after.keys()].filter((field) => {
     const [top = ''] = field.split('.')

@@ -32,7 +32,7 @@ export function rowsOf(entitlements: EntitlementOverrides): EntitlementRow[] {
 function valueOf({ type, value }: EntitlementRow): unknown {
   if (type === 'true') return true
   if (type === 'null') return null
-  // A number that is not complete is sent as typed, and the API rejects it.
+  // An incomplete number stays a text. The API would accept it as a text, so `problemOf` reports it.
   return type === 'integer' && /^-?\d+$/.test(value.trim()) ? Number(value) : value
 }
 
@@ -41,7 +41,7 @@ export function entitlementsOf(rows: readonly EntitlementRow[]): Record<string, 
   return Object.fromEntries(rows.map((row) => [row.name.trim(), valueOf(row)]))
 }
 
-/** Returns the problem of a row that the API cannot see: a repeated name, or text instead of a number. */
+/** Returns the problem of a row that the API cannot detect: a repeated name, or text instead of a number. */
 function problemOf(row: EntitlementRow, rows: readonly EntitlementRow[]): string | undefined {
   if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== '')) return t.repeated
   return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? t.noInteger : undefined
@@ -165,7 +165,7 @@ export function EntitlementsField({
       ))}
       {rows.map((row, index) => (
         <RowFields
-          // The rows have no identity but their place.
+          // A row has no identity except its position.
           key={index}
           row={row}
           onChange={(next) => onChange(rows.map((one, at) => (at === index ? next : one)))}

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react'
 
 import { text } from '../text.ts'
 
-/** The fields for the filters of a list, in one row. With `onClear`, a button clears all filters. */
+/** Arranges filters in one row. With `onClear`, a button clears all filters. */
 export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
   return (
     <Group align="end" gap="sm" role="search">

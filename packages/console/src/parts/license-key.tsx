@@ -3,7 +3,7 @@
 import { useName } from '../api/names.ts'
 import { TextLink } from './parts.tsx'
 
-/** Reads the key by the id. Shows the beginning of the id until then, and when the license is deleted. */
+/** Shows the beginning of the id until the key has been read, and for a deleted license. */
 export function LicenseKey({ id }: { id: string }) {
   const key = useName(id)
   return (

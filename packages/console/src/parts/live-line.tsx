@@ -1,4 +1,4 @@
-/** How many validators have applied all changes of the organization. */
+/** Shows how many validators have applied all changes of the organization. */
 
 import { propagation } from '@keyward/contract/management/propagation'
 import { Tooltip } from '@mantine/core'

@@ -22,7 +22,7 @@ import { Link } from 'wouter'
 import { text } from '../text.ts'
 import { Window } from './window.tsx'
 
-// Lists show hundreds of links, times and badges. Elements of their own make them appear several times faster than components of the library.
+// Lists show hundreds of links, times and badges. Plain elements render several times faster than components of the library.
 
 /** A link to another screen. */
 export function TextLink({ href, children }: { href: string; children: ReactNode }) {
@@ -128,7 +128,7 @@ export function Waiting() {
   )
 }
 
-/** A button of a row, with an icon and a tooltip. */
+/** A button in a row of a table, with an icon and a tooltip. */
 export function IconButton({ label, icon, onClick }: { label: string; icon: ReactNode; onClick: () => void }) {
   return (
     <button type="button" className="icon-button" aria-label={label} title={label} onClick={onClick}>

@@ -7,7 +7,7 @@ const MS_PER_HOUR = 3_600_000
 /** Maps the number of hours of each period to its label. */
 export const PERIODS: Readonly<Record<string, string>> = text.periods
 
-/** Returns the beginning of the period. It is a whole hour, so that the query stays the same within an hour. */
+/** Returns the beginning of the period, as a whole hour, so that the query stays the same within an hour. */
 export function fromOf(hours: string): string {
   if (!(hours in PERIODS)) return ''
   const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR

@@ -2,7 +2,7 @@
 
 import { TextLink } from './parts.tsx'
 
-/** The screens of resources by the resource type of the API. */
+/** The paths of the screens of resources, by resource type of the API. */
 const SCREENS: Readonly<Record<string, (id: string) => string>> = {
   license: (id) => `/licenses/${id}`,
   customer: (id) => `/customers/${id}`,

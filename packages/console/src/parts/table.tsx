@@ -1,6 +1,6 @@
 /**
- * Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. On narrow screens, the style shows
- * the cells of a row below each other, which would remove the roles of a table if they were not explicit.
+ * Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. On narrow screens, the stylesheet
+ * stacks the cells of a row. Screen readers would then ignore the table, so its roles are explicit.
  */
 
 import { Button, Center, Skeleton, Stack, UnstyledButton, VisuallyHidden } from '@mantine/core'

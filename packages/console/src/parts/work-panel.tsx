@@ -1,4 +1,4 @@
-/** The progress and the result of work that takes many requests, and the rows that failed. */
+/** The progress and the result of work that needs many requests, and the rows that failed. */
 
 import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'

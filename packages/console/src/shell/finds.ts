@@ -81,7 +81,7 @@ function has(words: string, typed: string): boolean {
     .every((word) => words.toLowerCase().includes(word))
 }
 
-/** Commands about the text itself, such as a rule for a pasted address. */
+/** Returns commands about the text itself, such as a rule for a pasted address. */
 function commandsAbout(typed: string, me: Me): Offer[] {
   if (!me.permissions.includes('licenses.read') || typed === '' || typed.length > 255) return []
   const range = parseNetwork(typed) === null ? null : canonicalRuleValue('IP', typed)

@@ -1,4 +1,7 @@
-/** The screens of the console with their paths. Each is a script of its own, which is loaded when it is needed or when the browser is idle. */
+/**
+ * The screens of the console with their paths. Each screen has a separate script, which is loaded when the screen opens or the browser is
+ * idle.
+ */
 
 import type { Me } from '@keyward/contract/management/sign-in'
 import { type ComponentType, lazy, useEffect, useState } from 'react'

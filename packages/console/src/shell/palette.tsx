@@ -1,4 +1,4 @@
-/** The search (Ctrl-K, Cmd-K): finds everything on the server, runs commands, and opens sections. The keyboard suffices. */
+/** The search (Ctrl-K, Cmd-K): finds everything on the server, runs commands, and opens sections. It works with the keyboard alone. */
 
 import { searchResults } from '@keyward/contract/management/search'
 import { type Me } from '@keyward/contract/management/sign-in'
@@ -32,7 +32,7 @@ function useFound(typed: string, me: Me): { groups: Group[]; isSearching: boolea
   return { groups: search.data ? foundGroups(search.data) : [], isSearching: search.isFetching || settled !== typed }
 }
 
-/** The groups with their offers as options of a list. `chosen` is the number of the active option. */
+/** The groups with their offers as options of a list. `chosen` is the index of the active option. */
 function Offers({
   groups,
   chosen,
@@ -121,7 +121,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
       event.preventDefault()
       setChosen((active + step + offers.length) % Math.max(1, offers.length))
     } else if (event.key === 'Enter') {
-      // Otherwise the key would also submit the form that the command opens and focuses.
+      // Otherwise Enter would also submit the form that the command opens and focuses.
       event.preventDefault()
       if (isSearching) setOpensFirst(true)
       else go(offers[active]?.path)

@@ -1,4 +1,4 @@
-/** The frame of every screen: the sections at the left, search and the caller at the top. */
+/** The frame of every screen: the sections at the left, and the search and the caller at the top. */
 
 import type { Me } from '@keyward/contract/management/sign-in'
 import {
@@ -65,7 +65,7 @@ function CallerMenu({ me }: { me: Me }) {
   const signOut = async () => {
     await callWithoutResponse({ method: 'DELETE', path: '/sessions/current' }).catch(() => undefined)
     forgetRecent()
-    // Loading the page again removes everything that it has read.
+    // Loading the page again removes all data of the former caller from memory.
     window.location.assign('/console')
   }
   const name = me.member?.email ?? me.kind.toLowerCase()

@@ -15,7 +15,7 @@ import { text } from '../text.ts'
 
 const t = text.signIn
 
-/** Signs in, or returns null when another step follows. */
+/** Signs in and returns the caller, or null when another step follows. */
 type SignInStep = () => Promise<Me | null>
 
 interface FormProps {
@@ -163,7 +163,7 @@ export function SignIn() {
   }
   useEffect(() => {
     if (response !== null) void finish(response)
-    // Runs once, because a response is accepted once.
+    // The effect runs once, because the service accepts a response of the identity provider once.
   }, [])
 
   const title = identity ? t.choose : invitation === '' ? t.title : t.invited

@@ -1,4 +1,4 @@
-/** Code to copy into an app, filled with the address of this installation, the public key and an API key, and a test check. */
+/** Shows code to copy into an app, with the address of this installation, the public key and an API key. Also sends a test check. */
 
 import { createdApiKey, evaluation, page } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
@@ -37,7 +37,7 @@ function isLanguage(value: string): value is Language {
   return value in LANGUAGES
 }
 
-/** Creates an API key for the product and returns its secret, which the page keeps until it is left. */
+/** Creates an API key for the product. The page keeps the secret until the person leaves the page. */
 function NewKey({ productId, onCreated }: { productId: string; onCreated: (secret: string) => void }) {
   const name = useName(productId)
   const create = useChange(
@@ -83,7 +83,7 @@ function Snippet({ language, values }: { language: Language; values: Values }) {
   )
 }
 
-/** Sends a check like an app when the page has an API key. Otherwise requests a dry run, which records nothing. */
+/** Sends a check like an app. Without an API key or a reachable validation API, requests a dry run, which records nothing. */
 function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string }) {
   const [machineId, setMachineId] = useState('console-test')
   const send = useChange(

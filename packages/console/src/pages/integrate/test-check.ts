@@ -10,11 +10,11 @@ export interface Outcome {
   code: Code
   /** The response as the app receives it, or null when no check was made. */
   body: string | null
-  /** Whether the validator made a check. */
+  /** Whether a validator made a check. False for a dry run. */
   isReal: boolean
 }
 
-/** Returns null when the validation API does not respond at the address of the console, such as with separate host names. */
+/** Returns null when the validation API does not respond at the address of the console, for example because it has another host name. */
 export async function checkLikeApp(apiKey: string, licenseKey: string, machineId: string): Promise<Outcome | null> {
   const response = await fetch('/api/v2/license/validate', {
     method: 'POST',

@@ -23,7 +23,7 @@ const PATH = '/licenses/import'
 const BATCH = 200
 const NOTHING: ReadLicenses = { rows: [], bad: [] }
 
-/** The lines of the last import: e-mail address and key of each created license. They are kept for the download. */
+/** The e-mail address and the key of each license that the last import created, kept for the download. */
 let createdKeys: string[] = []
 
 interface ReadyRow {
@@ -32,7 +32,7 @@ interface ReadyRow {
   body: Record<string, unknown>
 }
 
-/** Imports the valid rows of a batch and returns the others in `bad`. */
+/** Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. */
 async function importBatch(ready: readonly ReadyRow[]): Promise<{ keys: string[]; bad: BadRow[] }> {
   if (ready.length === 0) return { keys: [], bad: [] }
   try {
@@ -77,7 +77,7 @@ async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): P
   }
 }
 
-/** The rows of the text, read again after each change. */
+/** Returns the rows of the text, and reads them again when an argument changes. */
 function useRows(content: string, products: readonly Product[]): ReadLicenses {
   const [read, setRead] = useState(NOTHING)
   useEffect(() => {
@@ -95,7 +95,7 @@ function Form() {
   const [content, setContent] = useState('')
   const products = useList('/products', product)
   const { items, hasMore, isLoadingMore, loadMore } = products
-  // The names of all products are needed. An organization has few.
+  // A row can name any product, so all pages of the list are read. An organization has few products.
   useEffect(() => {
     if (hasMore && !isLoadingMore) loadMore()
   }, [hasMore, isLoadingMore, loadMore])

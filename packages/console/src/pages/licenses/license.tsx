@@ -22,7 +22,7 @@ import { RulesTable } from '../rules/rules-table.tsx'
 import { EditTerms, Entitlements, Summary, updateLicense } from './summary.tsx'
 
 const t = text.license
-/** The activity and the machines change with each check. */
+/** The interval at which activity and machines are read again, because checks change them. */
 const LIVE_MS = 5_000
 type Machine = z.infer<typeof machine>
 

@@ -50,7 +50,7 @@ function useColumns(): readonly Column<License>[] {
   }, [items])
 }
 
-/** Returns the parameters of the API for the filters of the URL. Times are whole hours, so that the query stays the same. */
+/** Returns the parameters of the API for the filters of the URL. Times are whole hours, so that the query stays the same within an hour. */
 function queryOf({ within, ...filters }: typeof ABSENT): Record<string, string> {
   if (within === '') return filters
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS

@@ -45,7 +45,7 @@ function Keys({ keys }: { keys: readonly string[] }) {
   )
 }
 
-/** Creates the licenses and returns their keys, and the id of the only one. */
+/** Creates the licenses and returns their keys, and the id if it creates only one. */
 async function createLicenses(body: object, key: string, count: number): Promise<{ keys: string[]; id?: string }> {
   if (count > 1) {
     const rows = { licenses: Array.from({ length: count }, () => body) }
@@ -86,7 +86,7 @@ export default function NewLicense() {
     create.mutate(undefined)
   }
   const all = fieldErrors(create.error)
-  // The errors of many licenses are those of the first, because all have the same fields.
+  // All new licenses have the same fields, so the errors are shown without the license's position.
   const errors = Object.fromEntries(
     Object.entries(all).map(([pointer, detail]) => [pointer.replace(/^licenses\/\d+\//, ''), detail]),
   )

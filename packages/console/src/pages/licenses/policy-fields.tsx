@@ -51,7 +51,10 @@ export function policyOf({ policy }: License): Policy {
 
 const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value))
 
-/** Returns the terms of a license as a change that restores them. A license with an expiry starts no term again. */
+/**
+ * Returns the terms of a license as a change that restores them. Omits `durationDays` if the license has an expiry, because its term cannot
+ * start again.
+ */
 export function formerPolicy({ policy: { durationDays, ...policy } }: License): object {
   return durationDays !== null && policy.expiresAt !== null ? policy : { ...policy, durationDays }
 }

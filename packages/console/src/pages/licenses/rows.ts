@@ -26,7 +26,7 @@ export interface ReadLicenses {
 export const MAX_ROWS = 20_000
 const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases'] as const
 const KNOWN = new Set<string>(['product', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
-/** Any id. The id of the customer is known only when the row is sent. */
+/** A placeholder for the id of the customer, which is known only when the row is sent. */
 const ANY_ID = '00000000-0000-7000-8000-000000000000'
 
 export const EXAMPLE = (product: string): string =>
@@ -72,7 +72,7 @@ function checkRow(
   return { where, detail: `${issue?.path.at(-1)?.toString() ?? ''}: ${issue?.message ?? ''}` }
 }
 
-/** Reads rows of CSV with a heading line. Products are named by their name or id. */
+/** Reads rows of CSV with a heading line. A row contains the name or the id of its product. */
 export async function readLicenseRows(content: string, products: readonly Product[]): Promise<ReadLicenses> {
   const read: ReadLicenses = { rows: [], bad: [] }
   if (content.trim() === '') return read

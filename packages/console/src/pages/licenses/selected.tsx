@@ -1,4 +1,4 @@
-/** Actions on the selected licenses. Each states what it changes, and which of the licenses it leaves as they are. */
+/** Actions on the selected licenses. Before an action, the person sees its effect and the number of licenses that it skips. */
 
 import type { License } from '@keyward/contract'
 import { Button, Group, Paper, Stack, Text } from '@mantine/core'
@@ -15,7 +15,7 @@ const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
 /** The actions that revert others. A deletion is final. */
 const REVERSE: Readonly<Record<Action, Action | null>> = { suspend: 'reinstate', reinstate: 'suspend', delete: null }
-/** The number of requests at the same time. */
+/** The maximum number of simultaneous requests. */
 const CONCURRENCY = 4
 const PATH = '/licenses'
 

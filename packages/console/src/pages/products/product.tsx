@@ -42,7 +42,7 @@ function Part({ title, action, children }: { title: string; action?: ReactNode; 
   )
 }
 
-/** The API keys that check only licenses of the product. */
+/** The API keys that are bound to the product. */
 function BoundKeys({ productId }: { productId: string }) {
   const list = useList('/api-keys', apiKey)
   const items = list.items.filter((key) => key.productId === productId)

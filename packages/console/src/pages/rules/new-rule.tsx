@@ -29,7 +29,7 @@ interface Draft extends Scope {
   value: string
 }
 
-/** Returns the draft that the parameters of the URL describe. Links on other screens contain a machine id or an address, for example. */
+/** Returns the draft that the parameters of the URL describe. Links on other screens set a machine id or an address, for example. */
 function draftOf(search: URLSearchParams): Draft {
   const kind = RULE_KINDS.find((one) => one === search.get('kind')) ?? 'BLACKLIST'
   const type = RULE_TYPES.find((one) => one === search.get('type')) ?? 'IP'

@@ -4,7 +4,7 @@ import { type AccessRule, importedAccessRules } from '@keyward/contract'
 
 import { call } from '../../api/client.ts'
 
-/** Returns whether the API accepts the rule again. It rejects expired rules, which decide nothing. */
+/** Returns whether the API accepts the rule again. The API rejects expired rules. */
 export function canRestore({ expiresAt }: Pick<AccessRule, 'expiresAt'>): boolean {
   return expiresAt === null || Date.parse(expiresAt) > Date.now()
 }
@@ -18,7 +18,9 @@ function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set,
   }
 }
 
-/** Creates at most 1,000 deleted rules again, except expired ones. Their counters begin at zero. A rule of a set returns to the set. */
+/**
+ * Creates at most 1,000 deleted rules again, except expired ones. Their counters begin at zero. A rule of a set is added to the set again.
+ */
 export function restoreRules(rules: readonly AccessRule[]) {
   const body = { rules: rules.filter(canRestore).map(bodyOf) }
   return call({ method: 'POST', path: '/access-rules/import', body, waits: true }, importedAccessRules)

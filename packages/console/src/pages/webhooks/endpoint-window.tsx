@@ -27,7 +27,7 @@ const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map
   return { group: group.replaceAll('_', ' '), items: types.length > 1 ? [pattern, ...single] : single }
 })
 
-/** A field for the event types: every event, or chosen ones. */
+/** A field for the types of events that the endpoint receives: all types, or selected ones. */
 function TypesField({
   value,
   onChange,

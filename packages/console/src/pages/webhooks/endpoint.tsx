@@ -22,7 +22,7 @@ import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
 import { StateBadge, StateNotice } from './state.tsx'
 
 const t = text.webhooks
-/** Attempts change the state of the endpoint. */
+/** The interval at which the endpoint is read again, because attempts change its state. */
 const REFRESH_MS = 5_000
 const MS_PER_HOUR = 3_600_000
 const DAY_HOURS = '24'

@@ -1,4 +1,4 @@
-/** Explains attempts of deliveries in one sentence, with the next step for the person. */
+/** Explains the outcome of a delivery's attempt in one sentence, with the next step for the person. */
 
 import type { Delivery } from '@keyward/contract/management/webhooks'
 
@@ -19,7 +19,7 @@ function explainStatus(status: number): string {
   return status >= 500 ? f.server(status) : f.invalid(status)
 }
 
-/** The errors of attempts without a response, by words of their messages. */
+/** Maps error messages of attempts without a response to explanations. */
 const WITHOUT_RESPONSE: readonly [RegExp, string][] = [
   [/ECONNREFUSED/, f.refused],
   [/no response within|timeout|ETIMEDOUT/i, f.timeout],
@@ -36,7 +36,7 @@ export function explain({ status, error, durationMs }: Attempt): string {
   return known?.[1] ?? error ?? text.failed
 }
 
-/** Returns the outcome of the last attempt, or a sentence about the first one. */
+/** Returns the outcome of the last attempt, or a sentence about the time of the first attempt. */
 export function explainDelivery({ attempts }: Delivery): string {
   const last = attempts.at(-1)
   return last === undefined ? t.notSent : explain(last)

@@ -23,7 +23,7 @@ export function StateBadge({ endpoint }: { endpoint: WebhookEndpoint }) {
   return <DotBadge color={COLORS[state]}>{t[state]}</DotBadge>
 }
 
-/** Says why an endpoint receives no events and what to do, or nothing if it receives them. */
+/** Shows why an endpoint receives no events and what to do. Shows nothing if the endpoint receives events. */
 export function StateNotice({ endpoint, onTurnOn }: { endpoint: WebhookEndpoint; onTurnOn: (() => void) | null }) {
   const state = stateOf(endpoint)
   if (state === 'on') return null

@@ -1,4 +1,4 @@
-/** Explains a decision as the ordered steps of docs/api.md#verdicts, each in one sentence that a person can read aloud. */
+/** Explains a decision as the ordered steps of docs/api.md#verdicts, each in one sentence for people. */
 
 import type { AccessRule, evaluation, License } from '@keyward/contract'
 import type { z } from 'zod'
