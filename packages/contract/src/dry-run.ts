@@ -1,6 +1,6 @@
 /**
- * Dry runs (docs/api.md#r5): the request and response of the public API, and the internal messages in which management
- * requests the verdict from a validator. Both requests contain the properties of a check that rules match.
+ * Dry runs (docs/api.md#r5): the request and response of the public API, and the internal messages in which management requests the verdict
+ * from a validator. The public and the internal request contain the properties of a check that rules match.
  */
 
 import { z } from 'zod'
@@ -73,10 +73,10 @@ export const decideRequest = z.strictObject({
     .string()
     .regex(/^[A-Z]{2}$/)
     .nullable(),
-  /** The text of `pg_current_snapshot()`. The verdict includes all changes that are visible in the snapshot. */
+  /** The text of `pg_current_snapshot()`. The validator decides after it has applied all changes that are visible in the snapshot. */
   snapshot: z.string().regex(/^\d{1,20}:\d{1,20}:(?:\d{1,20}(?:,\d{1,20})*)?$/),
 })
-/** A request as management sends it. Properties with a default may be absent. */
+/** A request as management sends it. */
 export type SentDecideRequest = z.input<typeof decideRequest>
 export type DecideRequest = z.output<typeof decideRequest>
 

@@ -1,6 +1,6 @@
 /**
- * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). The services and
- * `/openapi.json` take the status and title of each code from here.
+ * The errors of the management API: RFC 9457 problems, each with a stable `code` (docs/api.md#m5). The services and `/openapi.json` use the
+ * status and title of each code from this file.
  */
 
 import { z } from 'zod'

@@ -9,7 +9,7 @@ import { CODE_MESSAGES } from './codes.ts'
 import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText } from './text.ts'
 import { CODES } from './vocabulary.ts'
 
-/** A license key in a check. The schema has no maximum length, because a check with an overlong key returns `NOT_FOUND`. */
+/** A license key in a check. The schema has no maximum length, because a check with an overlong key is rejected with `NOT_FOUND`. */
 export const checkedLicenseKey = z
   .string()
   .min(1)
@@ -34,7 +34,9 @@ const include = z
 /** The fields of v2 that can contain the machine id. The first field that is present is used, and later ones are not validated. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
-/** Returns a documented field without validation. The transformation validates it if all fields before it are absent. */
+/**
+ * Returns the schema of a documented field without validation. The transformation validates the field if all fields before it are absent.
+ */
 const unexamined = (description: string, example: string) =>
   z
     .unknown()
@@ -92,7 +94,7 @@ export const deactivateRequest = z
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
-/** The most checks of a batch, and the most bytes of its body (docs/api.md#h13). */
+/** The maximum number of checks in a batch, and of bytes in its body (docs/api.md#h13). */
 export const MAX_BATCH_CHECKS = 100
 export const MAX_BATCH_BODY_BYTES = 128 * 1024
 
@@ -174,7 +176,7 @@ export const verdictV1 = z.discriminatedUnion('valid', [
 
 /** The response of v1 deactivate (docs/api.md#h10). */
 export const deactivateResponse = z.strictObject({
-  deactivated: z.boolean().meta({ description: 'Whether the machine held a slot.', example: true }),
+  deactivated: z.boolean().meta({ description: 'Whether a slot was released.', example: true }),
 })
 
 /** The codes of errors, which are not verdicts (docs/api.md#h5). */

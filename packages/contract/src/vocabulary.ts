@@ -1,6 +1,6 @@
 /**
- * The constants that several packages share: verdict codes, license statuses, and the fields of access rules. The engine
- * imports nothing and defines them as types. `satisfies` checks each list against its type.
+ * The constants that several packages share: verdict codes, license statuses, and the fields of access rules. The engine defines them as
+ * types, because it imports nothing. `satisfies` checks each list against its type.
  */
 
 import type * as engine from '@keyward/engine'

@@ -1,6 +1,6 @@
 /**
  * Compares docs/event-types.md with the text generated from the schemas of events. `npm test -- packages/contract/test/event-types -u`
- * updates it.
+ * updates the document.
  */
 
 import { expect, test } from 'vitest'

@@ -14,7 +14,7 @@ import {
 const MESSAGE = 'The license has expired.'
 const EXPIRES_AT = '2027-01-31T00:00:00.000Z'
 
-test.each(CODES)('accepts the verdict %s only in the shape of its version', (code) => {
+test.each(CODES)('accepts the verdict %s of v1 and v2 only in the shape of its version', (code) => {
   const isValid = code === 'VALID'
   const v1 = isValid ? { valid: true, code, expiresAt: EXPIRES_AT } : { valid: false, code, detail: MESSAGE }
   const v2 = isValid

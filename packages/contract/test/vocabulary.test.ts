@@ -26,7 +26,7 @@ test('lists every value of the types of the engine', () => {
   expectTypeOf<(typeof RULE_SCOPES)[number]>().toEqualTypeOf<engine.RuleScope>()
 })
 
-test('contains no duplicates', () => {
+test('lists no value twice', () => {
   for (const words of [CODES, STORED_STATUSES, RULE_KINDS, RULE_MODES, RULE_TYPES, RULE_SCOPES])
     expect(new Set(words).size).toBe(words.length)
 })

@@ -1,4 +1,6 @@
-/** The activity feed of licenses (docs/api.md#d3) and alerts (docs/api.md#d4). Neither contains an address or a country. */
+/**
+ * The activity feed of licenses (docs/api.md#d3) and alerts (docs/api.md#d4). Neither activity nor alerts contain an address or a country.
+ */
 
 import { z } from 'zod'
 

@@ -31,7 +31,7 @@ export function moment(description: string) {
 const MAX_METADATA_LENGTH = 16_384
 const MAX_METADATA_DEPTH = 8
 
-/** Returns whether `jsonb` stores the value unchanged: no NUL, no lone surrogate, no infinite number, limited nesting. */
+/** Returns whether `jsonb` stores the value unchanged (no NUL, lone surrogate or infinite number), and its nesting is limited. */
 function isStorable(value: unknown, depth: number): boolean {
   if (depth > MAX_METADATA_DEPTH) return false
   if (typeof value === 'string') return value.isWellFormed() && !value.includes('\u0000')
@@ -52,8 +52,8 @@ export const metadata = z
   })
 
 /**
- * An e-mail address: a local part, an @, and a domain of non-empty labels, without blanks. Internationalized addresses are allowed. The
- * served `/openapi.json` contains the pattern, so it uses only syntax that all regular expression engines support.
+ * An e-mail address without blanks: a local part, an @, and a domain of at least two non-empty labels. Internationalized addresses are
+ * allowed. The served `/openapi.json` contains the pattern, so it uses only syntax that all regular expression engines support.
  */
 export const email = z
   .string()

@@ -18,7 +18,7 @@ import { product } from './products.ts'
 import { signingKey } from './signing-keys.ts'
 import { webhookEndpoint } from './webhooks.ts'
 
-/** The fields of every `data`. `omitted` lists members that would exceed the maximum length of an event. */
+/** The fields of every `data`. `omitted` lists the members that are absent because the event would exceed its maximum length. */
 const common = {
   actor: actor.meta({ description: 'The actor. `SYSTEM` stands for an app or the passing of time.' }),
   omitted: z
@@ -27,7 +27,7 @@ const common = {
     .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: undefined }),
 }
 
-/** A type of events. `data` is the schema of the member with this name. */
+/** A type of events. `data` is the schema of an event's member `data`. */
 export interface EventDeclaration {
   description: string
   data: z.ZodObject
@@ -63,7 +63,7 @@ const tokenMember = {
     example: null,
   }),
 }
-/** A license in an event, which may omit long metadata and entitlements. */
+/** A license in an event. Long metadata and entitlements may be omitted. */
 const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
 const customerOf = customer.partial({ metadata: true }).meta({ id: undefined })
 const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: undefined })

@@ -75,7 +75,7 @@ export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | '
   return { field: 'expiresAt', detail: `must be a time for ${type}, unless durationDays is given` }
 }
 
-/** Adds the validation error of a complete policy, if there is one. */
+/** Adds the validation error of a complete policy, if the policy is invalid. */
 function checkPolicy({ value, issues }: z.core.ParsePayload<Policy>): void {
   const error =
     value.expiresAt !== null && value.durationDays !== null
@@ -181,7 +181,7 @@ export const replaceLicenseKey = z.strictObject({ key: licenseKey.optional() })
 
 export const MAX_IMPORT_ROWS = 1_000
 
-/** The rows of an import. Too many rows result in the error `IMPORT_TOO_LARGE` instead of a validation error. */
+/** The rows of an import. More than MAX_IMPORT_ROWS rows result in the error `IMPORT_TOO_LARGE` instead of a validation error. */
 export const importLicenses = z.strictObject({
   licenses: z.array(createLicense).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The licenses, at most 1,000.' }),
 })
@@ -230,7 +230,7 @@ export const licenseFile = z.string().meta({
   example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
 })
 
-/** The body of a request for a license file. Both fields have the format of a check (docs/api.md#f4). */
+/** The body of a request for a license file. Both fields have the same format as in a check (docs/api.md#f4). */
 export const requestLicenseFile = z
   .strictObject({
     licenseKey: checkedLicenseKey,

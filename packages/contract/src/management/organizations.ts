@@ -111,7 +111,7 @@ function quotaLimit(most: number, example: number) {
 }
 /** The limit of a number of rows, at most the largest `integer` of Postgres. */
 const countLimit = quotaLimit(2_147_483_647, 2_000_000)
-/** The new limits of quotas by name. The machine quota is at most MAX_MACHINES, the maximum of a license. */
+/** The new limits of quotas by name. `machinesPerLicense` is at most MAX_MACHINES. */
 const quotaLimits = z.strictObject({
   licenses: countLimit,
   products: countLimit,
