@@ -1,6 +1,6 @@
 /**
- * Connects to the primary among several hosts. The driver accepts one host, so the socket of each connection searches for the
- * primary before it connects. A connection to a host that is no primary is never used.
+ * Connects to the primary among several hosts. The driver accepts one host, so the socket of each connection searches for the primary
+ * before it connects. A connection to a host that is not the primary is never used.
  */
 
 import { Socket } from 'node:net'
@@ -40,7 +40,7 @@ export function connectionTo(url: string): ConnectionTarget {
   return { connectionString: first, stream: () => socketTo(finder) }
 }
 
-/** None of the hosts of an address is a primary. */
+/** The error of an address without a host that is a primary. */
 export class NoPrimary extends Error {
   /** The SQLSTATE of a connection that could not be established. */
   readonly code = '08001'
@@ -94,7 +94,7 @@ async function queryHost(address: string): Promise<Host> {
   } catch (error) {
     throw new Error(`${host}:${port} ${error instanceof Error ? error.message : 'failed'}`, { cause: error })
   } finally {
-    // A server that no longer responds would delay an orderly end.
+    // This call is not awaited, because a server that no longer responds would delay it.
     client.end().catch(() => undefined)
   }
 }

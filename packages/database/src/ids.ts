@@ -1,6 +1,6 @@
 /**
- * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. They sort by creation, strictly
- * within a process, so a list sorted by id needs no other column (docs/api.md#m1).
+ * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. They sort by time of creation,
+ * strictly within a process, so a list sorted by id needs no other column (docs/api.md#m1).
  */
 
 import { randomFillSync } from 'node:crypto'

@@ -17,9 +17,11 @@ const LOCK = 7_201_945_338
 const LOCK_RETRY_MS = 50
 /** The time for which requests may have to wait, because they queue behind a migration that waits for its locks. */
 const LOCK_WAIT_MS = 200
-/** The pause after a failed attempt. It allows requests that have waited behind the attempt to continue. */
+/** The pause after a failed attempt. Meanwhile, the requests that queued behind the attempt continue. */
 const PAUSE_MS = 1_000
-/** After this number of failed attempts some waits are longer, because Postgres ends a vacuum only for a wait of more than a second. */
+/**
+ * After this number of failed attempts some waits are longer, because Postgres cancels an autovacuum only for a wait of more than a second.
+ */
 const MANY_FAILURES = 30
 const LONG_LOCK_WAIT_MS = 1_200
 /** The time after which the migration gives up because other transactions stay open. */
@@ -35,7 +37,7 @@ const READ_MIGRATIONS = `do $$ declare service name; begin
 end $$`
 
 export interface MigrationReport {
-  /** Names of the migrations that this call applied. */
+  /** The names of the migrations that this call applied. */
   readonly applied: readonly string[]
   /** Warnings for an administrator, such as a role that could not be created. */
   readonly warnings: readonly string[]
@@ -47,7 +49,7 @@ export class NewerSchemaError extends Error {
   readonly migration: string
 
   constructor(migration: string) {
-    super(`The database was migrated by a newer version of Keyward (${migration}); this one cannot use it`)
+    super(`The database was migrated by a newer version of Keyward (${migration}); this version cannot migrate it`)
     this.name = 'NewerSchemaError'
     this.migration = migration
   }
@@ -133,7 +135,7 @@ async function applyMigration(client: pg.ClientBase, name: string, text: string,
   }
 }
 
-/** Matches the words before a name that may be a table. A migration locks the tables among these names. */
+/** Matches the names that may be tables, with the words before them. A migration locks the tables among these names. */
 const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
 
 /**

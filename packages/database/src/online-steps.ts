@@ -77,7 +77,7 @@ async function createIndex(client: pg.ClientBase, name: string, definition: stri
   if (rows[0]?.valid === true) return
   // An interrupted run leaves an invalid index.
   if (rows.length > 0) await client.query(`drop index concurrently ${name}`)
-  // A new database has no rows in the table, so a plain index is faster.
+  // An empty table, as in a new database, gets a plain index, because that is faster.
   const [table = ''] = definition.split(' ')
   const isEmpty = (await client.query(`select from ${table} limit 1`)).rowCount === 0
   await client.query(`create index ${isEmpty ? '' : 'concurrently'} ${name} on ${definition}`)
@@ -96,7 +96,7 @@ async function validateConstraints(client: pg.ClientBase): Promise<void> {
 const BATCH = 2_000
 const RETRY_MS = 20
 
-/** A table with a column `organization_id` that is copied from the parent, and is null in rows from before the column existed. */
+/** A table whose column `organization_id` is copied from the parent. It is null in rows from before the column existed. */
 interface Fill {
   table: string
   key: readonly string[]
@@ -138,7 +138,10 @@ async function lastOfBatch(
   return row && key.map((column) => row[column] ?? '')
 }
 
-/** Fills in the rows after a key, up to and including another key if it is given. Returns the number of rows that were locked. */
+/**
+ * Fills in the rows after the key `after`, up to and including the key `last` if given. Returns the number of locked rows, which were
+ * skipped.
+ */
 async function fillBatch(
   client: pg.ClientBase,
   { table, key, parent, reference }: Fill,
@@ -164,7 +167,7 @@ async function fillBatch(
   return rows[0]?.locked ?? 0
 }
 
-/** Records the licenses that were used before events of a first use existed. */
+/** Records the licenses that were used before events about the first use existed. */
 async function fillUsedLicenses(client: pg.ClientBase): Promise<void> {
   let after: string | undefined = '00000000-0000-0000-0000-000000000000'
   while (after !== undefined) {

@@ -27,14 +27,14 @@ export interface PoolOptions {
 const DEFAULT_MAX = 10
 
 /**
- * Returns a pool without opening a connection. `end()` closes it. `url` may contain several hosts (`connectionTo`). A statement
- * whose commit has not been confirmed by a synchronous standby rejects (`Sessions`).
+ * Returns a pool without opening a connection. `end()` closes it. `url` may contain several hosts (`connectionTo`). A query rejects if a
+ * synchronous standby has not confirmed its commit (`Sessions`).
  */
 export function createPool(url: string, options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000
   const max = options.max ?? DEFAULT_MAX
   const sessions = new Sessions(max)
-  // The pool waits for this promise, although its type lacks it.
+  // The pool awaits the promise of `onConnect`, although its type declares none.
   const hooks = { onConnect: (client: pg.ClientBase) => sessions.open(client, () => pool.totalCount) }
   const pool: pg.Pool = new pg.Pool({
     ...connectionTo(url),

@@ -166,7 +166,7 @@ export interface Database {
     /** The number of slots that apps may release in 30 days, or null for no limit. */
     maxReleases: number | null
     /**
-     * The number of seconds for which a machine holds its slot after a renewal, or null if it holds the slot until the release.
+     * The number of seconds for which a machine holds its slot after a claim or renewal, or null if it holds the slot until the release.
      */
     leaseSeconds: number | null
     metadata: DefaultJsonColumn
@@ -314,7 +314,9 @@ export interface Database {
     enabled: Generated<boolean>
     disabledReason: 'GONE' | 'FAILING' | null
     failingSince: Moment | null
-    /** Sealed under the master key, like the previous secret. Deliveries are also signed with the previous secret until `previousUntil`. */
+    /**
+     * Encrypted with the master key, like the previous secret. Deliveries are also signed with the previous secret until `previousUntil`.
+     */
     secretEncrypted: Bytes
     previousEncrypted: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
     previousUntil: Moment | null

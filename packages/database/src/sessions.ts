@@ -13,12 +13,12 @@ import { isQueryTimeout } from './errors.ts'
 
 /** The time for which a refused connection occupies its place in the pool. It limits the rate of attempts. */
 const REFUSAL_MS = 250
-/** The timeout of BEGIN, which a responsive server answers at once. */
+/** The timeout of BEGIN, to which a responsive server responds at once. */
 const BEGIN_TIMEOUT_MS = 2_000
 /** The function of Postgres that waits for synchronous standbys. It sends a warning when the wait is canceled. */
 const SYNC_WAIT = 'SyncRepWaitForLSN'
 
-/** Returns which sessions of this login and name still wait for a standby. */
+/** Selects the sessions of this login and application name that still wait for a standby. */
 const WAITING = `
   select pid from pg_stat_get_activity(null)
   where pid = any ($1::integer[]) and wait_event = 'SyncRep' and application_name = current_setting('application_name')`

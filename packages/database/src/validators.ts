@@ -12,13 +12,13 @@ export interface ValidatorDetails {
   /** The address of the admin port. */
   readonly adminUrl: string
   /**
-   * The identity of the change log that the snapshots belong to. If it is present, they count only while Postgres continues that
+   * The identity of the change log that the snapshots belong to. If it is present, the snapshots count only while Postgres continues that
    * log.
    */
   readonly server: string | undefined
   /**
-   * A later snapshot than `applied`, up to which the changes of all organizations are applied except those of `except`, and these
-   * organizations' ids. Undefined unless a large change is being applied.
+   * A snapshot later than `applied`. All changes up to it are applied, except those of the organizations with the ids `except`. Undefined
+   * unless a large change is being applied.
    */
   readonly others: { readonly snapshot: string; readonly except: readonly string[] } | undefined
 }

@@ -1,4 +1,4 @@
-/** Tests addresses with several hosts: every kind of connection leads to the primary. */
+/** Tests that every kind of connection to an address with several hosts leads to the primary. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -15,7 +15,7 @@ import { migrate } from '../src/migrate.ts'
 
 let folder: string
 let primary: RunningPostgres
-/** A server that is a standby of nobody, and accepts reads. */
+/** A server in standby mode without a primary. It accepts reads. */
 let standby: RunningPostgres
 /** A host that accepts connections and sends nothing. */
 let silent: Server
@@ -66,7 +66,7 @@ test('lists one address per host', () => {
   expect(addressesOf('postgresql:///db')).toEqual(['postgresql:///db'])
 })
 
-test('leads migrations, pools, listeners and loads to the primary', async () => {
+test('connects migrations, pools, listeners and loads to the primary', async () => {
   await migrate(url)
   const pool = createPool(url, { name: 'hosts' })
   const { rows } = await pool.query('select pg_is_in_recovery() as standby, inet_server_port() as port')
@@ -84,7 +84,7 @@ test('leads migrations, pools, listeners and loads to the primary', async () => 
   await pool.end()
 })
 
-test('names each host and its reason when none is the primary', async () => {
+test('names each host and the reason for its rejection when none is the primary', async () => {
   const [dead, reading] = ['127.0.0.1:1', `127.0.0.1:${standby.port}`]
   const pool = createPool(`postgres://app:${encodeURIComponent('p,s@ß')}@${dead},${reading}/postgres`, { name: 'none' })
   await expect(pool.query('select 1')).rejects.toThrow(

@@ -12,7 +12,7 @@ describe('uuidv7', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('contains the version, the variant and the time', () => {
+  test('an id contains the version, the variant and the time', () => {
     const at = Date.UTC(2100, 1, 2, 3, 4, 5, 678)
     const id = uuidv7(at)
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)

@@ -37,7 +37,7 @@ async function names(statement: string, values: unknown[]): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Returns the functions that a role may execute, except those of extensions, which read and write nothing. */
+/** Returns the functions that a role may execute, except those of extensions, which access no tables. */
 const executable = (role: string) =>
   names(
     `select p.proname as name from pg_proc p where p.pronamespace = 'public'::regnamespace
@@ -59,7 +59,7 @@ const granted = (role: string, privileges: readonly string[]) =>
   )
 
 describe('the validator role', () => {
-  test('may execute exactly fifteen functions', async () => {
+  test('the validator role may execute exactly fifteen functions', async () => {
     expect(await executable(ROLES.validator)).toEqual([
       'changed_since',
       'changes_after',
@@ -79,12 +79,12 @@ describe('the validator role', () => {
     ])
   })
 
-  test('may write no table', async () => {
+  test('the validator role may write no table', async () => {
     const writing = ['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']
     expect(await granted(ROLES.validator, writing)).toEqual([])
   })
 
-  test('may read only the columns that a verdict needs', async () => {
+  test('the validator role may read only the columns that a verdict needs', async () => {
     const readable = await names(
       `select a.attrelid::regclass || '.' || a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
@@ -162,7 +162,7 @@ describe('the validator role', () => {
 })
 
 describe('the management role', () => {
-  test('may execute exactly eleven functions', async () => {
+  test('the management role may execute exactly eleven functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
       'are_entitlements',
       'changed_since',
@@ -179,13 +179,13 @@ describe('the management role', () => {
     ])
   })
 
-  test('owns nothing and may not change the schema', async () => {
+  test('the management role owns nothing and may not change the schema', async () => {
     expect(await granted(ROLES.management, ['TRUNCATE', 'TRIGGER', 'REFERENCES'])).toEqual([])
     const owned = await names('select relname as name from pg_class where relowner = $1::regrole', [ROLES.management])
     expect(owned).toEqual([])
   })
 
-  test('may not write the change log directly', async () => {
+  test('the management role may not write the change log directly', async () => {
     const written = await granted(ROLES.management, ['INSERT', 'UPDATE', 'DELETE'])
     expect(written.filter((name) => /^(?:change_log|feed_|server_run|validators|flushes|kysely)/.test(name))).toEqual(
       [],
@@ -233,7 +233,7 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
     ])
     for (const role of roles) {
       const error = await logins[login].query(`set role "${role}"`).catch((reason: unknown) => reason)
-      // Tests of other files drop their roles meanwhile.
+      // Other test files drop their roles meanwhile.
       expect(['42501', '22023']).toContain(error instanceof pg.DatabaseError ? error.code : error)
     }
   })
@@ -248,7 +248,7 @@ test('a trigger function fails for a table outside of the schema', async () => {
     ['log_machines', 'license_id uuid, machine_id bytea', 'referencing new table as changed'],
   ] as const
   for (const [name, columns, transition] of attempts) {
-    // This runs as the owner, because only the owner may attach the function.
+    // This test runs as the owner, because only the owner may create a trigger with the function.
     await client.query(`create temporary table victim (${columns})`)
     await client.query(
       `create trigger attached after insert on victim ${transition} for each statement execute function ${name}()`,

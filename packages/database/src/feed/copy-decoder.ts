@@ -100,7 +100,7 @@ export class RowDecoder implements ColumnReader {
     this.#at += 8
     if (high === INFINITY_HIGH) return Infinity
     if (high === MINUS_INFINITY_HIGH) return -Infinity
-    // Divides the 64 bits by 1,000 in two steps, because a number holds 53 bits exactly.
+    // Divides the 64 bits by 1,000 in two steps, because a number represents only 53 bits exactly.
     const quotient = Math.floor(high / 1_000)
     const rest = (high - quotient * 1_000) * 2 ** 32 + low
     return quotient * 2 ** 32 + Math.floor(rest / 1_000) + POSTGRES_EPOCH_MS

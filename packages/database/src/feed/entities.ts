@@ -1,7 +1,7 @@
 /**
- * Declares every entity of the change feed: its letter in the change log, its table, and its columns. The load, the
- * reads of the change log and the row types are derived from the declaration. A new column that a verdict needs is one
- * line here, and one in the column list of the entity's trigger (migrations/). A test compares the two.
+ * Declares every entity of the change feed: its letter in the change log, its table, and its columns. The load, the reads of the change log
+ * and the row types are derived from the declaration. A new column that a verdict needs requires one line here, and one in the column list
+ * of the entity's trigger (migrations/). A test compares the columns with the trigger.
  */
 
 import type {
@@ -192,8 +192,5 @@ export type LicenseRow = RowOf<typeof LICENSE>
 /** A rule as stored. Its kind, mode, type, value and scope are not validated. */
 export type RuleRow = RowOf<typeof ACCESS_RULE>
 
-/**
- * A change of the feed. Changes of organizations, products, customers, credentials and machines are also changes of the
- * engine.
- */
+/** A change of the feed. The engine accepts changes of organizations, products, customers, credentials and machines without conversion. */
 export type FeedChange = ChangeOf<(typeof ENTITIES)[number]> | MachineChange

@@ -43,7 +43,7 @@ export interface LargeChangeOptions {
   /** The snapshot up to which the organizations' changes are applied. */
   readonly since: string
   readonly organizations: readonly Id[]
-  /** Receives a page. The next page is read after it returns. */
+  /** Receives a page. The next page is read after the call returns. */
   readonly onPage: (page: LargePage) => void
   readonly applicationName?: string
   readonly connectTimeoutMs?: number

@@ -1,7 +1,6 @@
 /**
- * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the
- * change log. pg-listen does not reconnect, because its attempts can stop permanently. The caller reconnects when
- * `onLost` is called.
+ * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the change log. pg-listen
+ * can stop its attempts to reconnect permanently, so the first error closes it and calls `onLost`. The caller then reconnects.
  */
 
 import pgListen from 'pg-listen'
@@ -9,10 +8,7 @@ import pgListen from 'pg-listen'
 import { connectionTo } from '../hosts.ts'
 
 const CHANNEL = 'keyward_changes'
-/**
- * The interval at which the connection is probed. A connection without responses is lost after this interval plus the
- * timeout.
- */
+/** The interval at which the connection is probed. A connection without responses counts as lost after this interval plus the timeout. */
 const CHECK_MS = 1_000
 const TIMEOUT_MS = 1_500
 

@@ -28,7 +28,7 @@ import { openChangeLog } from './history.ts'
 
 export interface LoadOptions {
   /**
-   * Receives a batch of up to a few thousand changes of the snapshot. The next batch is read after it has returned or
+   * Receives a batch of up to a few thousand changes of the snapshot. The next batch is read after the call has returned or its promise has
    * resolved.
    */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>

@@ -65,8 +65,8 @@ const MAX_LARGE = 100
 const HEAD_LETTER = 'S'
 
 /**
- * Returns the changes after `snapshot`, each entity once, with its current row. If the result is `behind`, load
- * everything again (`loadFeed`). Run it on the primary, outside of a transaction.
+ * Returns the changes after `snapshot`, each entity once, with its current row. If the result is `behind`, load everything again
+ * (`loadFeed`). Call `readFeed` on the primary, outside of a transaction.
  */
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
@@ -106,9 +106,9 @@ function letterOf(entity: FeedChange['entity']): string {
 }
 
 /**
- * Returns the organizations with the most changes, as many as necessary for the changes of the others to fit into one read. Returns an
- * empty list if more than MAX_CHANGES of the others remain. It considers only the first MAX_SAMPLED_ENTRIES entries. If there are more, a later read
- * finds the rest.
+ * Returns the organizations with the most changes, as many as necessary for the changes of the others to fill at most half of a read.
+ * Returns an empty list if the others have more changes than fit into one read. Only the first MAX_SAMPLED_ENTRIES entries are examined. If
+ * there are more, a later read finds the other organizations.
  */
 async function findLarge(
   client: Pick<pg.ClientBase, 'query'>,
@@ -168,7 +168,7 @@ function listOf(columns: readonly Column[]): string {
   return columns.map(({ sql }) => sql).join(', ')
 }
 
-/** The values of the head's columns in the other rows, all null. */
+/** The columns that only the head sets, as nulls for all other rows. */
 const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
 
 /**

@@ -11,10 +11,7 @@ import { toHex } from '../ids.ts'
 
 export interface Claim {
   readonly licenseId: Id
-  /**
-   * The machine id, 1 to 512 bytes, as the app sent it. If it is empty, the claim only starts the term of a license
-   * without a limit.
-   */
+  /** The machine id as the app sent it, at most 512 bytes. If it is empty, the claim only starts the term of a license without a limit. */
   readonly machineId: Uint8Array
   readonly hostname: string | null
 }

@@ -45,7 +45,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('continues from the snapshot after an orderly restart', async () => {
+test('a reader continues from its snapshot after an orderly restart of Postgres', async () => {
   const before = await joined()
   await onServer(insertOrganization)
   await postgres.stop()
@@ -57,7 +57,7 @@ test('continues from the snapshot after an orderly restart', async () => {
   expect((await joined()).server).toBe(before.server)
 })
 
-test('reports another log after a crash, and continues from the last heartbeat', async () => {
+test('reports another log after a crash of Postgres, and continues from the last heartbeat', async () => {
   const before = await joined()
   const heartbeat = { id: uuidv7(), name: 'v', ready: true }
   const note = (client: pg.Client, applied: string, server: string) =>

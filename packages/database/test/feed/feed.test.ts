@@ -39,7 +39,7 @@ async function read(): Promise<FeedChange[]> {
   return reading.changes
 }
 
-/** Reads changes as short texts, for short expectations. */
+/** Reads changes as short texts, which keep expectations short. */
 async function readNames(): Promise<string[]> {
   return (await read()).map(nameOf).toSorted((a, b) => a.localeCompare(b))
 }
@@ -81,7 +81,7 @@ describe('loadFeed', () => {
     await loadFeed(database.validatorUrl, { onBatch: (changes) => void loaded.push(...changes) })
     const changes = await read()
     const order = (list: FeedChange[]) => list.map(plain).toSorted((a, b) => a.localeCompare(b))
-    // In a load, only the license contains the number of slots.
+    // In a load, only the license contains the number of taken slots.
     const asLoaded = changes.map((change) => (change.entity === 'machine' ? { ...change, used: null } : change))
     expect(order(asLoaded)).toEqual(order(loaded))
     expect(changes).toHaveLength(13)
@@ -114,7 +114,7 @@ describe('loadFeed', () => {
 })
 
 describe('the change log', () => {
-  test('contains only changes that a verdict depends on', async () => {
+  test('logs only changes that a verdict depends on', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     const ruleId = await insertRule(database.pool, { organizationId, value: '1.2.3.4' })
@@ -135,7 +135,7 @@ describe('the change log', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('contains the rows to which the deletion of a license or organization cascades', async () => {
+  test('logs the rows to which the deletion of a license or organization cascades', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await insertRule(database.pool, { organizationId, value: '1.2.3.4', licenseId: license.id })
@@ -148,7 +148,7 @@ describe('the change log', () => {
     expect(await readNames()).toEqual(['credential gone', 'customer gone', 'organization gone', 'product gone'])
   })
 
-  test('contains machines with the number of taken slots of their license', async () => {
+  test('delivers machines with the number of taken slots of their license', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId })
     await read()
@@ -171,7 +171,7 @@ describe('the change log', () => {
     expect(await read()).toMatchObject([{ entity: 'license', row: { status: 'frozen' } }])
   })
 
-  test('contains no change that was rolled back, in whole or in part', async () => {
+  test('logs no change that was rolled back, in whole or in part', async () => {
     const client = await database.pool.connect()
     await client.query('begin')
     await insertOrganization(client)
@@ -190,12 +190,12 @@ describe('the change log', () => {
 })
 
 describe('a reader that has fallen behind', () => {
-  test('is reported when unread entries are pruned or the log contains too many changes', async () => {
+  test('reports pruned unread entries as `behind`, and organizations with too many changes as `large`', async () => {
     const old = snapshot
     await insertOrganization(database.pool)
     await pruneFeed(reader) // records a snapshot
     await sql(`update feed_marks set at = at - interval '2 hours'`)
-    // The position must be after that snapshot, which includes transactions of every database of the server.
+    // The reader's position must be after that snapshot, which includes transactions of all databases of the server.
     await read()
     expect(await pruneFeed(reader)).toBeGreaterThan(0)
     expect((await readFeed(reader, old)).behind).toBe(true)
@@ -214,7 +214,7 @@ describe('a reader that has fallen behind', () => {
     expect(await readNames()).toEqual([])
   })
 
-  test('stops at a limit, although the log contains many more entries', async () => {
+  test('changes_after fetches at most the given number of entries from a longer log', async () => {
     const { snapshot: before } = await readFeed(reader, snapshot)
     await sql(
       `insert into change_log (entity, id, organization_id) select 'L', gen_random_uuid(), new_id() from generate_series(1, 200)`,
@@ -232,7 +232,7 @@ describe('a reader that has fallen behind', () => {
     expect((await fetched()) - fetchedBefore).toBeLessThanOrEqual(40)
   })
 
-  test('reads an organization separately whose rows have too many entries', async () => {
+  test('returns an organization as `large` if its rows have too many entries', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId, maxMachines: 1 })
     const { snapshot: before } = await readFeed(reader, snapshot)

@@ -77,7 +77,7 @@ test('a claim grants a lease, and every further claim renews it', async () => {
   expect(await leases(id)).toEqual({ a: 60, b: 9 })
 })
 
-test('a claim can take the slots of ended leases, also for their former machines', async () => {
+test('a claim can take the slot of an ended lease, even for its former machine', async () => {
   const id = await leased(3)
   await outcomes(id, ['a', 'b', 'c'])
   await end(id, 'a', 'b')

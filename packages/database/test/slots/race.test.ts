@@ -34,7 +34,7 @@ afterAll(async () => {
 const insert = async (maxMachines: number) =>
   uuidToBytes((await insertLicense(database.pool, { organizationId, maxMachines })).id)
 
-/** Repeats a statement while others hold the row for longer than the statement waits. */
+/** Repeats a statement as long as it fails because other transactions lock the row for longer than it waits. */
 async function patiently<T>(statement: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -126,7 +126,7 @@ async function come(licenseId: Uint8Array, name: string, { chance, int }: Random
   return mine
 }
 
-test('never exceeds the limit while it is raised and lowered during claims and releases', async () => {
+test('machines never exceed the limit while it is raised and lowered during claims and releases', async () => {
   const dice = random(SEED)
   const licenseId = await insert(SLOTS)
   const id = Buffer.from(licenseId).toString('hex')

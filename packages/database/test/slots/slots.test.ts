@@ -52,7 +52,7 @@ async function entries(licenseId: string): Promise<string[]> {
 }
 
 describe('claimSlots', () => {
-  test('returns the outcomes of several licenses and repeats in the order of the claims', async () => {
+  test('returns the outcomes of several licenses and of repeated claims in the order of the claims', async () => {
     const [two, one, unlimited] = [await license(2), await license(1), await license(null)]
     const suspended = await license(5, 'suspended')
     const revoked = await license(5, 'revoked')
@@ -114,7 +114,7 @@ describe('claimSlots', () => {
     expect(reading.changes.map((change) => change.entity)).toEqual(['machine'])
   })
 
-  test('delays no other license while a row is locked, and rejects a patient claim after half a second', async () => {
+  test('a locked row delays no claim of another license, and a patient claim rejects after half a second', async () => {
     const [held, free] = [await license(5), await license(5)]
     const holder = await database.pool.connect()
     await holder.query('begin')
@@ -179,7 +179,7 @@ describe('releasing', () => {
     return (await releaseSlots(validator, releases)).map(({ outcome, used }) => `${outcome} ${used}`)
   }
 
-  test('frees the slot once for the next machine', async () => {
+  test('a release frees the slot once for the next machine', async () => {
     const id = await license(1)
     await outcomes([claim(id, 'a')])
     expect(await release(id, 'b')).toEqual(['unknown null'])
@@ -191,7 +191,7 @@ describe('releasing', () => {
     expect(await releaseSlots(validator, [])).toEqual([])
   })
 
-  test('returns the outcomes of several licenses and repeats in the order of the releases', async () => {
+  test('returns the outcomes of several licenses and of repeated releases in the order of the releases', async () => {
     const [two, three] = [await license(2), await license(3)]
     await outcomes([claim(two, 'a'), claim(two, 'b'), claim(three, 'a'), claim(three, 'b'), claim(three, 'c')])
     const asked = [
@@ -220,7 +220,7 @@ describe('releasing', () => {
     expect((await entries(three)).slice(3).toSorted()).toEqual(['MACHINE_RELEASED a', 'MACHINE_RELEASED b'])
   })
 
-  test('reports a locked license as busy and releases the others', async () => {
+  test('reports a locked license as busy and releases the slots of the others', async () => {
     const [locked, free] = [await license(1), await license(1)]
     await outcomes([claim(locked, 'a'), claim(free, 'a')])
     const client = await database.pool.connect()
@@ -230,7 +230,7 @@ describe('releasing', () => {
       const both = [locked, free].map((id) => ({ licenseId: uuidToBytes(id), machineId: Buffer.from('a') }))
       const answers = await releaseSlots(validator, both)
       expect(answers.map(({ outcome }) => outcome)).toEqual(['busy', 'released'])
-      // A machine that does not exist needs no lock.
+      // A release for a machine without a slot needs no lock.
       expect(await release(locked, 'b')).toEqual(['unknown null'])
     } finally {
       await client.query('rollback')
@@ -261,7 +261,7 @@ describe('releasing', () => {
     expect(rows).toEqual([{ released: true, used: 0, max: 1 }])
   })
 
-  test('keeps the count equal to the rows when they are changed manually', async () => {
+  test('keeps the count of slots equal to the number of rows when rows are deleted manually', async () => {
     const id = await license(3)
     await outcomes([claim(id, 'a'), claim(id, 'b'), claim(id, 'c')])
     await database.pool.query(`delete from machines where license_id = $1 and machine_id in ('a', 'b')`, [id])
