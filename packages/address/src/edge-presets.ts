@@ -29,7 +29,7 @@ export function clientAddressEnd(header: string, value: string): number {
   return port ? port.index : 0
 }
 
-/** Returns the country in a header's value. Akamai sends it as a field of a list (`georegion=263,country_code=US,…`). */
+/** Returns the country in a header's value. Akamai sends the country as a field of a list (`georegion=263,country_code=US,…`). */
 export function countryText(header: string, value: string): string {
   if (header !== 'x-akamai-edgescape') return value
   return /(?:^|,)\s*country_code=([A-Za-z]{2})(?:,|$)/.exec(value)?.[1] ?? ''

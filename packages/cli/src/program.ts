@@ -1,6 +1,6 @@
 /**
- * Creates the tree of commands and runs them. `run` takes arguments and a context and returns the exit code, so that tests
- * can run the program without a process.
+ * Creates the tree of commands and runs one command. `run` takes arguments and a context and returns the exit code, so that tests can run
+ * the program without a process.
  */
 
 import tab from '@bomb.sh/tab/commander'

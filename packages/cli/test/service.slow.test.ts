@@ -96,7 +96,7 @@ test('forwards new events with signatures that the Standard Webhooks library ver
       for await (const chunk of incoming.setEncoding('utf8')) body += String(chunk)
       const headers = Object.fromEntries(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]))
       received.push(new Webhook(secret).verify(body, headers))
-      // The second attempt succeeds.
+      // The first attempt fails, and the second succeeds.
       response.writeHead(received.length === 1 ? 500 : 204).end()
     })()
   })
@@ -171,7 +171,7 @@ test('names each invalid flag once', async () => {
   expect(failed.err).toBe('The service rejected the request (INVALID_REQUEST)\n  --country must be two letters\n')
 })
 
-test('changes quotas, suspends organizations, and lists these changes in the audit log', async () => {
+test('changes quotas, suspends and reinstates organizations, and prints their audit log', async () => {
   const details = z.looseObject({ id: z.string(), suspendedAt: z.string().nullable() })
   const made = await result(z.object({ id: z.string() }), 'org', 'create', 'Initech')
   expect((await shell.cli('org', 'list')).out).toContain(made.id)
@@ -196,7 +196,7 @@ test('changes quotas, suspends organizations, and lists these changes in the aud
   expect(log.out).not.toContain(secret)
 })
 
-test('rotates signing keys, and lists every validator as ready', async () => {
+test('keys rotate creates a new key each time, and status shows a ready validator', async () => {
   const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
   expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
   const status = await shell.cli('status')

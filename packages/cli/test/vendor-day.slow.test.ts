@@ -85,7 +85,7 @@ async function check(machine: string): Promise<string> {
   return response.text()
 }
 
-/** The preparation of sections, such as checks by apps. */
+/** Actions before sections, by the title of the section. */
 const BEFORE: Record<string, () => Promise<void>> = {
   // The first machine takes the only slot. The rejection of the second machine raises an alert.
   'Find out why a check is rejected': async () => {

@@ -20,7 +20,7 @@ async function startPage(origin: string) {
 }
 
 describe('in a page of another origin', () => {
-  test('names CORS_ORIGINS and the origin of the page as a possible cause', async () => {
+  test('names CORS_ORIGINS and the origin of the page as a possible cause in a page of another origin', async () => {
     const client = await startPage('https://app.example.com')
     const detail: unknown = expect.stringMatching(/CORS_ORIGINS may not contain https:\/\/app\.example\.com/)
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, cause: 'NETWORK_ERROR', detail })

@@ -36,7 +36,7 @@ test('installs only the client, @noble/curves and its dependency', () => {
   expect(manifest).toHaveProperty(['dependencies', '@noble/curves'])
 })
 
-test('lets a bundler drop unused exports', async () => {
+test('the package lets a bundler drop unused exports', async () => {
   writeFileSync(join(folder, 'little.js'), `export { memoryStorage } from '@keyward/client'`)
   const build = await rolldown({ input: join(folder, 'little.js') })
   const { output } = await build.generate({ format: 'es', minify: true })
@@ -138,7 +138,7 @@ test('runs the Electron example with a key that is entered once', async () => {
   expect((await runNode('electron-app/preload.js')).output).toBe('licensing enterKey,onResult')
 })
 
-test.each(['nodenext', 'bundler'])('has type declarations that pass strict checks (%s)', (resolution) => {
+test.each(['nodenext', 'bundler'])('the package has type declarations that pass strict checks (%s)', (resolution) => {
   writeFileSync(
     join(folder, 'consumer.ts'),
     `import { createLicenseClient, memoryStorage, type ValidationResult } from '@keyward/client'

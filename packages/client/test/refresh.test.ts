@@ -169,7 +169,7 @@ describe.concurrent('a storage that fails later', () => {
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('keeps a rejected file rejected when it %s', async (_how, fault) => {
+  ])('keeps a rejected file rejected when the storage %s', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, service, gateway, restart } = await startWorldWithFile({ storage })
     failing.add(fault)
@@ -187,7 +187,7 @@ describe.concurrent('a storage that fails later', () => {
   test.each<[string, StorageFault]>([
     ['cannot be written', 'write'],
     ['cannot be read for a while', 'read'],
-  ])('rejects a clock that was set back when it %s', async (_how, fault) => {
+  ])('rejects a clock that was set back when the storage %s', async (_how, fault) => {
     const { storage, failing } = failingStorage()
     const { client, gateway, clock, restart } = await startWorldWithFile({ storage })
     gateway.fault = { kind: 'drop' }
@@ -288,7 +288,7 @@ describe.concurrent('a callback of the app', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('mistake of the app'))],
-  ])('has no effect on the call when it %s', async (_how, fail) => {
+  ])('a callback has no effect on the call when it %s', async (_how, fail) => {
     let isPlugged = false
     const inner = memoryStorage()
     const storage = { ...inner, read: () => (isPlugged ? inner.read() : Promise.reject(new Error('unplugged'))) }

@@ -20,7 +20,7 @@ describe.concurrent('a call', () => {
     expect(gateway.requests).toHaveLength(2)
   })
 
-  test('makes at most three attempts', async () => {
+  test('a call makes at most three attempts', async () => {
     const { client, gateway } = await startWorldWithFile({ timeoutMs: 9000 })
     gateway.fault = unavailable
     expect(await client.validate()).toMatchObject({ source: 'offline', cause: 'SERVER_ERROR' })

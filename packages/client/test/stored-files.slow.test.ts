@@ -94,7 +94,7 @@ describe.concurrent('a rejection', () => {
     const slow = client.validate()
     await vi.waitFor(() => expect(gateway.requests).toHaveLength(1))
     expect(await client.validate()).toMatchObject({ code: 'REVOKED' })
-    // The fetch after the late VALID must not store a newer file.
+    // The fetch after the late VALID verdict must not store a newer file.
     gateway.fault = { kind: 'drop' }
     expect(await slow).toMatchObject(online)
     await client.settled()

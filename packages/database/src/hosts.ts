@@ -12,7 +12,7 @@ const SEARCH_MS = 1_000
 const DEFAULT_PORT = 5432
 const WRITABLE = new Set(['read-write', 'primary'])
 
-/** The scheme with the credentials, the list of hosts, and the rest of an address. */
+/** Matches the parts of an address: the scheme with the credentials, the list of hosts, and the rest. */
 const ADDRESS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s
 
 /** The fields of the driver's configuration that determine the server. */
@@ -57,7 +57,7 @@ interface Host {
 
 class PrimaryFinder {
   readonly #addresses: readonly string[]
-  /** The search in progress, which several connections share. Null: none. */
+  /** The search in progress, which several connections share, or null. */
   #search: Promise<Host> | null = null
 
   constructor(addresses: readonly string[]) {

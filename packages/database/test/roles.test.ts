@@ -220,14 +220,14 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
     `set session authorization default; set role postgres`,
     'create extension if not exists dblink',
     "load 'auto_explain'",
-  ])('may not run: %s', async (statement) => {
+  ])('a login may not run: %s', async (statement) => {
     const refused = await logins[login]
       .query(statement)
       .catch((error: unknown) => (error instanceof pg.DatabaseError ? error.code : error))
     expect(['42501', '22023']).toContain(refused)
   })
 
-  test('may not assume another role', async () => {
+  test('a login may not assume another role', async () => {
     const roles = await names('select rolname as name from pg_roles where rolname <> all ($1)', [
       [ROLES[login], (await logins[login].query<{ name: string }>('select current_user as name')).rows[0]?.name],
     ])

@@ -32,7 +32,7 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
     })
 }
 
-/** Sets the exit code 4. A command throws it after it has printed its output. */
+/** A failure without a message. A command throws it after its output, to exit with the code 4. */
 export class NegativeResult extends Failure {
   constructor() {
     super(EXIT.negative, '')

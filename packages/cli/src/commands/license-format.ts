@@ -9,8 +9,8 @@ import { describe } from '../output.ts'
 import { describeEntitlements } from './entitlements.ts'
 
 /**
- * Finds a license by its id or key. A text in the form of an id is tried as an id first, and then as a key. Throws Failure if neither
- * exists.
+ * Finds a license by its id or key. A text in the form of an id is tried as an id first, and then as a key. Throws Failure if no license
+ * has the id or key.
  */
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)

@@ -4,7 +4,7 @@ import { ApiError } from './client.ts'
 import type { BadRow } from './work.ts'
 
 /**
- * Splits the rows of a request into rejected rows and the rest. `list` is the member of the request that contains the rows.
+ * Splits the rows of a request into the rejected rows and all other rows. `list` is the member of the request that contains the rows.
  * Returns null if the error concerns the whole request.
  */
 export function rejectedRows<Row extends { where: string }>(

@@ -1,4 +1,4 @@
-/** Merges a customer into another. Shows what moves and what is deleted before the person confirms. */
+/** Merges one customer into another. Shows what moves and what is deleted before the person confirms. */
 
 import { accessRule, customer, type Customer, license } from '@keyward/contract'
 import { Alert, Button, Card, Group, List, Stack, Title } from '@mantine/core'

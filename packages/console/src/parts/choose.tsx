@@ -70,7 +70,7 @@ export function CustomerField({
       label={text.licenses.customer}
       description={text.licenses.customerHint}
       data={[...new Set(found.map(({ email }) => email))]}
-      // The server has filtered the options already, also by name.
+      // The server has already filtered the options, by e-mail address and by name.
       filter={({ options }) => options}
       value={value}
       onChange={onChange}

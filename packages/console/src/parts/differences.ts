@@ -3,9 +3,9 @@
 export interface Difference {
   /** The path of the field, such as `policy.maxMachines`. */
   field: string
-  /** Undefined: the resource or the field is new. */
+  /** Undefined if the resource or the field is new. */
   before?: unknown
-  /** Undefined: the resource is deleted. */
+  /** Undefined if the resource is deleted. */
   after?: unknown
 }
 

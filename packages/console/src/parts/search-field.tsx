@@ -61,7 +61,7 @@ export function SearchField({
       label={label}
       description={description}
       data={chosen ? [{ value, label: name }, ...found] : found}
-      // The server has filtered the options already.
+      // The server has already filtered the options.
       filter={({ options }) => options}
       value={value}
       onChange={onChange}

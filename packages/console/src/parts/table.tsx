@@ -48,7 +48,7 @@ interface ListTableProps<Item> {
   label: string
   sorting?: Sorting
   selection?: Selection<Item> | undefined
-  /** The width below which the table scrolls. */
+  /** The width in pixels below which the table scrolls. */
   minWidth?: number
 }
 

@@ -16,7 +16,7 @@ const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 export interface Offer {
   path: string
   label: string
-  /** A second line. */
+  /** The second line of the offer. */
   detail: string
 }
 

@@ -155,8 +155,8 @@ export const ACCESS_RULE = entity('rule', 'R', 'access_rules', (column): StoredR
 }))
 
 /**
- * All entities except machines. Their changes contain the whole row. The change of a machine contains whether the machine holds a slot, and
- * its license's count of slots.
+ * All entities except machines. Their changes contain the whole row. The change of a machine states whether the machine holds a slot, and
+ * how many slots of its license are taken.
  */
 export const ENTITIES = [ORGANIZATION, PRODUCT, CUSTOMER, CREDENTIAL, SIGNING_KEY, LICENSE, ACCESS_RULE] as const
 

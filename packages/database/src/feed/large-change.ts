@@ -1,10 +1,9 @@
 /**
- * Reads the changes of organizations that have too many changes for one read. It reads them in pages over a separate
- * connection, in one repeatable-read transaction. So all pages have the same snapshot, and memory is bounded.
+ * Reads the changes of organizations that have too many changes for one read. The changes are read in pages over a separate connection, in
+ * one repeatable-read transaction. So all pages have the same snapshot, and memory is bounded.
  *
- * A consumer can apply each page immediately. The order of the pages is: restricting parts, then licenses one by one, then
- * loosening parts. In this order, no state between two pages allows a check that both the state before and the state
- * after reject.
+ * A consumer can apply each page immediately. The order of the pages is: restricting parts, then licenses one by one, then loosening parts.
+ * In this order, no state between two pages allows a check that is rejected both before the first and after the last page.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'

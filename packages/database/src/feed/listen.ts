@@ -1,6 +1,6 @@
 /**
  * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the change log. pg-listen
- * can stop its attempts to reconnect permanently, so the first error closes it and calls `onLost`. The caller then reconnects.
+ * can permanently stop its attempts to reconnect, so the first error closes it and calls `onLost`. The caller then reconnects.
  */
 
 import pgListen from 'pg-listen'

@@ -95,7 +95,7 @@ describe('loadFeed', () => {
     })
   })
 
-  test('delivers one batch at a time and rejects when the consumer fails', async () => {
+  test('loadFeed delivers one batch at a time, and rejects when the consumer fails', async () => {
     let working = 0
     const onBatch = async () => {
       expect(++working).toBe(1)
@@ -267,7 +267,7 @@ describe('a reader that has fallen behind', () => {
     expect(removedIds).toContain(license.id)
   })
 
-  test('counts requested reloads and continues to read the log', async () => {
+  test('returns the number of requested reloads and continues to read the log', async () => {
     const before = await readFeed(reader, snapshot)
     const open = await database.pool.connect()
     await open.query('begin; select pg_current_xact_id()')
@@ -303,7 +303,7 @@ describe('a reader that has fallen behind', () => {
     expect(changes.find(({ entity }) => entity === 'machine')).toMatchObject({ held: false, used: 0 })
   })
 
-  test('reloads when the log was written by another server', async () => {
+  test('reports `behind` when the log was written by another server', async () => {
     const before = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     await sql(`update feed_state set server = 'elsewhere'`)
     await insertOrganization(database.pool)

@@ -27,7 +27,7 @@ function through(port: number): string {
   return url.href
 }
 
-test('rejects when the server sends nothing', async () => {
+test('loadFeed rejects when the server sends nothing', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   for (let i = 0; i < 5; i++) await insertOrganization(database.pool)
   const onBatch = (): void => proxy.swallow()
@@ -35,13 +35,13 @@ test('rejects when the server sends nothing', async () => {
   await proxy.close()
 })
 
-test('rejects when the connection breaks', async () => {
+test('loadFeed rejects when the connection breaks', async () => {
   const proxy = await startProxy(Number(new URL(database.url).port))
   await expect(loadFeed(through(proxy.port), { onBatch: proxy.cut })).rejects.toThrow(/terminated|reset/i)
   await proxy.close()
 })
 
-test('rejects a database that has not been migrated', async () => {
+test('loadFeed rejects a database that has not been migrated', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_empty_${randomBytes(4).toString('hex')}`
   await onServer(server, (client) => client.query(`create database ${name}`))
@@ -50,7 +50,7 @@ test('rejects a database that has not been migrated', async () => {
   await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
 })
 
-test('rejects a standby', async () => {
+test('loadFeed rejects a standby', async () => {
   await database.pool.query(
     `create or replace function pg_temp_standby() returns boolean language sql as 'select true'`,
   )

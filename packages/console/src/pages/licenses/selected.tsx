@@ -13,7 +13,7 @@ const t = text.bulk
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
-/** The actions that revert others. A deletion is final. */
+/** Maps each action to the action that reverts it. A deletion is final. */
 const REVERSE: Readonly<Record<Action, Action | null>> = { suspend: 'reinstate', reinstate: 'suspend', delete: null }
 /** The maximum number of simultaneous requests. */
 const CONCURRENCY = 4

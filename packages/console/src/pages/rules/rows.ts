@@ -65,7 +65,7 @@ function fieldsOf(record: Fields, defaults: Fields): Fields {
         : value,
     ]),
   )
-  // A row without `scope` uses the default `scope` and `scopeId`. A row with `scope` uses neither of them.
+  // A row without `scope` uses the default `scope` and `scopeId`. A row with `scope` uses neither default.
   const { scopeId: _, ...others } = defaults
   return { ...('scope' in fields ? others : defaults), ...fields }
 }
