@@ -57,8 +57,8 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 /**
- * Returns whether the same transaction may succeed when it runs again, after a serialization failure, a deadlock, or
- * the deletion of a row that the transaction has read and refers to.
+ * Returns whether the same transaction may succeed when it runs again. The cause was a serialization failure, a deadlock, or the deletion
+ * of a row that the transaction refers to.
  */
 export function isRetryable(error: unknown): boolean {
   return RETRYABLE.has(sqlState(error) ?? '')

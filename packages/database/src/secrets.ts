@@ -25,7 +25,7 @@ const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = /^(kwk_|kwm_|kwp_|kwi_|kws_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
 
-/** The number of characters of a secret that lists show, including the prefix of its kind. */
+/** The number of leading characters of a secret that are shown in lists, including the prefix of its kind. */
 const SHOWN_LENGTH = 8
 
 export interface Secret {

@@ -1,8 +1,8 @@
 /**
  * Bounds the sessions that a pool occupies on a server, and rejects commits that are not replicated. While a synchronous standby is
- * missing, a commit waits on the server without a limit: no timeout of the server ends this wait, and the session does not notice that
- * its client has gone. The pool must not cancel the wait either, because the transaction would then be visible without being replicated.
- * So a session whose client has given up is counted until the server has ended it.
+ * missing, a commit waits on the server without a limit. No timeout of the server ends this wait, and the session does not notice that its
+ * client has gone. The pool must not cancel the wait either, because the transaction would then be visible without being replicated. So a
+ * session whose client has given up is counted until the server has ended it.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

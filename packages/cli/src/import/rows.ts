@@ -44,7 +44,7 @@ export async function* readText(path: string): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Reads lines without their line ends, numbered from 1. */
+/** Reads lines without their line endings, numbered from 1. */
 export async function* readLines(path: string): AsyncGenerator<{ line: string; number: number }> {
   let rest = ''
   let number = 0

@@ -29,8 +29,8 @@ import { branch, type LogRow, MACHINES, readRows } from './read.ts'
 
 export interface LargePage {
   /**
-   * `restrict`: write only the restricting part of each change. `apply`: write the changes. `loosen`: write the
-   * changes, and remove rules that `restrict` kept in force. `finish`: first remove the rest of these rules.
+   * `restrict`: write only the restricting part of each change. `apply`: write the changes. `loosen`: write the changes, and remove rules
+   * that `restrict` kept in force. `finish`: remove all remaining rules that `restrict` kept in force, then write the changes.
    */
   readonly step: 'restrict' | 'apply' | 'loosen' | 'finish'
   readonly changes: FeedChange[]

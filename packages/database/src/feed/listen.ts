@@ -1,6 +1,7 @@
 /**
- * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the change log. pg-listen
- * can permanently stop its attempts to reconnect, so the first error closes it and calls `onLost`. The caller then reconnects.
+ * Listens for notifications of changes, with pg-listen. A notification contains no change: it triggers a read of the change log.
+ * `retryLimit: 1` turns off the reconnection of pg-listen, because its attempts can stop permanently. The caller reconnects when `onLost`
+ * is called.
  */
 
 import pgListen from 'pg-listen'

@@ -192,8 +192,8 @@ const SUSPECTS = `
     union select * from unnest($5::"char"[], $6::uuid[], $7::bytea[]) where (select not behind from feed)`
 
 /**
- * Returns the text of a read. $1 is the snapshot of the last read, $2 is one more than the maximum number of changes, $3 are the
- * organizations that are read separately, and $4 is one more than the maximum number of log entries.
+ * Returns the text of a read. $1 is the snapshot of the last read, and $3 are the organizations that are read separately. $2 and $4 are one
+ * more than the maximum numbers of changes and of log entries.
  */
 const readFeedText = (more: string): string => `
   with feed as materialized (

@@ -1,4 +1,4 @@
-/** The terms and the entitlements of a license, with the windows that change them. */
+/** The terms and the entitlements of a license, with the windows for changing them. */
 
 import { customer, license, type License } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
@@ -76,7 +76,7 @@ export function updateLicense(id: string, body: object): Promise<License> {
   return call({ method: 'PATCH', path: `/licenses/${id}`, body, waits: true }, license)
 }
 
-/** The button and the window that change the terms. */
+/** A button that opens the window for changing the terms. */
 export function EditTerms({ license: one }: { license: License }) {
   const [policy, setPolicy] = useState<Policy | null>(null)
   const saving = useChange((changed: Policy) => updateLicense(one.id, { policy: bodyOf(changed, one) }), {
