@@ -246,24 +246,27 @@ describe('a long list', () => {
   test.each([
     { batch: 1, net: 6 },
     { batch: 2, net: 7 },
-  ])('a resumed import keeps the expiry of its first run after a lost response of batch $batch', async ({ batch, net }) => {
-    await shell.write('lost.txt', addresses(2_500, net))
-    const gate = await openGate(management.url, batch - 1, 'lose')
-    const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
-    const stopped = await shell.cli(...args)
-    expect([stopped.code, stopped.err]).toEqual([
-      3,
-      expect.stringMatching(/[^.]\. Added before: \d+\. Run the same command/),
-    ])
-    gate.open()
-    shell.clock.aheadMs = 5 * DAY_MS
-    expect((await shell.cli(...args)).out).toMatch(/^2500 rules added, 0 already existed, 0 invalid rows skipped/)
-    const select = `select count(*)::integer as rules, count(distinct expires_at)::integer as expiries
+  ])(
+    'a resumed import keeps the expiry of its first run after a lost response of batch $batch',
+    async ({ batch, net }) => {
+      await shell.write('lost.txt', addresses(2_500, net))
+      const gate = await openGate(management.url, batch - 1, 'lose')
+      const args = ['--url', gate.url, 'rules', 'import', 'lost.txt', '--expires', '30d']
+      const stopped = await shell.cli(...args)
+      expect([stopped.code, stopped.err]).toEqual([
+        3,
+        expect.stringMatching(/[^.]\. Added before: \d+\. Run the same command/),
+      ])
+      gate.open()
+      shell.clock.aheadMs = 5 * DAY_MS
+      expect((await shell.cli(...args)).out).toMatch(/^2500 rules added, 0 already existed, 0 invalid rows skipped/)
+      const select = `select count(*)::integer as rules, count(distinct expires_at)::integer as expiries
       from access_rules where convert_from(value, 'UTF8') like $1`
-    expect((await database.pool.query(select, [`10.${net}.%`])).rows).toEqual([{ rules: 2_500, expiries: 1 }])
-    shell.clock.aheadMs = 0
-    gate.close()
-  })
+      expect((await database.pool.query(select, [`10.${net}.%`])).rows).toEqual([{ rules: 2_500, expiries: 1 }])
+      shell.clock.aheadMs = 0
+      gate.close()
+    },
+  )
 
   test('exits with 2 when an import resumes after the expiry of its rules', async () => {
     await shell.write('late.txt', addresses(1_500, 8))

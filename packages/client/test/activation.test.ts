@@ -26,10 +26,13 @@ describe.concurrent('activate', () => {
     })
   })
 
-  test.each([undefined, null, ''])('activate returns FINGERPRINT_REQUIRED without a machine id: %j', async (machineId) => {
-    const { restart } = await startWorld()
-    expect(await restart({ machineId }).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
-  })
+  test.each([undefined, null, ''])(
+    'activate returns FINGERPRINT_REQUIRED without a machine id: %j',
+    async (machineId) => {
+      const { restart } = await startWorld()
+      expect(await restart({ machineId }).activate()).toMatchObject({ code: 'FINGERPRINT_REQUIRED' })
+    },
+  )
 })
 
 describe.concurrent('deactivate', () => {
