@@ -15,15 +15,18 @@ import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 import { environment, variables } from './config.ts'
 import { startValidator } from './validator.ts'
 
-/** The niceness of the main thread. It yields to a worker on the same core, and still receives about a quarter of the core. */
+/**
+ * The niceness of the main thread. With this value, the thread yields to a worker on the same core, but still receives about a
+ * quarter of the core.
+ */
 const MAIN_THREAD_NICENESS = 5
 
 leaveMemoryOutOfCoreDumps()
 try {
   const validator = await startValidator(readConfig(environment))
   onStop(() => validator.close())
-  // Checks have priority over their recording. On Linux the call affects only the main thread, because the workers run already.
-  // The niceness never decreases, because unprivileged processes may not decrease it.
+  // Checks have priority over their recording. On Linux the call affects only the main thread, because the workers have already
+  // started. The niceness never decreases, because unprivileged processes may not decrease it.
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening({ ...validator, httpLibrary: HTTP_LIBRARY.release })
 } catch (error) {

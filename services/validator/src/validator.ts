@@ -1,6 +1,6 @@
 /**
- * Composes the validator. The main thread follows the change feed, writes the index, claims slots, records usage and serves
- * the admin port. The worker threads decide checks from the index. Data flows from the change log to the index to the checks.
+ * Composes the validator. The main thread follows the change feed, writes the index, claims slots, records usage and serves the
+ * admin port. The worker threads decide checks from the index. Data flows from the change log through the index to the checks.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -83,7 +83,7 @@ class Validator {
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
-  /** The start from the index file. Null when no file is configured. */
+  /** Restores the index from its file. Null when no index file is configured. */
   readonly #restoration: Restoration | null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
@@ -196,8 +196,8 @@ class Validator {
   }
 
   /**
-   * Stops the validator. It first reports not ready, so that the balancer sends no further requests. Then it finishes the open
-   * requests and writes the recorded usage.
+   * Stops the validator, which first reports that it is not ready, so that the balancer sends no further requests. The
+   * validator then finishes the open requests and writes the recorded usage.
    */
   async close(): Promise<void> {
     if (this.#isClosing) return
@@ -350,7 +350,7 @@ class Validator {
     })
   }
 
-  /** Handles a request of a worker that needs Postgres. */
+  /** Handles a worker's request to claim, release or renew a slot. */
   #handle(request: WorkRequest, respond: (response: WorkResponse) => void): void {
     const { requestId } = request
     switch (request.kind) {

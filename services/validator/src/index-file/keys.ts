@@ -1,25 +1,26 @@
 /**
- * Reads the secret of the index file from a file beside it. Two keys are derived from the secret: one for the hashes in the
- * index, and one that encrypts the file. Without the secret, a copy of the index file is unreadable.
+ * Derives the keys of the index file from a secret, which is stored in a separate file in the same folder. One key is for the
+ * keyed hashes in the index, and the other one encrypts the index file. Without the secret, a copy of the index file cannot be
+ * decrypted.
  */
 
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 
 const SECRET_BYTES = 32
-/** The permission bits of other users, which the file of the secret must not have. */
+/** The permission bits of the group and of other users. A secret file with any of these bits is replaced. */
 const OTHERS = 0o077
 
 export interface IndexKeys {
-  /** The key of the hashes in the index, 16 bytes. */
+  /** The key of the keyed hashes in the index, 16 bytes. */
   readonly hashKey: Uint8Array
-  /** The key of the encryption, 32 bytes. */
+  /** The key that encrypts the index file, 32 bytes. */
   readonly fileKey: Uint8Array
 }
 
 /**
- * Reads the secret of an index file. Creates a new secret if the file is missing, damaged or accessible to other users. The
- * existing index file is then unusable. Throws when the folder is not writable.
+ * Returns the keys of an index file. Creates a new secret if the secret file is missing, damaged or accessible to other users.
+ * An existing index file is then unusable. Throws when the new secret cannot be written.
  */
 export function openKeys(indexFile: string): IndexKeys {
   const path = `${indexFile}.key`

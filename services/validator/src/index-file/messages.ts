@@ -1,4 +1,4 @@
-/** Defines how the main thread commands the writer of the index file, and the messages to and from its thread. */
+/** Defines the interface to the writer of the index file, and the messages between the main thread and the writer's thread. */
 
 import type { IndexFileContent } from './format.ts'
 
@@ -8,14 +8,17 @@ export interface WriteRequest {
   readonly content: IndexFileContent
 }
 
-/** `ready` means that the thread expects a request, and `copied` that the index may change. The others are the outcome. */
+/**
+ * `ready` means that the thread expects a request, and `copied` that the index may change. `written` and `failed` are the
+ * outcome of the request.
+ */
 export type WriterMessage =
   | { type: 'ready' }
   | { type: 'copied' }
   | { type: 'written'; bytes: number }
   | { type: 'failed'; message: string }
 
-/** Writes one file beside the main thread. Every method rejects when the file cannot be written. */
+/** Writes one index file. Every method except `close` rejects when the file cannot be written. */
 export interface FileWriter {
   /** Resolves when the writer accepts a request. */
   ready(): Promise<void>

@@ -1,6 +1,6 @@
 /**
  * Computes the digest of this program. The content of an index file depends on the code that converts rows of the database.
- * Therefore a file that another version of the program wrote is not read.
+ * Therefore a file that another version of the program wrote is not restored.
  */
 
 import { createHash } from 'node:crypto'
@@ -21,7 +21,7 @@ const FOLDERS = [
   'services/validator/src',
 ]
 
-/** Returns a digest of the sources, the version of Node.js and the layout of the index. */
+/** Returns a digest of the sources, the version and architecture of Node.js, and the layout of the index. */
 export function programDigest(): string {
   const hash = createHash('sha256').update(`${process.version} ${process.arch} ${describeImage()}`)
   for (const folder of FOLDERS) {

@@ -1,6 +1,7 @@
 /**
- * Restores the index from its file at the start. If Postgres is reachable, the follower continues from the position of the
- * file. Otherwise the restored index is put into service, as if contact with Postgres had been lost when the file was current.
+ * Restores the index from its file when the validator starts. If Postgres is reachable, the follower continues from the
+ * position of the file. Otherwise the restored index is put into service, as if contact with Postgres had been lost when the
+ * file was current.
  */
 
 import type { IndexWriter } from '@keyward/engine'
@@ -30,8 +31,8 @@ export class Restoration {
   }
 
   /**
-   * Restores the index, and returns its position and its age in milliseconds. Throws the reason if the file cannot be used; the
-   * index is then empty, and the follower loads all rows.
+   * Restores the index, and returns its position and its age in milliseconds. Throws an error with the reason if the file
+   * cannot be used. The index is then empty, and the follower loads all rows.
    */
   restore(): FilePosition & { ageMs: number } {
     const { index, publicKeys, updater, wallMs } = this.#parts

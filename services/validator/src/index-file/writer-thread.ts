@@ -1,11 +1,11 @@
-/** Runs the thread that writes one index file while the main thread continues to serve connections. */
+/** Writes one index file in a separate thread, while the main thread continues to accept connections. */
 
 import { parentPort } from 'node:worker_threads'
 
 import { writeIndexFile } from './format.ts'
 import type { WriteRequest, WriterMessage } from './messages.ts'
 
-/** The position of the engine's count of write sections in the first part, in words. The count is odd during a section. */
+/** The index of the seqlock's version in the first part, in 32-bit words. The version is odd during a write section. */
 const SECTIONS = 0
 
 function write({ path, key, content }: WriteRequest, send: (message: WriterMessage) => void): void {

@@ -37,7 +37,7 @@ export class PublicKeysEndpoint {
     if (bodies !== null) exchange.send(okResponse(bodies.all))
   }
 
-  /** Returns the bodies of the caller's organization, or null when the exchange has sent an error. */
+  /** Returns the response bodies of the caller's organization, or null after an error was sent. */
   #find(exchange: Exchange): PublicKeyBodies | null {
     const { authenticator, counters, reader, replica } = this.#parts
     const nowMs = Date.now()

@@ -25,7 +25,7 @@ export class PublicKeyPublisher {
     store.listen((changes) => this.#publish(changes))
   }
 
-  /** Returns the port for a new worker's replica. The channel closes with the thread that holds the port. */
+  /** Returns the port for a new worker's replica. The channel closes when the worker's thread ends. */
   open(): MessagePort {
     const { port1, port2 } = new MessageChannel()
     this.#ports.add(port1)

@@ -9,7 +9,7 @@ import type { Control } from '../shared/control.ts'
 import type { PublicKeysMessage } from './publisher.ts'
 import type { PublicKey, PublicKeyChange } from './store.ts'
 
-/** The bodies of both endpoints, as JSON. */
+/** The response bodies of both endpoints for one organization, as JSON. */
 export interface PublicKeyBodies {
   /** The current key, or null for an organization without one. */
   current: Uint8Array | null
@@ -25,7 +25,7 @@ export class PublicKeyReplica {
   readonly #control: Control
   /** The keys by their ids in hexadecimal. */
   readonly #keys = new Map<string, PublicKey>()
-  /** The ids of each organization's keys, at least one, by the organization's id in hexadecimal. */
+  /** The ids of each organization's keys, by the organization's id in hexadecimal. No set is empty. */
   readonly #organizations = new Map<string, Set<string>>()
   /** The bodies by the organization's id in hexadecimal. A change to one of the organization's keys deletes them. */
   readonly #bodies = new Map<string, PublicKeyBodies>()

@@ -93,12 +93,14 @@ export class PublicKeyStore {
     this.#listener = listener
   }
 
-  /** Begins a reload. `receive` then delivers every existing key, and `endReload` deletes the others. */
+  /**
+   * Begins a reload. The caller then passes every existing key to `receive`, and `endReload` deletes the keys that are gone.
+   */
   beginReload(): void {
     this.#reload = { seen: new Set(), changed: new Set() }
   }
 
-  /** Receives keys of a reload. It skips keys that `apply` has changed since the reload began, because those are newer. */
+  /** Stores keys of a reload. Skips keys that `apply` has changed since the reload began, because those are newer. */
   receive(changes: readonly SigningKeyChange[]): void {
     const { seen, changed } = this.#reload ?? { seen: new Set(), changed: new Set() }
     const rows = changes.filter(({ row }) => row !== null)

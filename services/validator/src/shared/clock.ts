@@ -1,5 +1,5 @@
 /**
- * Provides monotonic time, which is the same in all threads, and timers. Classes that depend on time receive a clock, so that
+ * Provides timers, and a monotonic time that is the same in all threads. Classes that depend on time receive a clock, so that
  * the simulation can run them on virtual time.
  */
 
@@ -10,7 +10,7 @@ export interface Clock {
   after(delayMs: number, call: () => void): () => void
 }
 
-/** The start of this thread on the operating system's monotonic clock. `performance.now()` counts from there. */
+/** The start of this thread on the operating system's monotonic clock. `performance.now()` counts from this time. */
 const THREAD_STARTED_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
 /** Returns the milliseconds on the operating system's monotonic clock. All threads agree to within microseconds. */

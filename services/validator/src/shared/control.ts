@@ -32,7 +32,10 @@ export class Control {
     Atomics.store(this.#words, STATE, STATES.indexOf(state))
   }
 
-  /** Whether checks may be decided. A plain read suffices here and in `isStopping`: a change may be seen a few requests later. */
+  /**
+   * Whether checks may be decided. A plain read suffices here and in `isStopping`, because a change may take effect a few
+   * requests later.
+   */
   get isServing(): boolean {
     return this.#words[STATE] === SERVING
   }

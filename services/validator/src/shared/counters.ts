@@ -1,6 +1,6 @@
 /**
  * Stores the counters of one worker in shared memory. The worker alone writes them, and the main thread reads them at each
- * scrape. Counting costs a nanosecond and no message.
+ * scrape. Counting costs about a nanosecond and sends no message.
  */
 
 import { validationErrorCode } from '@keyward/contract/validation'
@@ -43,7 +43,7 @@ export class Counters {
     this.#slots = new Float64Array(shared)
   }
 
-  /** Counts a check. `api` is the index in CHECK_APIS, and `code` is the engine's number. */
+  /** Counts a check. `api` is the index in CHECK_APIS, and `code` is the engine's number of the code. */
   countCheck(api: 0 | 1, code: number): void {
     const slot = api * CODES.length + code
     this.#slots[slot] = this.#slots[slot]! + 1

@@ -27,8 +27,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Removes and returns up to `most` items. The items of an organization are taken oldest first. `share` returns the maximum
-   * number for an organization.
+   * Removes and returns up to `most` items, each organization's oldest items first. `share` returns the maximum number of items
+   * to take from an organization.
    */
   take(most: number, share: (organization: number) => number = () => Infinity): T[] {
     const taken: T[] = []

@@ -1,6 +1,6 @@
 /**
- * Divides a capacity between organizations by a dynamic threshold, as in the buffers of network switches. Each organization
- * may use as much as is left, so a single one can use half of the capacity, and a second one a quarter.
+ * Divides a capacity between organizations by a dynamic threshold, as in the buffers of network switches. Each organization may
+ * use as much as is left, so one organization can use half of the capacity, and a second one then a quarter.
  */
 
 export class FairShare {

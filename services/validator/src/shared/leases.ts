@@ -1,11 +1,12 @@
 /**
- * Caches the times until which machines surely hold their leased slots (docs/api.md#l4). The cache is in shared memory, which
- * the main thread writes and the workers read. It contains only leases that this validator has renewed. A machine without an
- * entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores which machines hold
+ * Caches the times until which machines certainly hold their leased slots (docs/api.md#l4). The cache is in shared memory,
+ * which the main thread writes and the workers read. It contains only leases that this validator has renewed. A machine without
+ * an entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores which machines hold
  * slots.
  *
- * A bucket has eight entries. In a full bucket, the entry that ends first is replaced. The deadline of an entry is 0 while the
- * entry is written. A reader reads the deadline before and after the other words, so it never combines two machines.
+ * A bucket has eight entries. In a full bucket, the entry whose lease ends first is replaced. The deadline of an entry is 0
+ * while the entry is written. A reader reads the deadline before and after the other words, so it never combines words of two
+ * machines.
  */
 
 /** Identifies a machine and a license in this process, by the fields of a verdict. */
@@ -36,7 +37,9 @@ const DEADLINE = 5
 /** The length of a tick. 2^31 ticks from the start of the machine are more than six years. */
 const TICK_MS = 100
 
-/** The default number of buckets: 64 MB of address space for two million machines. Only pages in use take memory. */
+/**
+ * The default number of buckets: 64 MB of address space for two million machines. Only pages that have been written use memory.
+ */
 const LARGE_BUCKETS = 1 << 18
 
 export class Leases {
@@ -53,7 +56,7 @@ export class Leases {
   }
 
   /**
-   * Returns the time until which the machine surely holds its slot, in milliseconds on the monotonic clock, or 0 if it is
+   * Returns the time until which the machine certainly holds its slot, in milliseconds on the monotonic clock, or 0 if it is
    * unknown. A lease whose length is not `leaseSeconds` is ignored.
    */
   deadlineMs(key: LeaseKey, leaseSeconds: number): number {
@@ -95,7 +98,7 @@ export class Leases {
     return ((machineHash0 ^ Math.imul(license, 0x9e3779b1)) & this.#mask) * BUCKET_WORDS
   }
 
-  /** Returns the entry of the machine, a free entry of its bucket, or the entry that ends first. */
+  /** Returns the entry of the machine, else a free entry of its bucket, else the entry whose lease ends first. */
   #placeFor(key: LeaseKey): number {
     const words = this.#words
     const bucket = this.#bucketOf(key)

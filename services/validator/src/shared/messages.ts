@@ -21,7 +21,9 @@ export interface ClaimRequest {
   /** The machine id. If it is empty, the claim only starts the license's term. */
   machineId: Uint8Array
   hostname: string | null
-  /** Whether the license is full in the index and the claim only rechecks this. A recheck may be delayed to join others. */
+  /**
+   * Whether the claim is a recheck of a license that is full in the index. A recheck may be delayed and combined with others.
+   */
   isRecheck: boolean
   /** The key under which a lease of the machine is stored. */
   lease: LeaseKey
@@ -93,7 +95,7 @@ export interface WorkerSetup {
   leases: SharedArrayBuffer
   /** The ring in which the worker records its checks. */
   ring: SharedArrayBuffer
-  /** The port that delivers a PublicKeysMessage with every key, then one for each change. */
+  /** The port that delivers a PublicKeysMessage with every key, then another one for each later change. */
   publicKeys: MessagePort
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions

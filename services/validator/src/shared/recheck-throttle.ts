@@ -17,7 +17,7 @@ export class RecheckThrottle {
     this.#times = new Int32Array(shared)
   }
 
-  /** Returns true for one caller per interval. After a jump of the clock, one additional caller may receive true. */
+  /** Returns true for one caller per entry and interval. After a jump of the clock, one additional caller may receive true. */
   isDue(license: number, nowMs: number): boolean {
     const entry = license & (ENTRIES - 1)
     const now = nowMs | 0

@@ -1,12 +1,12 @@
 /**
  * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims that
  * arrive within a few milliseconds, for all licenses. Equal claims of one machine and license are combined. Claims of a license
- * whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried by halves. A claim
+ * whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried in halves. A claim
  * that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the slot as `known`,
  * so no slot is lost.
  *
- * Organizations take turns in a batch. For each organization, the claims in one batch, the claims in all executing batches and the waiting
- * claims are limited. A flood of claims from one organization does not delay the others (docs/api.md#s9).
+ * Organizations take turns in a batch. The number of an organization's claims is limited in one batch, in all executing
+ * batches, and in total. Therefore a flood of claims from one organization does not delay the others (docs/api.md#s9).
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -46,7 +46,7 @@ export interface ClaimQueueOptions {
   maxBatch?: number
   maxConcurrent?: number
   maxQueued?: number
-  /** Limits for the claims of one organization: that wait or execute, that execute, and in one batch. */
+  /** The maximum numbers of one organization's claims: waiting or executing, executing, and in one batch. */
   organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
@@ -93,7 +93,7 @@ export class ClaimQueue {
   readonly #executing = new Tally()
   /** The number of batches that are executing, at most `maxConcurrent`. */
   #running = 0
-  /** Cancels the window of the next batch. Null while no claim waits or all connections are busy. */
+  /** Cancels the window of the next batch. Null while no window is open. */
   #cancelWindow: (() => void) | null = null
   /** Cancels the next sweep. */
   #cancelSweep: () => void
@@ -152,7 +152,8 @@ export class ClaimQueue {
         Math.min(organization.maxBatch, organization.maxExecuting - this.#executing.of(row)),
       )
       if (batch.length > 0) void this.#run(batch)
-      // Without a batch, every waiting organization has reached its limit. The end of an executing batch then opens a window.
+      // If the batch is empty, every waiting organization has reached its limit. The end of an executing batch then opens a
+      // window.
       if (batch.length > 0 || this.#running === 0) this.#schedule()
     })
   }
@@ -192,7 +193,7 @@ export class ClaimQueue {
     await Promise.all(Array.from(organizations.values(), (entries) => this.#attemptEach(entries)))
   }
 
-  /** Retries one license after the other, so that the locked licenses of an organization occupy one connection. */
+  /** Retries one license after the other, so that the locked licenses of an organization occupy only one connection. */
   async #attemptEach(busy: readonly Entry[]): Promise<void> {
     for (const group of Map.groupBy(busy, ({ claim }) => toHex(claim.licenseId)).values()) {
       const open = group.filter((entry) => !entry.isSettled)
@@ -201,7 +202,7 @@ export class ClaimQueue {
   }
 
   /**
-   * Retries a failed batch by halves, so that one invalid claim fails alone. The halves run one after the other, because both
+   * Retries a failed batch in halves, so that one invalid claim fails alone. The halves run one after the other, because both
    * may contain claims of the same license.
    */
   async #retry(batch: Entry[], waits: boolean, error: unknown): Promise<void> {

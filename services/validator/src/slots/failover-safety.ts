@@ -1,6 +1,6 @@
 /**
- * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case while the server has standbys
- * of which none is synchronous, and when all standbys that this validator has observed are gone.
+ * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case while the server has
+ * standbys of which none is synchronous, and after all standbys that this validator has observed have disconnected.
  */
 
 import type { Replication } from '@keyward/database'
@@ -19,7 +19,7 @@ export class FailoverSafety {
   /** Whether a standby has been observed. */
   #hasHadStandby = false
   #isClosed = false
-  /** Whether a failover loses no granted slot. Stays as it was while Postgres is unreachable. */
+  /** Whether a failover loses no granted slot. The value does not change while Postgres is unreachable. */
   isSafe = true
 
   constructor(read: () => Promise<Replication>, clock: Clock = SYSTEM_CLOCK) {
@@ -27,7 +27,7 @@ export class FailoverSafety {
     this.#clock = clock
   }
 
-  /** Reads the replication now and every five seconds. */
+  /** Reads the state of the replication now, and then every five seconds. */
   start(): void {
     void this.#observe()
   }

@@ -1,6 +1,7 @@
 /**
- * Executes the slot statements. Their timeouts are shorter than the 2 s deadline of a request. Claims, releases, and machines
- * that are recorded after the response use separate pools, so a flood of the latter two does not delay claims.
+ * Executes the slot statements. Their timeouts are shorter than the 2 s deadline of a request. Claims, releases, and the
+ * recording of machines after the response use separate pools. Therefore a flood of releases or new machines does not delay
+ * claims.
  */
 
 import {
@@ -29,7 +30,8 @@ export class PostgresSlots implements SlotStore {
   readonly #behind: ReturnType<typeof createPool>
 
   constructor(url: string, onError: (error: unknown) => void) {
-    // The connections stay open. On a busy server, a new connection and the first plan of a statement take up to a second.
+    // The connections stay open, because on a busy server a new connection and the first plan of a statement take up to a
+    // second.
     const timeouts = {
       statementTimeoutMs: 1_000,
       queryTimeoutMs: 1_200,

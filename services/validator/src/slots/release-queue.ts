@@ -1,12 +1,13 @@
 /**
  * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
  * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
- * cost. After a burst, an organization takes part in one batch every ORGANIZATION_INTERVAL_MS, and a license in one every
- * LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting releases are limited.
- * Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in only one of
- * them, so it does not delay other organizations.
+ * cost. After a burst, an organization takes part in at most one batch every ORGANIZATION_INTERVAL_MS, and a license in at most
+ * one every LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting releases
+ * are limited. Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in
+ * only one of them, so it does not delay other organizations.
  *
- * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent them.
+ * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent
+ * machine ids.
  */
 
 import type { ReleaseAnswer } from '@keyward/database'
@@ -23,7 +24,7 @@ export interface Release {
   isKnown: boolean
 }
 
-/** Executes one statement. Results are in the order of the releases. A null result is undecided. */
+/** Executes one statement. Results are in the order of the releases. A null result means that the release is undecided. */
 export type ReleaseExecutor = (releases: readonly Release[]) => Promise<readonly (ReleaseAnswer | null)[]>
 
 /** Receives the result, or null when the release ended undecided. */
@@ -55,7 +56,7 @@ interface Organization {
 }
 
 const WINDOW_MS = 2
-/** The interval at which the queue is examined while every waiting organization is throttled. */
+/** The interval at which the queue is examined while throttles or an executing batch delay the waiting releases. */
 const TICK_MS = 10
 const ORGANIZATION_INTERVAL_MS = 50
 const LICENSE_INTERVAL_MS = 200
@@ -89,7 +90,7 @@ class Throttle {
     return nowMs >= this.#notBeforeMs && this.#idleAtMs - nowMs <= (BURST - 1) * this.#intervalMs
   }
 
-  /** Returns whether the intervals of all steps have passed. The throttle then has the state of a new throttle. */
+  /** Returns whether the intervals of all steps have passed. The throttle is then equivalent to a new one. */
   isIdle(nowMs: number): boolean {
     return nowMs >= this.#notBeforeMs && nowMs >= this.#idleAtMs
   }
@@ -225,7 +226,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * Returns the next batch, in which organizations take turns. Removes organizations that have no waiting releases and are not throttled.
+   * Returns the next batch, in which organizations take turns. Deletes organizations that have no waiting releases and are not
+   * throttled.
    */
   #take(nowMs: number): Entry[] {
     this.#expire(nowMs)

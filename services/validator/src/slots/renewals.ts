@@ -2,7 +2,7 @@
  * Renews leases after the checks that requested the renewals (docs/api.md#l4). Renewals are collected, so that many machines
  * cost few statements, and then executed as claims. Equal renewals are combined. The number of renewals per organization is
  * limited, so that they leave capacity for claims of checks that wait for a response. The next check requests a dropped renewal
- * again. A renewal that fails is repeated, because the next check may come after the end of the lease.
+ * again. A failed renewal is retried, because the next check may arrive after the end of the lease.
  */
 
 import { machineKey } from '@keyward/database/ids'
@@ -12,7 +12,7 @@ import type { Claim } from './claim-queue.ts'
 
 const WINDOW_MS = 500
 const MAX_OF_ORGANIZATION = 2_000
-/** A failed attempt takes up to 1.5 s, so a renewal is given up after about ten seconds. */
+/** A failed attempt takes up to 1.5 s, so a renewal is dropped after about ten seconds. */
 const MAX_ATTEMPTS = 5
 
 interface Renewal {
@@ -32,7 +32,7 @@ export class Renewals {
   #waiting: Renewal[] = []
   /** The number of open renewals, by organization. */
   readonly #counts = new Map<number, number>()
-  /** Ends the window. Null exactly when no renewal waits. */
+  /** Cancels the timer that ends the window. Null while no renewal waits. */
   #cancelWindow: (() => void) | null = null
   #isClosed = false
 

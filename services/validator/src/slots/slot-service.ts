@@ -64,7 +64,7 @@ export class SlotService {
   readonly #recheckCounts = new Map<number, number>()
   /** The time at which the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
-  /** Ends the window. Null exactly when no recheck waits. */
+  /** Cancels the timer that ends the window. Null while no recheck waits. */
   #cancelWindow: (() => void) | null = null
 
   constructor(store: SlotStore, index: SlotIndex, options: SlotOptions) {
@@ -100,8 +100,8 @@ export class SlotService {
   }
 
   /**
-   * Claims a slot. Rechecks are executed in at most one batch every 200 ms, so that all full licenses together cost a few
-   * statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
+   * Claims a slot. Rechecks are collected and enqueued together at most every 200 ms, so that all full licenses together cost a
+   * few statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
@@ -123,7 +123,7 @@ export class SlotService {
     this.#renewals.add(claim)
   }
 
-  /** Releases a slot, and removes it from the index. */
+  /** Releases the slot of a machine, and removes the machine from the index. */
   release(release: Release, done: (result: ReleaseResult) => void): void {
     this.#releases.add(release, (result) => {
       if (result === null) return done({ released: null })

@@ -2,8 +2,8 @@
  * Decides which machines are named in the activity feed (docs/api.md#d3). A caller can invent machine ids, so without a limit
  * one caller could fill the feed and the disk. The number of named machines is limited for each license and minute, and for
  * each organization and day. An organization also has a fair share of the memory. Checks of other machines are counted for
- * their license. After an organization has reached its limit of license entries for a day, its further entries are combined by
- * hour instead of by minute.
+ * their license. After an organization has reached its limit of license entries for a day, its further license entries are
+ * combined by hour instead of by minute.
  *
  * The machines of a minute are stored as a set of keyed hashes, because a machine may appear in each flush of the minute.
  */
@@ -44,7 +44,10 @@ export interface NamedCheck {
 export class ActivityBudget {
   readonly #limits: ActivityLimits
   readonly #mask: number
-  /** A hash table of pairs of words with linear probing from the first word. The second word of a pair is never 0. */
+  /**
+   * A hash table of pairs of words. The first word selects the slot at which linear probing starts. The second word of a pair
+   * is never 0.
+   */
   readonly #words: Int32Array
   readonly #share: FairShare
   /** The number of named machines of a license in this minute. The key is twice the license's row, plus 1 for `VALID`. */
@@ -64,7 +67,10 @@ export class ActivityBudget {
     this.#share = new FairShare(limits.minute)
   }
 
-  /** Returns whether the machine of the check may be named. Counts the machine if it was not named with this code before in the minute. */
+  /**
+   * Returns whether the machine of the check may be named. If so, counts the machine unless it was already named with this code
+   * in this minute.
+   */
   allows(check: NamedCheck, minuteMs: number, isValid: boolean): boolean {
     this.#startMinute(minuteMs)
     const { organization, license, licenseGeneration: generation } = check
@@ -85,7 +91,7 @@ export class ActivityBudget {
     return true
   }
 
-  /** Counts an entry of a license without a machine. */
+  /** Counts a license entry, which names no machine. */
   countLicense(organization: number): void {
     this.#licensesToday.set(organization, (this.#licensesToday.get(organization) ?? 0) + 1)
   }

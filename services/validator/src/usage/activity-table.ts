@@ -1,8 +1,9 @@
 /**
  * Stores the activity of one flush (docs/api.md#d3), with an entry for each license, code, machine and minute. The entries are
- * in an open hash table over typed arrays. A check whose entry exists costs a probe and three stores. A new entry costs a few
- * copies. Neither allocates memory. Maps of objects would cost 6 us per check, and as much again for the garbage collector. A
- * machine is identified by its keyed hash, as in the index. `take` removes all entries at once.
+ * in a hash table with open addressing, which consists of typed arrays. A check whose entry exists costs a probe and three
+ * stores. A new entry costs a few copies. Neither of them allocates memory. Maps of objects would cost 6 us per check, and as
+ * much again for the garbage collector. A machine is identified by its keyed hash, as in the index. `take` removes all entries
+ * at once.
  */
 
 import { randomInt } from 'node:crypto'
@@ -31,7 +32,10 @@ export interface MachineRow {
 }
 
 const NONE = -1
-/** The maximum distance of an entry from its slot. It bounds the cost of machine ids that are chosen to collide. */
+/**
+ * The maximum distance of an entry from the slot that its hash selects. It bounds the cost of machine ids that are chosen to
+ * collide.
+ */
 const MAX_STEPS = 64
 /** The average capacity for machine ids, in bytes per entry. */
 export const BYTES_PER_ENTRY = 64

@@ -32,7 +32,7 @@ export interface AggregatorLimits {
   valid: number
   /** The capacity for activity of machines with other checks, in the same units. */
   machines: number
-  /** The capacity for activity of licenses without a machine. */
+  /** The capacity for license entries, which name no machine. */
   licenses: number
   /** The maximum number of rules with matches. Analytics and overuse each have a separate capacity of the same size. */
   entries: number
@@ -71,7 +71,7 @@ export class Aggregator {
   readonly #budget: ActivityBudget
   /** The shares of the activity of machines with `VALID` checks, of machines with other checks, and of licenses. */
   readonly #shares: { valid: FairShare; machines: FairShare; licenses: FairShare }
-  /** The checks that ended in `TOO_MANY_MACHINES`, by the license's row. */
+  /** The checks with the code `TOO_MANY_MACHINES`, by the license's row. */
   #overuse = new Map<number, Overuse & { generation: number }>()
   /** The overuse of licenses whose row belongs to another license now. */
   #formerOveruse: Overuse[] = []
@@ -85,13 +85,18 @@ export class Aggregator {
   #rules = new Map<number, Rule & { generation: number }>()
   /** The matches of rules whose row belongs to another rule now. */
   #formerRules: Rule[] = []
-  /** The tallies of the current hour, by the product's row. For unknown keys the key is -1 minus the organization's row. */
+  /**
+   * The tallies of the current hour, by the product's row. Checks with unknown license keys are tallied under -1 minus the
+   * organization's row.
+   */
   #tallies = new Map<number, Tally>()
   /** The tallies of earlier hours, and of products whose row belongs to another product now. */
   #finished: Tally[] = []
   readonly #minute = new Period(MINUTE_MS)
   readonly #hour = new Period(HOUR_MS)
-  /** The license of the current check. All checks share one buffer, because allocations would burden the garbage collector. */
+  /**
+   * The license id of the current check. All checks share one buffer, because allocations would burden the garbage collector.
+   */
   readonly #licenseId = createId()
   readonly #dropped: Dropped = { activity: 0, analytics: 0, rules: 0, alerts: 0 }
 
@@ -208,7 +213,9 @@ export class Aggregator {
     else this.#budget.countLicense(record.organization)
   }
 
-  /** Takes capacity for an entry of the machine. Returns false if there is none. */
+  /**
+   * Takes capacity for an entry of the machine. Returns false if there is no capacity or the budget does not allow the entry.
+   */
   #mayName(record: RecordView, minuteMs: number): boolean {
     const isValid = record.code === CODE.VALID
     const share = isValid ? this.#shares.valid : this.#shares.machines
@@ -268,7 +275,7 @@ function createId(): Uint8Array {
   return new Uint8Array(16)
 }
 
-/** Computes the start of the minute or hour that contains a time. It caches the last start, because the division is expensive. */
+/** Computes the start of the minute or hour that contains a time. Caches the last start, because the division is expensive. */
 class Period {
   readonly #lengthMs: number
   #startMs = 0

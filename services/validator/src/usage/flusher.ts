@@ -1,6 +1,6 @@
 /**
- * Writes batches of usage one after the other, each with the next number. A batch is sent with the same number until Postgres
- * confirms it, so no check is counted twice, even when connections are lost (docs/api.md#d5).
+ * Writes batches of usage one after the other, and numbers them consecutively. A batch is sent with the same number until
+ * Postgres confirms it, so no check is counted twice, even when connections are lost (docs/api.md#d5).
  */
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'

@@ -1,7 +1,7 @@
 /**
  * Records machines of licenses without a machine limit in batches, after the response (docs/api.md#s4). Postgres stores a
- * limited number of machines per license. When a license has reached this number, its new machines are skipped for a while, so
- * that they cause no load. Organizations share the memory fairly and take turns in a batch.
+ * limited number of machines per license. When a license has reached this number, its new machines are skipped for 30 seconds,
+ * so that they cause no load. Organizations share the memory fairly and take turns in a batch.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
@@ -150,8 +150,8 @@ export class NewMachines {
   }
 
   /**
-   * Writes a batch. Returns the keys of the machines whose licenses are locked, which are not written. Rejects when the statement
-   * fails; the machines then wait again.
+   * Writes a batch. Returns the keys of the machines that were not written because their licenses are locked. Rejects when the
+   * statement fails; the machines then wait again.
    */
   async #write(keys: readonly string[], waits: boolean): Promise<string[]> {
     const claims = keys.map((key) => this.#waiting.get(key)!)
@@ -171,7 +171,7 @@ export class NewMachines {
     })
   }
 
-  /** Adds waiting machines to the machines that a flush takes. */
+  /** Puts waiting machines into the queue from which a flush takes its batches. */
   #enqueue(keys: readonly string[]): void {
     for (const key of keys) this.#order.add(this.#waiting.get(key)!.organization, key)
   }

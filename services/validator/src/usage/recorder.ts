@@ -1,6 +1,6 @@
 /**
  * Records usage: reads the workers' rings several times a second, aggregates the checks, and writes them about once a second
- * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. `close` writes the rest.
+ * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. `close` writes the remaining usage.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
-/** The limits of the aggregator. One organization alone may use half of each, except of `seen`. */
+/** The limits of the aggregator. One organization alone may use half of each limit except `seen`. */
 const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
 /** The time for which `close` retries. */
 const CLOSE_MS = 5_000
@@ -40,8 +40,7 @@ export interface RecorderStatus {
   /** The number of rows that wait to be written. */
   readonly waiting: number
   /**
-   * The number of checks that were dropped since the start because memory was full. Each key names the part of the usage that
-   * lacks these checks.
+   * The number of checks that were dropped since the start because memory was full, by the part of the usage that lacks them.
    */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
   /** The number of batches that Postgres has rejected permanently since the start. */
@@ -88,13 +87,13 @@ export class Recorder {
     return shared
   }
 
-  /** Reads the rest of a ring and removes the ring. Call it when the worker has ended. */
+  /** Reads the remaining records of a ring and removes the ring. Call this method after the ring's worker has ended. */
   removeRing(shared: SharedArrayBuffer): void {
     this.#rings.get(shared)?.drain((record) => this.#add(record))
     this.#rings.delete(shared)
   }
 
-  /** Records the use of an API key, which is given by its row and generation in the index. */
+  /** Records the use of the API key with this row and generation in the index. */
   keyUsed(row: number, generation: number, atMs: number): void {
     const id = new Uint8Array(16)
     if (this.#ids.credentialId(row, generation, id)) this.#keyUses.add(id, atMs)

@@ -1,7 +1,7 @@
 /**
- * Implements the ring in which a worker records its checks for the main thread. It consists of words in shared memory, with
- * one writer and one reader. Recording a check costs a few stores and no message. When the ring is full, the record is dropped
- * and counted, so checks never wait. The ring contains no address and no country (docs/api.md#d1).
+ * Implements the ring in which a worker records its checks for the main thread. It consists of words in shared memory, with one
+ * writer and one reader. Recording a check costs a few stores and sends no message. When the ring is full, the record is
+ * dropped and counted, so checks never wait. The ring contains no address and no country (docs/api.md#d1).
  *
  *   A record in words:
  *   | size | code, flags, machine id length | organization | license, generation | product, generation | time (2) |
@@ -63,7 +63,7 @@ export class RingWriter {
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #onDrop: () => void
-  /** The value of HEAD, which only the writer changes. */
+  /** The position after the last record. `publish` stores it in HEAD. */
   #head = 0
   /** The last value read from TAIL. The reader may have advanced TAIL since. */
   #tail = 0
@@ -77,7 +77,10 @@ export class RingWriter {
     this.#tail = Atomics.load(this.#words, TAIL)
   }
 
-  /** Records a check. Reads both arguments before it returns. The main thread reads the record after the next `publish`. */
+  /**
+   * Records a check. The caller may reuse `check` and `verdict` after the call. The main thread can read the record after the
+   * next `publish`.
+   */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void {
     const words = this.#words
     const { machineIdLength } = check
@@ -114,7 +117,7 @@ export class RingWriter {
     this.#head = (this.#head + size) | 0
   }
 
-  /** Makes the records so far visible to the main thread. */
+  /** Makes all records written so far visible to the main thread. */
   publish(): void {
     Atomics.store(this.#words, HEAD, this.#head)
   }

@@ -1,15 +1,19 @@
 /**
  * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set. A machine in
- * either set was written within the last two periods. The sets store hashes in typed arrays, because hundreds of thousands of
- * strings would burden the main thread's garbage collector. The hashes are the keyed hashes of verdicts, so callers cannot
- * choose machine ids that collide. If two machines have the same 64 bits, one of them is not written for up to two periods.
+ * either set was written within the last two periods of five minutes. The sets store hashes in typed arrays, because hundreds
+ * of thousands of strings would burden the main thread's garbage collector. The hashes are the keyed hashes of verdicts, so
+ * callers cannot choose machine ids that collide. If two machines have the same 64-bit hash, one of them is not written for up
+ * to two periods.
  */
 
 import type { ActivityTable } from './activity-table.ts'
 
 const PERIOD_MS = 5 * 60_000
 const CAPACITY = 200_000
-/** The maximum distance of a pair from its slot. A machine without a free slot in this range is due at each check. */
+/**
+ * The maximum distance of a pair from the slot that its first word selects. A machine without a free slot in this range is due
+ * at each check.
+ */
 const MAX_STEPS = 64
 
 export class SeenMachines {
@@ -47,7 +51,10 @@ export class SeenMachines {
   }
 }
 
-/** A set of pairs of words, as a hash table with linear probing from the first word. The second word is never 0. */
+/**
+ * A set of pairs of words, as a hash table. The first word selects the slot at which linear probing starts. The second word is
+ * never 0.
+ */
 class HashSet {
   readonly #capacity: number
   readonly #mask: number

@@ -55,7 +55,7 @@ export class Acceptor {
   }
 }
 
-/** Rejects when the port is in use. The native listener would silently share the port with a program that allows it. */
+/** Rejects when the port is in use. The native listener would silently share the port with a program that allows sharing. */
 function assertFree(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

@@ -1,7 +1,7 @@
 /**
  * Sends a worker's requests to the main thread and calls back with each response. The requests of one turn of the event loop
- * are sent as one message. The number of waiting requests is bounded and divided fairly between organizations. While the main
- * thread is busy, a flood of requests from one organization does not delay those of another.
+ * are sent as one message. The number of waiting requests is bounded and divided fairly between organizations, so a flood of
+ * requests from one organization leaves capacity for the others.
  */
 
 import type { MessagePort } from 'node:worker_threads'

@@ -24,13 +24,13 @@ export interface WorkerPoolOptions {
   releaseRing(ring: SharedArrayBuffer): void
   /** Returns the port that delivers the public keys to a new worker. */
   openPublicKeys(): MessagePort
-  /** Handles a request. It calls `respond` once, now or later. */
+  /** Handles a request, and calls `respond` once, immediately or later. */
   onRequest(request: WorkRequest, respond: (response: WorkResponse) => void): void
   onKeyUsed(row: number, generation: number, atMs: number): void
   onError(error: Error, fatal: boolean): void
 }
 
-/** The delay before a failed worker is replaced. It limits the restarts of workers that fail at their start. */
+/** The delay before a failed worker is replaced. It limits the rate of restarts when workers fail at their start. */
 const RESTART_MS = 200
 
 export interface RunningWorker {
@@ -124,7 +124,7 @@ export class WorkerPool {
     return ready.promise
   }
 
-  /** Removes the worker from the acceptor before it closes, and resolves when it has ended. */
+  /** Removes the worker from the acceptor, then stops the worker. Resolves when the worker's thread has ended. */
   async #stopOne(worker: RunningWorker, graceMs: number): Promise<void> {
     const { descriptor, thread } = worker
     const ended = new Promise((resolve) => thread.once('exit', resolve))
