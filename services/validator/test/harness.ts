@@ -141,7 +141,7 @@ export function send(port: number, path: string, sent: Sent = {}): Promise<Reply
   })
 }
 
-/** The schema of the verdict of each path of the validation API. */
+/** The response schema for each path of the validation API. */
 const RESPONSES: Record<string, z.ZodType> = {
   '/api/v2/license/validate': verdictV2,
   '/api/v2/license/validate/batch': validateBatchResponse,

@@ -60,7 +60,7 @@ test('reflects changes that were committed before the request, even without a no
   }
 })
 
-test('takes no slot and records nothing', async () => {
+test('takes no slot and records nothing in a dry run', async () => {
   const { id, key } = await world.license({ maxMachines: 1 })
   for (let i = 0; i < 5; i++) await decide({ licenseKey: key, machineId: `m${i}` })
   const { rows } = await world.database.pool.query('select used from license_slots where license_id = $1', [id])
@@ -70,7 +70,7 @@ test('takes no slot and records nothing', async () => {
   expect(metrics.text).toMatch(/^keyward_records_waiting 0$/m)
 })
 
-test('accepts only the current key of the installation, also right after its replacement', async () => {
+test('accepts only the current key of the installation, even right after the key was replaced', async () => {
   const { pool } = world.database
   const { secret: first } = await current()
   const check = { licenseKey: 'k' }
@@ -122,7 +122,7 @@ test('returns 503 when the index does not reach the snapshot in time', { timeout
   await proxy.close()
 })
 
-test('derives the address for management from the host on which the admin server listens', () => {
+test('derives the admin URL for management from the host on which the admin server listens', () => {
   const urlOf = (adminHost: string, given: string | null = null) => adminUrl({ adminHost, adminUrl: given }, 9080)
   expect(urlOf('127.0.0.1')).toBe('http://127.0.0.1:9080')
   expect(urlOf('::1')).toBe('http://[::1]:9080')

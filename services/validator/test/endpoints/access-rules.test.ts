@@ -75,7 +75,7 @@ test('returns the same BLACKLISTED body for every type of rule', async () => {
 })
 
 describe('access rules', () => {
-  test.skipIf(isBehindBalancer)('match IPv4 and IPv6 ranges against the forwarded address', async () => {
+  test.skipIf(isBehindBalancer)('matches rules on IPv4 and IPv6 ranges against the forwarded address', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '203.0.113.0/24' }), await rule({ value: '2001:db8:7::/48' })]
     await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
@@ -88,7 +88,7 @@ describe('access rules', () => {
     await becomes('VALID', license, { ip: '203.0.113.9' })
   })
 
-  test('match countries, and machine ids from every field', async () => {
+  test('matches rules on countries, and rules on machine ids from every field', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ type: 'HWID', value: 'bad machine' }), await rule({ type: 'COUNTRY', value: 'AQ' })]
     await becomes('BLACKLISTED', license, { country: 'AQ' })
@@ -101,7 +101,7 @@ describe('access rules', () => {
     await drop(...ids)
   })
 
-  test('match every license of a customer and no others', async () => {
+  test('matches a rule on a customer for every license of this customer and no others', async () => {
     const license = await world.license({ maxMachines: null })
     const other = await world.license({ maxMachines: null })
     const id = await rule({ type: 'CUSTOMER', value: license.customerId })
@@ -115,7 +115,7 @@ describe('access rules', () => {
     await drop(id)
   })
 
-  test('take no slot for a blacklisted or excluded machine', async () => {
+  test('takes no slot for a blacklisted or excluded machine', async () => {
     const license = await world.license({ maxMachines: 1 })
     const ids = [
       await rule({ licenseId: license.id, type: 'HWID', value: 'blacklisted' }),
@@ -133,7 +133,7 @@ describe('access rules', () => {
     await drop(...ids)
   })
 
-  test('match until their expiry, without a change in Postgres', async () => {
+  test('stops matching a rule at its expiry, without a change in Postgres', async () => {
     const license = await world.license({ maxMachines: null })
     const expiresAt = new Date(Date.now() + 1_000)
     await rule({ licenseId: license.id, type: 'HWID', value: 'm', expiresAt })
@@ -142,7 +142,7 @@ describe('access rules', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime())
   })
 
-  test('apply when unreadable rows are skipped and counted', async () => {
+  test('applies readable rules while unreadable rows are skipped and counted', async () => {
     const license = await world.license({ maxMachines: null })
     const ids = [await rule({ value: '300.1.2.3' }), await rule({ value: Buffer.from([0xff]) })]
     const good = await rule({ value: '127.0.0.1' })
@@ -155,7 +155,7 @@ describe('access rules', () => {
 
 // A balancer replaces the headers that these tests send.
 describe.skipIf(isBehindBalancer)('the client address', () => {
-  test('is the peer address when the peer is not trusted', async () => {
+  test('uses the peer address when the peer is not trusted', async () => {
     const license = await world.license({ maxMachines: null })
     const direct = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: [], countryHeader: 'x-country' },
@@ -171,7 +171,7 @@ describe.skipIf(isBehindBalancer)('the client address', () => {
     await direct.close()
   })
 
-  test('is read only from the header of the edge preset', async () => {
+  test('reads the client address only from the header of the edge preset', async () => {
     const license = await world.license({ maxMachines: null })
     const behind = await startLoaded(world.database.validatorUrl, {
       resolver: { trustedProxies: 'all', edge: 'cloudflare' },

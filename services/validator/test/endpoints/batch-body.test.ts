@@ -1,4 +1,4 @@
-/** Compares the reading of batches with a reference: JSON.parse, and the reading of single requests for each check. */
+/** Compares the parser of batches with a reference, which uses JSON.parse and the parser of single requests. */
 
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -22,7 +22,7 @@ function resultOf(body: RequestBody): object {
   }
 }
 
-/** Returns the fields of each check, or null for a malformed one. Returns null when the body is not a batch. */
+/** Returns the fields of each check, with null for a malformed check. Returns null when the body is not a batch. */
 function reference(bytes: Uint8Array): (object | null)[] | null {
   let value: unknown
   try {
@@ -86,7 +86,7 @@ function mutate(from: Random, text: string): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-test(`reads ${ROUNDS} random batches as JSON.parse and the reading of single requests do`, () => {
+test(`reads ${ROUNDS} random batches like the reference`, () => {
   const from = random(19)
   let accepted = 0
   for (let round = 0; round < ROUNDS; round++) {
@@ -113,7 +113,7 @@ test('accepts 1 to 100 checks', () => {
   }
 })
 
-test('describes a body that is not a batch without its values', () => {
+test('describes a body that is not a batch, without quoting its values', () => {
   for (const [body, text] of [
     ['', /^The body is empty/],
     ['[]', /must be a JSON object; got an array/],
@@ -131,7 +131,7 @@ test('describes a body that is not a batch without its values', () => {
 const members = (count: number, from = 0): string =>
   Array.from({ length: count }, (_, i) => `"n${from + i}":0`).join(',')
 
-test('limits the members of each check to 256, and those of the batch', () => {
+test('limits the members of each check to 256, and those of the whole batch to 4096', () => {
   const check = (count: number): string => `{"license":"a",${members(count)}}`
   expect(read(encoder.encode(`{"checks":[${check(255)},{"license":"a"},${check(256)}]}`))).toEqual([
     { key: 'a', machine: '', wantsEntitlements: false },
@@ -150,7 +150,7 @@ test('limits the members of each check to 256, and those of the batch', () => {
   }
 })
 
-test('reads nested and repetitive bodies of 128 KiB', () => {
+test('parses or rejects nested and repetitive bodies of 128 KiB', () => {
   const most = 128 * 1024
   for (const body of [
     '['.repeat(most),

@@ -1,6 +1,6 @@
 /**
- * Compares batches (docs/api.md#h13) with single checks. Two organizations have equal licenses and rules. One receives the checks
- * one by one, the other in batches. Responses, slots and recorded usage must be equal.
+ * Compares batches (docs/api.md#h13) with single checks. Two organizations have equal licenses and rules. The checks of one
+ * organization are sent singly, and those of the other one in batches. Responses, slots and recorded usage must be equal.
  */
 
 import { Agent } from 'node:http'
@@ -46,7 +46,7 @@ const batch = (checks: unknown, headers: Record<string, string> = {}, secret = w
 const single = (body: unknown, headers: Record<string, string> = {}, secret = world.secret): Promise<Reply> =>
   send(validator.port, V2, { body, secret, headers, agent })
 
-/** Resolves when the validator has the rows inserted so far. */
+/** Resolves when the validator has applied all rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   await until(async () => (await single({ license: key })).text.includes('SUSPENDED'))
@@ -65,7 +65,7 @@ interface TestOrganization {
 const MACHINES = ['m-0', 'm-1', 'm-2', 'm-3', 'known', 'blocked', 'free', 'watched']
 const KEYS = Array.from({ length: 10 }, (_, i) => `LICENSE-${i}`)
 
-/** Inserts a random world. The same seed has the same world, in every organization. */
+/** Inserts a random world. The same seed yields the same world in every organization. */
 async function insertTestOrganization(seed: number): Promise<TestOrganization> {
   const from = random(seed)
   const { pool } = world.database
@@ -92,7 +92,7 @@ async function insertTestOrganization(seed: number): Promise<TestOrganization> {
       status: from.pick(['active', 'active', 'active', 'suspended', 'revoked']),
       maxMachines: from.pick([1, 2, 3, null]),
       ...policy,
-      // Each world has a license that has expired.
+      // Each world contains an expired license.
       ...(key === KEYS[0] ? { status: 'active', leaseSeconds: null, expiresAt: new Date('2001-01-01') } : {}),
       ...(from.chance(0.3) ? { entitlements: { edition: key } } : {}),
     })
@@ -125,7 +125,7 @@ async function insertRules(
   }
 }
 
-/** A random rule may have the identity of an earlier rule. This is the same in both organizations. */
+/** Ignores the error for a random rule that duplicates an earlier one. Both organizations have the same duplicates. */
 function ignoreDuplicate(error: unknown): void {
   if (!(error instanceof Error) || !error.message.includes('duplicate key')) throw error
 }
@@ -162,15 +162,15 @@ async function stored(organizationId: string): Promise<unknown> {
   return Object.fromEntries(await Promise.all(entries))
 }
 
-/** Returns the number of checks of unknown keys, which are counted for every organization. */
+/** Returns the number of the organization's checks with unknown keys. */
 async function notFoundOf(organizationId: string): Promise<number> {
   const text = `select coalesce(sum(count), 0)::int as n from check_counts where organization_id = $1 and code = 'NOT_FOUND'`
   return z.tuple([z.object({ n: z.number() })]).parse(await query(text, [organizationId]))[0].n
 }
 
 /**
- * Sends random checks one by one to one organization, and in batches to the other. Returns the codes. Returns null when a claim
- * took too long, because the slots of the organizations can differ then.
+ * Sends random checks singly for one organization, and in batches for the other one. Returns the codes. Returns null when a
+ * claim took too long, because the slots of the organizations can differ then.
  */
 async function compare(seed: number): Promise<string[] | null> {
   const [one, other] = await Promise.all([insertTestOrganization(seed), insertTestOrganization(seed)])
@@ -194,7 +194,7 @@ async function compare(seed: number): Promise<string[] | null> {
     expect(resultsOf(reply), `world ${seed}`).toEqual(expected)
     codes.push(...expected.map(codeOf))
   }
-  // Everything before these checks is written when they are counted.
+  // When these checks have been counted, the usage of all earlier checks has been written.
   await single({ license: 'the last' }, {}, one.secret)
   await batch([{ license: 'the last' }], {}, other.secret)
   const last = codes.filter((code) => code === 'NOT_FOUND').length + 1
@@ -208,7 +208,7 @@ async function compare(seed: number): Promise<string[] | null> {
 }
 
 test(
-  `has the responses, slots and records of single checks in ${WORLDS} random worlds`,
+  `yields the same responses, slots and usage as single checks in ${WORLDS} random worlds`,
   { timeout: 120_000 },
   async () => {
     const untilCompared = async (seed: number): Promise<string[]> =>

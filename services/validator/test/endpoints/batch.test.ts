@@ -39,7 +39,7 @@ const batch = (checks: unknown, headers: Record<string, string> = {}, secret = w
 const single = (body: unknown, headers: Record<string, string> = {}, secret = world.secret): Promise<Reply> =>
   send(validator.port, V2, { body, secret, headers, agent })
 
-/** Resolves when the validator has the rows inserted so far. */
+/** Resolves when the validator has applied all rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   await until(async () => (await single({ license: key })).text.includes('SUSPENDED'))
@@ -49,14 +49,14 @@ async function query(text: string, values: unknown[]): Promise<unknown[]> {
   return (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
 }
 
-/** Sends a batch until no claim takes too long. Claims that were granted meanwhile are known then. */
+/** Sends a batch repeatedly until no check in it is UNAVAILABLE because its claim took too long. */
 async function decided(checks: readonly object[]): Promise<unknown[]> {
   const results = resultsOf(await batch(checks))
   return results.some((result) => codeOf(result) === 'UNAVAILABLE') ? await decided(checks) : results
 }
 
 describe('slots', () => {
-  test('are granted once to a machine that a batch contains repeatedly', async () => {
+  test('grants one slot to a machine that a batch contains repeatedly', async () => {
     const license = await world.license({ maxMachines: 1 })
     await followed()
     const check = { license: license.key, fingerprint: 'the one' }
@@ -65,7 +65,7 @@ describe('slots', () => {
     expect(await query('select used from license_slots where license_id = $1', [license.id])).toEqual([{ used: 1 }])
   })
 
-  test('never exceed the limit when the machines of concurrent batches race for them', async () => {
+  test('never grants more slots than the limit when the machines of concurrent batches race for them', async () => {
     const license = await world.license({ maxMachines: 7 })
     await followed()
     const machineOf = (b: number, i: number): string => `m ${(b * 37 + i) % 200}`
@@ -83,7 +83,7 @@ describe('slots', () => {
     expect(await query('select used from license_slots where license_id = $1', [license.id])).toEqual([{ used: 7 }])
   })
 
-  test('start a term once, with the same expiresAt for the whole batch', async () => {
+  test('starts a term once, with the same expiresAt for the whole batch', async () => {
     const license = await world.license({ durationDays: 30, maxMachines: 50 })
     await followed()
     const checks = Array.from({ length: 50 }, (_, i) => ({ license: license.key, fingerprint: `m ${i}` }))
@@ -93,7 +93,7 @@ describe('slots', () => {
   })
 })
 
-test('responds in place with 503 to checks that need Postgres while it is unreachable', async () => {
+test('returns UNAVAILABLE only for the checks of a batch that need Postgres while Postgres is unreachable', async () => {
   const license = await world.license({ maxMachines: 100 })
   await followed()
   const check = (fingerprint: string): object => ({ license: license.key, fingerprint })
@@ -122,16 +122,16 @@ describe('the request', () => {
     ['no checks', { checks: [] }],
     ['101 checks', { checks: Array.from({ length: 101 }, () => ({ license: 'a' })) }],
     ['checks that are not an array', { checks: { license: 'a' } }],
-    ['a single check', { license: 'a' }],
+    ['a check that is not in `checks`', { license: 'a' }],
     ['an array', [{ license: 'a' }]],
     ['incomplete JSON', '{"checks":[{"license":"a"}'],
     ['invalid UTF-8', Buffer.from('{"checks":[{"license":"\xff"}]}', 'latin1')],
-  ])('is 422 as a whole with %s', async (_name, body) => {
+  ])('returns 422 for a whole batch with %s', async (_name, body) => {
     const reply = await send(validator.port, BATCH, { body, secret: world.secret })
     expect([reply.status, reply.body]).toEqual([422, { status: 422, message: someText, code: 'INVALID_REQUEST' }])
   })
 
-  test('has at most 128 KiB, in chunks too, and still at most 16 KiB on other paths', async () => {
+  test('accepts a batch of at most 128 KiB, chunked or not, and still at most 16 KiB on other paths', async () => {
     const padded = (bytes: number): string => '{"checks":[{"license":"a"}]}'.padEnd(bytes, ' ')
     const post = (body: string, path = BATCH): Promise<Reply> =>
       send(validator.port, path, { body, secret: world.secret })
@@ -152,8 +152,8 @@ describe('the request', () => {
     }
   })
 
-  test('over 16 KiB in several pieces needs an API key, and capacity for the organization', async ({ skip }) => {
-    skip(isBehindBalancer, 'a balancer sends a body when it has received all of it')
+  test('requires an API key and free capacity of its organization for a body over 16 KiB in several pieces', async ({ skip }) => {
+    skip(isBehindBalancer, 'a balancer forwards a body only after it has received the whole body')
     const body = '{"checks":[{"license":"a"}]}'.padEnd(100_000, ' ')
     const [first, second] = [body.slice(0, 50_000), body.slice(50_000)]
     const open = (secret: string): Socket => {
@@ -173,7 +173,7 @@ describe('the request', () => {
     }
     expect(await inPieces('kwk_wrong')).toMatch(/^HTTP\/1\.1 401 .*"UNAUTHORIZED"/s)
     expect(await inPieces(world.secret)).toMatch(/^HTTP\/1\.1 200 .*NOT_FOUND/s)
-    // A worker stores 256 large bodies, and those of one organization may take half of this capacity.
+    // A worker stores at most 256 large bodies, of which one organization may use half.
     await until(async () => {
       const held = Array.from({ length: 200 }, () => open(world.secret))
       const text = await inPieces(world.secret)
@@ -183,7 +183,7 @@ describe('the request', () => {
     await until(async () => (await inPieces(world.secret)).startsWith('HTTP/1.1 200'))
   })
 
-  test('needs an API key, POST and an uncompressed body, and supports CORS', async () => {
+  test('requires an API key, POST and an uncompressed body, and supports CORS', async () => {
     expect((await send(validator.port, BATCH, { body: { checks: [{ license: 'a' }] } })).status).toBe(401)
     for (const method of ['GET', 'HEAD', 'PUT']) {
       const reply = await send(validator.port, BATCH, { method, secret: world.secret })
@@ -197,7 +197,7 @@ describe('the request', () => {
     expect((await send(validator.port, BATCH, zipped)).status).toBe(415)
   })
 
-  test('has no endpoint at the path with a slash behind it', async ({ skip }) => {
+  test('returns 404 for the path with a trailing slash', async ({ skip }) => {
     skip(isBehindBalancer, 'a balancer sends this path to management')
     expect((await send(validator.port, `${BATCH}/`, { body: {}, secret: world.secret })).status).toBe(404)
   })

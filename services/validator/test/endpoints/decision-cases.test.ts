@@ -205,7 +205,7 @@ test('finds more than 50 decision cases of the engine', () => {
   expect(scenarios.flatMap(({ cases }) => cases).length).toBeGreaterThan(50)
 })
 
-/** Returns the body of the verdict of a case. */
+/** Returns the expected response body of a case. */
 function expectedBody(scenario: Scenario, { check, code, slot, used, max }: Case, api: 'v1' | 'v2'): object {
   const organizationOf = (row: { organization?: string | undefined }): string | undefined =>
     row.organization ?? scenario.world.organizations[0]

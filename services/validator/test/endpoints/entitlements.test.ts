@@ -48,7 +48,7 @@ const inOrder = (members: object): object =>
   Object.fromEntries(Object.entries(members).toSorted(([a], [b]) => a.length - b.length || (a < b ? -1 : 1)))
 
 describe('entitlements', () => {
-  test('are the last member of a VALID response when the request includes them', async () => {
+  test('returns entitlements as the last member of a VALID response when the request includes them', async () => {
     const { key } = await world.license({ productId, maxMachines: null, expiresAt: new Date('2100-01-02T03:04:05Z') })
     const defaults = JSON.stringify(inOrder(DEFAULTS))
     await expect.poll(() => shown(key)).toBe(defaults)
@@ -65,7 +65,7 @@ describe('entitlements', () => {
     expect((await post(V2, { license: key, include: null })).text).not.toContain('entitlements')
   })
 
-  test('merge those of the product and the license, and omit nulls', async () => {
+  test('merges the entitlements of the product and the license, and omits nulls', async () => {
     const { key } = await world.license({
       productId,
       maxMachines: null,
@@ -79,7 +79,7 @@ describe('entitlements', () => {
     await expect.poll(() => shown(none.key)).toBe(JSON.stringify({}))
   })
 
-  test('change with the product for all of its licenses', async () => {
+  test('applies changed entitlements of a product to all of its licenses', async () => {
     const { pool } = world.database
     const id = await insertProduct(pool, { organizationId: world.organizationId, entitlements: { seats: 1 } })
     const licenses = await Promise.all(
@@ -97,7 +97,7 @@ describe('entitlements', () => {
     await expect.poll(all).toEqual(expected({}))
   })
 
-  test('are returned after a claim of a slot and for an excluded machine', async () => {
+  test('returns entitlements after a claim of a slot and for an excluded machine', async () => {
     const { key, id } = await world.license({ productId, maxMachines: 1, entitlements: { seats: 7 } })
     const ask = (fingerprint: string): Promise<Reply> =>
       post(V2, { license: key, fingerprint, include: ['entitlements'] })
@@ -117,7 +117,7 @@ describe('entitlements', () => {
   })
 
   test.each([{ include: 'entitlements' }, { include: ['metadata'] }, { include: [7] }, { include: {} }])(
-    'return INVALID_REQUEST for an unknown include: %j',
+    'returns INVALID_REQUEST for an unknown include: %j',
     async ({ include }) => {
       expect((await post(V2, { license: 'any', include })).status).toBe(422)
       expect((await post(V1, { licenseKey: 'any', include })).status).toBe(422)
@@ -126,7 +126,7 @@ describe('entitlements', () => {
 })
 
 describe('a bound API key', () => {
-  test('cannot release a slot of another product', async () => {
+  test('releases no slot of another product with a bound key', async () => {
     const foreign = await world.license({ productId: otherProductId, maxMachines: 1 })
     await expect
       .poll(async () => (await post(V1, { licenseKey: foreign.key, fingerprint: 'm' })).body)
@@ -136,7 +136,7 @@ describe('a bound API key', () => {
     expect((await post('/api/v1/deactivate', body)).body).toEqual({ deactivated: true })
   })
 
-  test('follows a license that moves to another product, in both directions', async () => {
+  test('finds a license with a bound key only while the license belongs to the product of the key', async () => {
     const { key, id } = await world.license({ productId: otherProductId, maxMachines: null })
     const code = async (): Promise<string> =>
       verdict.parse((await post(V1, { licenseKey: key }, boundSecret)).body).code
@@ -150,7 +150,7 @@ describe('a bound API key', () => {
     await expect.poll(code).toBe('NOT_FOUND')
   })
 
-  test('stops working when its product is deleted with SQL, and stays bound to it', async () => {
+  test('revokes a bound key when its product is deleted with SQL, and keeps the binding', async () => {
     const { pool } = world.database
     const { organizationId } = world
     const gone = await insertProduct(pool, { organizationId })

@@ -101,7 +101,7 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
   expect(describe(kind, body)).toBe(expected)
 })
 
-test('describes every invalid body without its values', () => {
+test('describes random invalid bodies without quoting their values', () => {
   const from = random(5_113)
   const values: unknown[] = ['SECRET', '', null, 7, true, {}, ['SECRET'], '\ud800SECRET', 'SECRET'.repeat(100)]
   const names = ['license', 'licenseKey', 'fingerprint', 'hwid', 'host', 'macAddress', 'hostname', 'SECRET']

@@ -35,7 +35,7 @@ const v2 = (body: unknown): Promise<Reply> => send(validator.port, V2, { body, s
 const v1 = (body: unknown, path = V1): Promise<Reply> => send(validator.port, path, { body, secret: world.secret })
 
 describe('verdicts', () => {
-  test('return VALID with the expiry on v1 and v2', async () => {
+  test('returns VALID with the expiry on v1 and v2', async () => {
     const reply = await v2({ license: key.valid, fingerprint: 'm1' })
     expect(reply.status).toBe(200)
     expect(reply.headers['content-type']).toBe('application/json')
@@ -49,7 +49,7 @@ describe('verdicts', () => {
     }
   })
 
-  test('return VALID with expiresAt null for a perpetual license', async () => {
+  test('returns VALID with expiresAt null for a perpetual license', async () => {
     expect((await v2({ license: key.perpetual, hwid: 'm1' })).body).toEqual({
       valid: true,
       status: 200,
@@ -71,7 +71,7 @@ describe('verdicts', () => {
     ['SUSPENDED', 'The license is suspended.', () => key.suspended],
     ['EXPIRED', 'The license has expired.', () => key.expired],
     ['FINGERPRINT_REQUIRED', 'This license needs a machine id.', () => key.valid],
-  ])('return %s with its message "%s"', async (code, message, license) => {
+  ])('returns %s with the message "%s"', async (code, message, license) => {
     const reply = await v2({ license: license() })
     expect(reply.status).toBe(400)
     expect(reply.body).toEqual({ valid: false, status: 400, message, code })
@@ -80,7 +80,7 @@ describe('verdicts', () => {
     expect(onV1.body).toEqual({ valid: false, code, detail: message })
   })
 
-  test('return TOO_MANY_MACHINES, with the number of machines on v1', async () => {
+  test('returns TOO_MANY_MACHINES, with the number of machines on v1', async () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
     const message = 'The license is already active on the maximum number of machines.'
     for (let round = 0; round < 3; round++) {
@@ -97,7 +97,7 @@ describe('verdicts', () => {
     expect((await v2({ license: key.full, fingerprint: 'first' })).status).toBe(200)
   })
 
-  test('return VALID without a machine id for a license without a limit', async () => {
+  test('returns VALID without a machine id for a license without a limit', async () => {
     expect((await v2({ license: key.free })).status).toBe(200)
     expect((await v2({ license: key.free, fingerprint: 'm' })).status).toBe(200)
   })
@@ -132,7 +132,7 @@ test('keeps the machines of a license whose key is replaced or exchanged with an
 })
 
 describe('machine ids', () => {
-  test('are read from the first present field of fingerprint, hwid, host and macAddress', async () => {
+  test('reads the machine id from the first present field of fingerprint, hwid, host and macAddress', async () => {
     const license = await world.license({ maxMachines: 1 })
     const holds = { license: license.key, fingerprint: 'the machine' }
     await expect.poll(async () => (await v2(holds)).status).toBe(200)
@@ -155,7 +155,7 @@ describe('machine ids', () => {
     })
   })
 
-  test('are compared byte for byte', async () => {
+  test('compares machine ids byte for byte', async () => {
     const { key: license } = await world.license({ maxMachines: 1 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'caf\u00e9' })).status).toBe(200)
     expect((await v2(`{"license":"${license}","fingerprint":"caf\\u00e9"}`)).status).toBe(200)
@@ -168,7 +168,7 @@ describe('machine ids', () => {
     expect((await v2({ license, fingerprint: 'caf\u00e9'.normalize('NFD') })).status).toBe(400)
   })
 
-  test('may have up to 512 bytes of any characters, including NUL', async () => {
+  test('accepts machine ids of up to 512 bytes with any characters, including NUL', async () => {
     const { key: license } = await world.license({ maxMachines: 10 })
     await expect.poll(async () => (await v2({ license, fingerprint: 'm'.repeat(512) })).status).toBe(200)
     expect((await v2({ license, fingerprint: 'é'.repeat(256) })).status).toBe(200)
@@ -223,7 +223,7 @@ describe('the validation of bodies', () => {
       expect((await v1({ licenseKey: key.valid, fingerprint: 'm1', hostname })).status).toBe(200)
   })
 
-  test('uses the last of repeated names, and ignores unknown names', async () => {
+  test('uses the last of repeated members, and ignores unknown members', async () => {
     expect((await v2(`{"license":"x","license":"${key.free}"}`)).status).toBe(200)
     expect((await v2(`{"license":"${key.free}","license":"x"}`)).status).toBe(400)
     expect((await v2({ license: key.free, other: [1, { deep: true }], valid: true })).status).toBe(200)

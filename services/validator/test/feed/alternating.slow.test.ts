@@ -1,4 +1,4 @@
-/** Tests the connections of the change feed during a failover, while a proxy gives new connections to two servers in turn. */
+/** Tests the connections of the change feed during a failover, while a proxy passes new connections to two servers in turn. */
 
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -41,7 +41,7 @@ test('reads again after a read that began too early, once for all callers', asyn
   expect(clock.timers()).toBe(0)
 })
 
-test('resolves to false after the limit, with at most two reads', async () => {
+test('resolves to false after the time limit, with at most two reads', async () => {
   let reads = 0
   const clock = manualClock()
   const catchUp = new CatchUp(() => reads++, clock)
@@ -52,7 +52,7 @@ test('resolves to false after the limit, with at most two reads', async () => {
   await expect(waiting).resolves.toBe(false)
 })
 
-test('covers another snapshot exactly when all transactions visible in the other are visible', () => {
+test('covers another snapshot exactly when it contains all transactions of that snapshot', () => {
   const { int } = random(5)
   const snapshot = (): string => {
     const xmax = 1 + int(10)
@@ -71,7 +71,7 @@ test('covers another snapshot exactly when all transactions visible in the other
   expect(covered).toBeGreaterThan(100)
 })
 
-test('waits only for the large changes of the organization of the caller', async () => {
+test("waits only for the large changes of the caller's organization", async () => {
   const catchUp = new CatchUp(() => undefined)
   catchUp.caughtUp('10:10:')
   const own = catchUp.until('20:20:', 'large', 10_000)

@@ -45,7 +45,7 @@ test('is not ready while rows do not fit, and decides checks only if all rows ha
       await pool.query(`update licenses set status = 'active' where id = $1`, [license.id])
       await until(async () => (await check(serving.port)).text.includes('VALID'))
     }
-    // The heartbeat does not count a change that does not fit as applied.
+    // The heartbeat does not report a snapshot as applied if it contains a change that does not fit.
     const { rows } = await pool.query<{ snapshot: string }>('select pg_current_snapshot()::text as snapshot')
     const applied = await pool.query(
       'select from validators where pg_snapshot_xmax(applied::pg_snapshot) >= pg_snapshot_xmax($1::pg_snapshot)',

@@ -76,7 +76,7 @@ test('discards own claims on a reload from another server', () => {
   expect(machines()).toBe(1)
 })
 
-test('applies a claim at once that a reload without a position contains, and reports its machine as unsettled', () => {
+test('applies an own claim at once during a reload that contains its transaction, and reports the machine as unsettled', () => {
   const { updater, machines } = createWorld()
   updater.beginReload('20:20:')
   updater.applyOwn(machine(true, 1), 15n)

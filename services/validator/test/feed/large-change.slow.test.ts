@@ -41,7 +41,7 @@ test('follows other organizations while it reads a change of tens of thousands o
   )
   await until(() => says('mass-24000', 'VALID'))
   await insertRule(pool, { organizationId: world.organizationId, licenseId: license.id, type: 'HWID', value: 'bad' })
-  // The large change begins again after its connection is terminated.
+  // The large change is read from the beginning again after its connection is terminated.
   const terminated = until(async () => {
     const killed = await pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity

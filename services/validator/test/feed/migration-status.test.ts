@@ -1,4 +1,6 @@
-/** Tests a validator whose database lacks a migration: it is not ready, and the reason is one sentence that names it. */
+/**
+ * Tests a validator whose database lacks a migration: it is not ready, and the reason is one sentence that names the migration.
+ */
 
 import { NotMigrated } from '@keyward/database'
 import { expect, test } from 'vitest'
@@ -9,7 +11,7 @@ import { configFor, createWorld, send, until } from '../harness.ts'
 
 const sentence = 'The database has not been migrated yet; 0009_validator_role is missing. Run "npm run migrate".'
 
-test('logs a missing migration once, and explains errors that it causes until the feed works', () => {
+test('logs a missing migration once, and attributes errors to it until the feed works', () => {
   const logged: string[] = []
   const status = new MigrationStatus((text) => logged.push(text))
   const failure = Object.assign(new Error('function does not exist'), { code: '42883' })

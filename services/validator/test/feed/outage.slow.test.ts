@@ -80,7 +80,7 @@ test('is not ready after STALE_AFTER, and responds 503 after STALE_LIMIT until P
   await until(async () => (await check('known')).status === 200)
 })
 
-test('stays stale during a reload from another log, because its licenses may have been revoked', async () => {
+test('stays stale during a reload from another log, because licenses may have been revoked meanwhile', async () => {
   proxy.refuse()
   await until(async () => (await check('known')).status === 503)
   await world.database.pool.query(`update licenses set status = 'suspended' where id = $1`, [license.id])

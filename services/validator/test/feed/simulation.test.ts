@@ -1,6 +1,6 @@
 /**
- * Runs the simulation (test/simulation). With `KEYWARD_SEED=n` it begins at seed n, and with `KEYWARD_LONG=1` it runs 20,000 seeds. The
- * plan of a failing seed is shrunk, and its events are the message of the test.
+ * Runs the simulation (test/simulation). With `KEYWARD_SEED=n` it begins at seed n, and with `KEYWARD_LONG=1` it runs 20,000
+ * seeds. The plan of a failing seed is shrunk, and the events of the shrunk plan are the error message of the test.
  */
 
 import type { Change } from '@keyward/engine'
@@ -18,7 +18,7 @@ const FORMER_FAILURES = [
   11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621, 5_019_936,
 ]
 
-/** Seeds that once failed with plans that may restart the validator or have slow reads. */
+/** Seeds that once revealed a defect with plans that may contain restarts, index files and slow reads. */
 const LATER_FAILURES = [8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
@@ -26,7 +26,7 @@ const FIRST_SEED = Number(process.env['KEYWARD_SEED'] ?? 1)
 const SEEDS = isLong ? 20_000 : 200
 const SCENARIO_SEEDS = isLong ? 1_000 : 12
 
-/** Returns the first failure of `seeds` seeds, with a shrunk plan, or null. */
+/** Runs the plans of `seeds` seeds. Returns the first failure with a shrunk plan, or null. */
 async function firstFailure(seeds: number, defect?: Defect): Promise<Failure | null> {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
     const plan = planOf(seed)
@@ -69,13 +69,13 @@ test.each(SCENARIOS)('shows only committed versions in the scenario "$name"', as
   }
 })
 
-// The second seed restarts the validator with an index file.
+// The plan of the second seed restarts the validator with an index file.
 test.each([FIRST_SEED, 500])('returns the same result for two runs of the plan of seed %i', async (seed) => {
   const plan = planOf(seed)
   expect(await runPlan(plan)).toEqual(await runPlan(plan))
 })
 
-/** Returns a wrapper of targets in which `apply` is replaced. */
+/** Returns a function that wraps a target and replaces its `apply`. */
 function targetWith(apply: (target: FeedTarget) => FeedTarget['apply']): (target: FeedTarget) => FeedTarget {
   return (target) => {
     const replaced = apply(target)

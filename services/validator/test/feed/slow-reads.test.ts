@@ -47,7 +47,7 @@ function canceled(): Error {
   return Object.assign(new Error('canceled'), { code: '57014' })
 }
 
-test('reads fewer changes after a timeout, with more time, and organizations with many changes separately', async () => {
+test('reads fewer changes with a longer timeout after a timeout, and organizations with many changes separately', async () => {
   const limits: number[] = []
   const timeouts: number[] = []
   const large: (readonly Uint8Array[])[] = []
@@ -85,7 +85,7 @@ test('reads fewer changes after a timeout, with more time, and organizations wit
   expect(limits.slice(4, 6)).toEqual([MAX_CHANGES / 8, MAX_CHANGES])
 })
 
-test('ends a load whose later changes cannot be read in time, and reads them with a lower limit', async () => {
+test('completes a load although the changes after it cannot be read in time, and reads them with a lower limit', async () => {
   const limits: number[] = []
   const positions: string[] = []
   const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()

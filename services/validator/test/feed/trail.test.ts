@@ -32,7 +32,7 @@ test('selects own claims by the numbers of their transactions', () => {
   expect(numbers(trail, '110:110:')).toEqual([7, 8, 3])
 })
 
-test('returns null for a landmark before its start or before changes that it has discarded', () => {
+test('returns null for a landmark before the start of the trail or before changes that the trail has discarded', () => {
   const trail = createTrail()
   expect(trail.since('90:90:')).toBeNull()
   trail.add([license(4)], [], '130:130:')

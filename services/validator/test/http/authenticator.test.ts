@@ -84,7 +84,7 @@ test('checks the credential before the body', async () => {
   expect((await send(validator.port, V2, { body: 'junk', secret: world.secret })).status).toBe(422)
 })
 
-test('accepts a key that is created later, until it is revoked or deleted', async () => {
+test('accepts an API key that is created later, until the key is revoked or deleted', async () => {
   const { pool } = world.database
   for (const end of [
     'update credentials set revoked_at = now() where id = $1',
@@ -98,7 +98,7 @@ test('accepts a key that is created later, until it is revoked or deleted', asyn
   }
 })
 
-test('rejects a key from its expiry on, without a change in Postgres', async () => {
+test('rejects an API key from its expiry on, without a change in Postgres', async () => {
   const { pool } = world.database
   const { organizationId } = world
   const past = await insertApiKey(pool, { organizationId, expiresAt: new Date(Date.now() - 1) })

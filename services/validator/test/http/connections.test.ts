@@ -104,7 +104,7 @@ test('returns 413 for HEAD with a body over the limit, and closes the connection
   expect(closed).toBe(true)
 })
 
-test('sends nothing after a 413', async () => {
+test('sends nothing after a 413 response', async () => {
   const large = message('POST', V2, 'x'.repeat(17_000))
   const alone = await raw(validator.port, large)
   expect([statusesIn(alone.text), alone.closed]).toEqual([['413'], true])
@@ -113,7 +113,7 @@ test('sends nothing after a 413', async () => {
   expect(closed).toBe(true)
 })
 
-test('responds in order up to a request that waits for Postgres, and closes if another one follows in the packet', async () => {
+test('responds in order up to a request that waits for Postgres, and closes the connection if another request follows', async () => {
   const { key } = await world.license({ maxMachines: 1 })
   const limited = { license: key, fingerprint: 'm' }
   await until(async () => (await send(validator.port, V2, { body: limited, secret: world.secret })).status === 200)

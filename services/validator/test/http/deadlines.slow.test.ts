@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { Deadlines, type Expiring, NOT_LISTED } from '../../src/http/deadlines.ts'
 
-test('counts open requests, and expires those that stay open once, oldest first', async () => {
+test('counts open requests, and expires each request that stays open exactly once, the oldest first', async () => {
   const { int } = random(11)
   const expired: number[] = []
   const deadlines = new Deadlines(5_000)

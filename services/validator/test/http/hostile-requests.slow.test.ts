@@ -96,7 +96,7 @@ test.each([
   ['a space before the colon', 'Content-Length : 0'],
   ['a tab in the name', 'Content-Length\t: 0'],
   ['a NUL in a value', 'X-A: a\0b\r\nContent-Length: 0'],
-])('executes no second request behind %s', async (_name, headers) => {
+])('executes no second request after %s', async (_name, headers) => {
   const smuggled = `0\r\n\r\n${message(`Content-Length: ${body().length}`)}`
   const { text } = await raw(validator.port, message(headers, smuggled), { limitMs: 200 })
   expect(responsesIn(text)).toBeLessThanOrEqual(1)

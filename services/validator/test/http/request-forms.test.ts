@@ -62,7 +62,7 @@ test('reads a chunked body whose bytes arrive one at a time', async () => {
   expect(text).toContain('"code":"VALID"')
 })
 
-test('applies the limit of the body to its content, not to its chunks', async () => {
+test('applies the body limit to the content of a chunked body, not to its framing', async () => {
   const padded = (bytes: number): string => check().padEnd(bytes, ' ')
   const most = await raw(validator.port, asChunks(padded(16_384), 100), { enough: responses(1) })
   expect(most.text).toContain('"code":"VALID"')
@@ -70,7 +70,7 @@ test('applies the limit of the body to its content, not to its chunks', async ()
   expect(more.text).toMatch(/^HTTP\/1\.1 413 .*"The body is larger than 16 KiB\."/s)
 })
 
-test.each([100_000, 1_100_000])('delivers the 413 to a client that sends %i bytes before it reads', async (bytes) => {
+test.each([100_000, 1_100_000])('delivers a 413 response to a client that sends %i bytes before it reads', async (bytes) => {
   const large = check().padEnd(bytes, ' ')
   for (const sent of [message(`Content-Length: ${bytes}`, large), asChunks(large, 1_000)]) {
     const text = await new Promise<string>((resolve) => {
@@ -108,7 +108,7 @@ test('sends each chunked request its own response', async () => {
   for (let round = 0; round < 20; round++) expect(await expiries()).toEqual(own)
 })
 
-test('closes the connection after a chunked body, and ignores data behind it', async ({ skip }) => {
+test('closes the connection after a chunked body, and ignores data after the body', async ({ skip }) => {
   skip(isBehindBalancer, 'a balancer has its own connections to the validator')
   const next = message(`Content-Length: ${check().length}`, check())
   const together = await raw(validator.port, asChunks(check()) + next)

@@ -12,7 +12,7 @@ function written(ms: number): string | null {
   return decoder.decode(out.subarray(1, 1 + TIMESTAMP_BYTES))
 }
 
-test('formats the limits of days, months, leap years and the calendar', () => {
+test('formats times at the boundaries of days, months, leap years and the calendar', () => {
   for (const text of [
     '0000-01-01T00:00:00.000Z',
     '0000-02-29T23:59:59.999Z',

@@ -86,7 +86,7 @@ test('rejects 1,000 corrupted files', () => {
       for (let i = 1 + from.int(3); i > 0; i--) bytes[from.int(bytes.length)]! ^= 1 << from.int(8)
       return bytes
     },
-    // A part was written, and the rest is from another file.
+    // The beginning is from this file, and the remaining bytes are from another file.
     () => Buffer.concat([original.subarray(0, 1 + from.int(original.length - 1)), other]).subarray(0, original.length),
     () => {
       const bytes = Buffer.from(original)
@@ -109,7 +109,7 @@ test('rejects 1,000 corrupted files', () => {
   expect(read(keys, 'p', index)).toBe(200)
 })
 
-test('rejects a file of another program, and a file whose secret is lost or readable by other users', () => {
+test('rejects a file of another version of the program, and a file whose secret is lost or readable by other users', () => {
   write(createFilled(keys.hashKey), keys.fileKey)
   expect(read(keys, 'another')).toBe('The file was written by another version of the program.')
   chmodSync(`${path}.key`, 0o644)

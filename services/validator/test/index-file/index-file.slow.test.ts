@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Returns the URL of the database behind the proxy. */
+/** Returns the URL of the database through the proxy. */
 function urlOf(databaseUrl: string): string {
   const url = new URL(databaseUrl)
   url.port = String(proxy.port)
@@ -122,7 +122,7 @@ test('returns 503 from the start when the file is older than STALE_LIMIT', async
   await until(() => says('VALID'))
 })
 
-test('loads all rows when the file is of another database, and never decides checks from it', async () => {
+test('loads all rows when the file belongs to another database, and never decides checks from this file', async () => {
   await writeFileOnce()
   const other = await createWorld()
   const theirs = await other.license({ maxMachines: null })
@@ -137,7 +137,7 @@ test('loads all rows when the file is of another database, and never decides che
     expect((await ask(world.secret, license.key)).status).toBe(401)
     expect((await ask(other.secret, theirs.key)).text).toContain('"VALID"')
     await stop()
-    // The file is of the other database now.
+    // The index file now belongs to the other database.
     await (
       await start()
     ).loaded

@@ -35,7 +35,7 @@ function signingKey(
   return { id: id(n), row: { ...row, createdAtMs: n, ...never, ...given } }
 }
 
-test('returns every published change at once, also from a replica that was opened later', () => {
+test('returns every published change at once, even from a replica that was opened later', () => {
   const control = new Control()
   const store = new PublicKeyStore()
   const publisher = new PublicKeyPublisher(store, control)
@@ -57,7 +57,7 @@ test('returns every published change at once, also from a replica that was opene
       current: expect.stringContaining('"key-3"') as unknown,
       all: ['key-3', 'key-2'],
     })
-  // A key is listed until its last file has expired. Cached bodies must not be used longer.
+  // A key is listed until its last file has expired. Cached bodies must not be returned after that.
   const DAY_MS = 86_400_000
   for (const replica of [early, late]) {
     expect(published(replica, 30 * DAY_MS).all).toEqual(['key-3', 'key-2'])
@@ -89,7 +89,7 @@ test('returns every published change at once, also from a replica that was opene
   for (const replica of [early, late, reopened]) expect(published(replica).all).toEqual(['key-5'])
 })
 
-test.skipIf(isBehindBalancer)('responds to public keys and checks that are pipelined in one packet', async () => {
+test.skipIf(isBehindBalancer)('responds to checks and requests for public keys that are pipelined in one packet', async () => {
   const { pool } = world.database
   await insertSigningKey(pool, { organizationId: world.organizationId, keyId: 'first' })
   const { key } = await world.license({ maxMachines: null })

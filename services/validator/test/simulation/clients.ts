@@ -44,7 +44,7 @@ export interface SourceOptions {
   readonly clock: Clock
   /** The number of the validator that reads the feed. A restart starts a validator with the next number. */
   readonly life: number
-  /** Called when the changes of these organizations are read in pages from now on. */
+  /** Called when the reading of these organizations' changes in pages begins. */
   readonly onPages: (organizations: readonly number[]) => void
 }
 
@@ -62,7 +62,7 @@ export class SimulatedSource implements FeedSource {
     this.#options = options
   }
 
-  /** Notifies the listeners of a transaction. */
+  /** Notifies the listeners that a transaction was committed. */
   notify(): void {
     const { time, random, mutedUntilMs } = this.#network
     if (mutedUntilMs > time.nowMs()) return
@@ -251,7 +251,8 @@ export class SimulatedSlots implements SlotStore {
   }
 
   /**
-   * Begins a transaction and locks the licenses that no other transaction has locked. Later it calls `decide`, which commits.
+   * Begins a transaction and locks the licenses that no other transaction has locked. Later calls `decide`, which commits the
+   * transaction.
    */
   async #transact<T>(
     licenses: readonly number[],

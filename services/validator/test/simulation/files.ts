@@ -1,6 +1,6 @@
 /**
  * Simulates the folder of the index file across restarts of a validator. The files are real, and the real code writes and reads
- * them. The copy of the index takes time: half of the parts are copied at its beginning, and the others at its end.
+ * them. The copy of the index takes time: some parts are copied at its beginning, and the others at its end.
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,8 +17,9 @@ import type { FileWriter, WriteRequest } from '../../src/index-file/messages.ts'
 import type { Clock } from '../../src/shared/clock.ts'
 
 /**
- * The states of the file at a start. `latest`: as the last validator left it. `older`: an earlier file. `torn`: a part of the file
- * is missing, changed, or from an earlier file. `foreign`: the file of a validator with another database. `none`: there is none.
+ * The states of the file when a validator starts. `latest`: as the last validator left it. `older`: an earlier file. `torn`: a
+ * part of the file is missing, changed, or from an earlier file. `foreign`: the file of a validator with another database.
+ * `none`: no file exists.
  */
 export const FILE_STATES = ['latest', 'older', 'torn', 'foreign', 'none'] as const
 export type FileState = (typeof FILE_STATES)[number]
@@ -26,12 +27,12 @@ export type FileState = (typeof FILE_STATES)[number]
 const PROGRAM = 'simulation'
 const DATABASE_URL = 'postgres://postgres/keyward'
 const FOREIGN = { identity: '9/other/log/1/1', source: 'other' }
-/** The position of the engine's count of write sections in the first part, in words. */
+/** The index of the seqlock's version in the first part, in 32-bit words. */
 const SECTIONS = 0
-/** A folder in memory, where it exists, so that the runs do not wait for a disk. */
+/** A folder in memory, which is used if it exists, so that runs do not wait for a disk. */
 const MEMORY_FOLDER = '/dev/shm'
 
-/** Waits on the clock of a validator. After the validator was killed, it never resolves. */
+/** Resolves after a time on the clock of a validator, or never if the validator is killed first. */
 type Sleep = (ms: number) => Promise<void>
 
 export class SimulatedFiles {
@@ -39,7 +40,7 @@ export class SimulatedFiles {
   readonly #path = join(this.#folder, 'index')
   readonly #random: Random
   readonly #intervalMs: number
-  /** The earlier files. */
+  /** The content of every file that was written, oldest first. */
   readonly #earlier: Buffer[] = []
 
   constructor(random: Random, intervalMs: number) {
@@ -94,7 +95,10 @@ export class SimulatedFiles {
     ])
   }
 
-  /** Replaces the origin of the file. Its content stays the same, so that a validator that uses it shows an old version. */
+  /**
+   * Replaces the identity and the source in the header of the file. The index in the file stays the same, so a validator that
+   * uses the file shows an old version.
+   */
   #makeForeign(): void {
     const complete = this.#earlier.at(-1)
     if (complete === undefined) return

@@ -26,10 +26,12 @@ import { bytesOf, idOf, keyOf, secretHashOf } from './rows.ts'
 import { type Policy, policyOf, type WatchedCheck, wordOf } from './verdicts.ts'
 import { machineName, type State, usedOf } from './world.ts'
 
-/** The propagation bound: a ready and undisturbed validator shows a version at most this long after its commit. */
+/**
+ * The propagation bound: a ready and undisturbed validator shows a version at most this long after the commit of that version.
+ */
 export const BOUND_MS = 2_000
 
-/** The time between two examinations of the staleness limit, and some more for the network. */
+/** The interval at which a validator examines STALE_LIMIT, plus a margin for the network. */
 const TICK_MS = 150
 
 /** The maximum age of the heartbeat of a live validator. */
@@ -57,14 +59,14 @@ export interface Shown {
 /** The result of a claim or release of this validator, with the version that was current when it committed. */
 interface OwnMachine {
   readonly version: number
-  /** Whether the transaction wrote the machine. After a read, the feed may still deliver an older state. */
+  /** Whether the transaction wrote the machine. If the transaction only read it, the feed may still deliver an older state. */
   readonly isWrite: boolean
 }
 
 export interface Condition {
   readonly nowMs: number
   readonly isReady: boolean
-  /** The limit of the age at which a validator still decides checks. */
+  /** `STALE_LIMIT`: the maximum age of the index at which checks are decided. */
   readonly staleLimitMs: number
   /** The time at which a fault last disturbed the validator. */
   readonly troubledMs: number
@@ -83,7 +85,7 @@ export class Judge {
   readonly #ownMachines = new Map<string, OwnMachine[]>()
   /** The organizations whose large change is being applied in pages. */
   #paged: readonly number[] = []
-  /** The parsed snapshots. */
+  /** The result of `parseSnapshot`, by snapshot. */
   readonly #parsed = new Map<string, (xid: bigint) => boolean>()
   readonly #check = createCheck()
   readonly #verdict = createVerdict()
@@ -111,7 +113,7 @@ export class Judge {
   own(license: number, machine: string, xid: bigint, isWrite: boolean): void {
     const { versionOfTransaction, firstFreshXid } = this.#postgres
     const version = versionOfTransaction.get(xid) ?? 0
-    // A transaction number that is used again may count as read already. The claim then arrives with the next load.
+    // A transaction number that is used again may count as already read. The claim then arrives with the next load.
     const own = { version, isWrite: isWrite && xid >= firstFreshXid }
     const name = machineName(license, machine)
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
@@ -123,7 +125,7 @@ export class Judge {
     this.#reader = reader
     this.#paged = []
     for (const organization of this.#organizations) this.#shown.set(organization, version)
-    // The index contains the claims and releases of earlier validators only as far as its file does.
+    // The index contains the claims and releases of earlier validators only if the index file contains them.
     for (const [name, machines] of this.#ownMachines)
       this.#ownMachines.set(
         name,
@@ -208,7 +210,7 @@ export class Judge {
     )
   }
 
-  /** Returns the latest version that a management service would count as applied for the organization by this validator. */
+  /** Returns the latest version that management would consider applied by this validator for the organization. */
   #appliedVersion(organization: number, nowMs: number): number {
     const heartbeat = this.#postgres.heartbeatOf(this.#life)
     if (heartbeat === null || heartbeat.applied === null || nowMs - heartbeat.seenMs > LIVE_MS) return 0
@@ -244,8 +246,8 @@ export class Judge {
     )
     const held = new Set(own.map((one) => this.#holds(one.version, check)))
     if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
-    // In the change log, the machines of a deleted license belong to no organization. They may be removed before the license, or
-    // after another license has received its number.
+    // In the change log, the machines of a deleted license belong to no organization. These machines may be removed from the
+    // index before the license, or after another license has received the number.
     if (versions.some(({ state }, i) => i > version && !state.license.has(check.license))) held.add(false)
     if (versions.some(({ state }, i) => i < version && !state.license.has(check.license))) held.add(true)
     const { max } = versions[version]!.state.license.get(check.license)!

@@ -4,7 +4,7 @@ import type { Random } from '@keyward/testkit'
 
 import type { VirtualTime } from './virtual-time.ts'
 
-/** The timeout of a statement. */
+
 export const STATEMENT_TIMEOUT_MS = 1_500
 
 export class Network {
@@ -55,7 +55,7 @@ export class Network {
   }
 }
 
-/** One connection. */
+/** Simulates one connection to Postgres. */
 export class Line {
   readonly #network: Network
   readonly #onLost: () => void

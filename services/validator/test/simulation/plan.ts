@@ -68,17 +68,17 @@ export interface Plan {
   readonly seed: number
   readonly steps: readonly Step[]
   readonly checks: readonly WatchedCheck[]
-  /** The latest start of the last step, in milliseconds from the beginning. */
+  /** The time from the first step until all faults end, in milliseconds. */
   readonly lastsMs: number
   /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges: number
-  /** The number of changes above which a read of the log exceeds its timeout, unless its limit is low. */
+  /** The number of changes above which a read of the log exceeds its timeout, unless the read may return only a few. */
   readonly slowAbove: number
   /** The interval at which the validator writes its index file. Null when it has no file. */
   readonly fileIntervalMs: number | null
-  /** `STALE_LIMIT`: the age of the index from which on no check is decided. */
+  /** `STALE_LIMIT`: the maximum age of the index at which checks are decided. */
   readonly staleLimitMs: number
 }
 
@@ -88,7 +88,10 @@ export interface PlanOptions {
   readonly maxChanges?: readonly number[]
   /** The values from which the plan chooses `pageMs`. */
   readonly pageMs?: readonly number[]
-  /** Whether the plan may restart the validator, write index files and have slow reads. Without it, a seed yields the plan of earlier versions. */
+  /**
+   * Whether the plan may contain restarts, index files and slow reads. False yields the plans that revealed the defects of
+   * FORMER_FAILURES.
+   */
   readonly hasFiles?: boolean
 }
 

@@ -16,14 +16,14 @@ export interface Entry {
   readonly table: TableName
   /** The row's number or name. */
   readonly row: number | string
-  /** Null for a machine whose license was deleted with it. */
+  /** Null for a machine that was deleted together with its license. */
   readonly organization: number | null
 }
 
 export interface Version {
   readonly state: State
   readonly atMs: number
-  /** The transaction. Null for the state after a crash, a failover or a restore. */
+  /** The transaction that produced the version. Null for the state after a crash, a failover or a restore. */
   readonly xid: bigint | null
 }
 
@@ -32,7 +32,7 @@ export interface Heartbeat {
   /** The number of the validator. */
   readonly life: number
   readonly applied: string | null
-  /** A later snapshot, and the organizations for which it is not applied. */
+  /** A later snapshot, and the organizations whose changes up to that snapshot are not applied. */
   readonly others: ValidatorDetails['others']
   /** The latest snapshot that the validator has published in the history of this server. */
   readonly landmark: string | null
@@ -57,7 +57,7 @@ interface Disk {
   readonly version: number
 }
 
-/** A transaction that has a number. */
+/** A transaction with a number. */
 export interface Transaction {
   readonly xid: bigint
   /** Whether the transaction has ended, or a crash has rolled it back. */
@@ -79,7 +79,7 @@ export interface ReadOptions {
   readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
   /** Whether the read may return ten times as many changes. */
   readonly isLong?: boolean
-  /** Whether the read may return so few changes that it is fast on a slow server. */
+  /** Whether the read may return only so few changes that it is fast on a slow server. */
   readonly isShort?: boolean
 }
 
@@ -95,7 +95,7 @@ export class SimulatedPostgres {
   historyStart = 0
   /** The first transaction number that no earlier history has used. */
   firstFreshXid = FIRST_XID
-  /** The number of changes above which a read reports the organizations with most changes instead. */
+  /** The number of changes above which a read returns the organizations with the most changes instead. */
   maxChanges = 20_000
   /** The number of changes above which a read exceeds its timeout, unless it may return only a few. */
   slowAbove = Infinity
@@ -278,7 +278,7 @@ export class SimulatedPostgres {
     // Some of the latest heartbeats are lost too, because their commits do not wait for the disk.
     for (let i = lost === 0 ? 0 : this.#random.int(4); i > 0 && this.#history.at(-2)?.state === this.state; i--)
       this.#history.pop()
-    // Recovery continues after the greatest number that it finds on disk.
+    // Recovery continues after the greatest transaction number on disk.
     const found = this.#history.reduce((most, { xid }) => (xid > most ? xid : most), 0n)
     if (this.#nextXid > this.firstFreshXid) this.firstFreshXid = this.#nextXid
     this.#nextXid = found + 1n + BigInt(this.#random.int(Number(this.#nextXid - found)))
@@ -370,7 +370,7 @@ function organizationOf(state: State, row: object): number | null {
   return 'license' in row ? (state.license.get(Number(row.license))?.organization ?? null) : null
 }
 
-/** Returns the organizations with most changes. The others together have at most half of `maxChanges`. */
+/** Returns the organizations with the most changes. All other organizations together have at most half of `maxChanges`. */
 function largestOf(entries: readonly Entry[], maxChanges: number): number[] {
   const counts = new Map<number, number>()
   for (const { organization } of entries)

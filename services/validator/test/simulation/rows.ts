@@ -9,7 +9,7 @@ const utf8 = new TextEncoder()
 
 export const bytesOf = (text: string): Uint8Array => utf8.encode(text)
 
-/** Returns the id of a row. Ids of different tables differ, and later rows of a table have greater ids. */
+/** Returns the id of a row. Ids of different tables differ, and a greater number yields a greater id within a table. */
 export function idOf(table: TableName, number: number): Uint8Array {
   const id = new Uint8Array(16)
   id[0] = TABLES.indexOf(table) + 1
@@ -25,7 +25,7 @@ export function secretHashOf(credential: number): Uint8Array {
   return new Uint8Array(32).fill(credential)
 }
 
-/** Returns the change that delivers a row of a state. With `isLoaded` it omits the slot count of machines, like a load. */
+/** Returns the change that delivers a row of a state. With `isLoaded`, the slot count of machines is omitted, as in a load. */
 export function changeOf(
   state: State,
   { table, row: key }: Pick<Entry, 'table' | 'row'>,

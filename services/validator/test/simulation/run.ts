@@ -32,9 +32,12 @@ export interface RunResult {
 
 /** The time of the first step. The validator starts at 0. */
 const START_MS = 500
-/** The time after the end of all faults in which the validator normally becomes equal to Postgres. */
+/** The time after the end of all faults within which the index normally equals Postgres. */
 const END_MS = 6_000
-/** The time in which it becomes equal in any case. A reload may take five seconds, and may be repeated. */
+/**
+ * The time after the end of all faults within which the index must equal Postgres. A reload may take five seconds, and may be
+ * repeated.
+ */
 const LATEST_END_MS = 30_000
 
 /** Runs a plan. A test can inject a defect. */
@@ -164,7 +167,7 @@ class Run {
     this.#life++
     this.#clock = new ProcessClock(this.#time)
     this.#validator = this.#createValidator()
-    // Without Postgres, the verdicts may be as old as the file. Otherwise they are not older than the start.
+    // Without Postgres, the verdicts may be as old as the file. Otherwise they must not be older than the start.
     this.#judge.restart(this.#life, this.#validator.reader, this.#postgres.latest)
     this.#hasBeenReady = false
     this.#isWritten = true
@@ -242,7 +245,7 @@ class Run {
     }
   }
 
-  /** Prunes the entries that are visible now after `keepMs`, unless the server has been replaced meanwhile. */
+  /** After `keepMs`, prunes the entries that are visible now, unless the server has been replaced meanwhile. */
   #prune(keepMs: number): void {
     const mark = this.#postgres.snapshot()
     const { historyStart } = this.#postgres

@@ -104,8 +104,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a blacklist replaces an exclusion while the change log is pruned',
     explanation:
-      'A reload wrote added rules at once and removed others at its end. The two changes of one transaction therefore took ' +
-      'effect at different times.',
+      'A reload wrote added rules at once, but removed deleted rules at its end. The two changes of one transaction ' +
+      'therefore took effect at different times.',
     steps: [
       transact(500, blacklist(1, { ...OF_LICENSE_3, kind: 'EXCLUSION', allowSuspendedOrExpired: true })),
       fail(1_990, 'mute', { lastsMs: MUTED }),

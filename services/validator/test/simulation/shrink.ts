@@ -33,7 +33,7 @@ export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunR
   return best
 }
 
-/** Removes consecutive steps. It tries half of the steps first, then fewer, and finally single steps. */
+/** Removes consecutive steps. Tries half of the steps first, then fewer, and finally single steps. */
 async function removeSteps(current: () => Plan, attempt: (plan: Plan) => Promise<boolean>): Promise<void> {
   for (let length = Math.ceil(current().steps.length / 2); length >= 1; length = Math.floor(length / 2)) {
     for (let from = 0; from < current().steps.length;) {

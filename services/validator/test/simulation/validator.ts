@@ -1,6 +1,6 @@
 /**
  * Composes a validator of the simulation from the real classes, as `src/validator.ts` does. A restart ends one validator and
- * starts the next one, which may restore its index from the file of the former.
+ * starts the next one, which may restore its index from the file of the previous one.
  */
 
 import { createIndex, type IndexReader, openIndex } from '@keyward/engine'
@@ -22,13 +22,13 @@ import type { SimulatedFiles } from './files.ts'
 import type { Network } from './network.ts'
 import type { SimulatedPostgres } from './postgres.ts'
 
-/** The staleness limit. It is longer than the interval of reads, and shorter than the bound of the judge. */
+/** `STALE_AFTER`. It is longer than the interval of reads, and shorter than BOUND_MS of the judge. */
 const STALE_AFTER_MS = 1_500
 
-/** Replacements of parts, with which a test injects a defect. */
+/** Replacements of parts of the validator, with which a test injects a defect. */
 export interface Defect {
   readonly target?: (target: FeedTarget) => FeedTarget
-  /** Changes what a start receives from the index file. */
+  /** Replaces the result of the restoration from the index file. */
   readonly restored?: (restored: RestoredIndex, postgres: SimulatedPostgres, nowMs: number) => RestoredIndex
 }
 
@@ -49,7 +49,7 @@ export interface ValidatorOptions {
   /** Called when the index contains everything up to the position. */
   readonly onCaughtUp: () => void
   readonly onLoaded: () => void
-  /** Called when the index of a file of this database is put into service without contact to Postgres.  */
+  /** Called when an index from a file of this database is put into service without contact with Postgres. */
   readonly onServed: (file: FilePosition) => void
   /** Called for each claim or release that is applied to the index. */
   readonly onMachine: (machine: MachineState, xid: bigint, isWrite: boolean) => void
@@ -74,7 +74,7 @@ export class SimulatedValidator {
   readonly #restoration: Restoration | null
   /** The position of the file from which the index was restored, or null. */
   #restoredFrom: FilePosition | null = null
-  /** Whether that file is of another database. */
+  /** Whether the restored file belongs to another database. */
   #isForeign = false
   #isStopping = false
 
@@ -169,7 +169,7 @@ export class SimulatedValidator {
       this.#restoredFrom = { identity, snapshot }
       return this.#restoredFrom
     } catch (error) {
-      // The path is random, so it is left out.
+      // The random path is removed, so that runs with the same seed have the same events.
       const reason = error instanceof Error ? error.message.replace(/, open '.*'$/, '') : String(error)
       tell(`the index file is not used: ${reason}`)
       return null

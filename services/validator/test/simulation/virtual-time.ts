@@ -56,7 +56,7 @@ export class VirtualTime implements Clock {
     })
   }
 
-  /** Runs the events up to `untilMs`. After each event, and after its promises have continued, it calls `afterEach`. */
+  /** Runs the events up to `untilMs`. Calls `afterEach` after each event, when its promises have continued. */
   async run(untilMs: number, afterEach: () => void): Promise<void> {
     await settled()
     for (let event = this.#events.at(-1); event !== undefined && event.atMs <= untilMs; event = this.#events.at(-1)) {

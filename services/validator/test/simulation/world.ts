@@ -257,7 +257,10 @@ const releaseMachine: Operation = (draft, random) => {
   return `releases ${name} through another validator`
 }
 
-/** Reinstates a license and blocks it by a rule in one transaction. The states before and after both reject its checks. */
+/**
+ * Reinstates a license and blocks it by a rule in one transaction. The states before and after both reject the checks that the
+ * rule matches.
+ */
 const reinstateAndBlock: Operation = (draft, random) => {
   const suspended = [...draft.license].filter(([, row]) => row.status !== 'active')
   if (suspended.length === 0) return null

@@ -62,7 +62,7 @@ test('treats claims of the same machine and license as one claim', async () => {
   expect(await claimAll([claim(id, 'a'), claim(id, 'b')])).toEqual(['known', 'limit'])
 })
 
-test('returns null for a claim that Postgres rejects, and grants the others of its batch', async () => {
+test('returns null for a claim that Postgres rejects, and grants the other claims of the batch', async () => {
   const { id } = await world.license({ maxMachines: 100 })
   const claims = Array.from({ length: 20 }, (_, i) => claim(id, i === 13 ? 'x'.repeat(513) : `machine ${i}`))
   const outcomes = await claimAll(claims)
@@ -89,7 +89,7 @@ test('distinguishes an unavailable server from rejected data', () => {
 describe('during a flood of claims from another organization', () => {
   const HOSTILE = 1
   const QUIET = 2
-  /** The statements so far: the organizations of the claims, and a function that ends the statement. */
+  /** The statements so far, each with the organizations of its claims and a function that ends the statement. */
   let statements: { organizations: number[]; end: () => void }[]
   let fair: ClaimQueue
 
@@ -126,7 +126,7 @@ describe('during a flood of claims from another organization', () => {
     return new Promise((resolve) => fair.claim(one, (result) => resolve(result?.outcome ?? null)))
   }
 
-  test('executes the claims of another organization in the next batch', async () => {
+  test('executes the claims of a quiet organization in the next batch', async () => {
     const hostile = Array.from({ length: 5_000 }, (_, i) => add(HOSTILE, i))
     await expect.poll(() => statements.length).toBe(2)
     await sleep(20)

@@ -1,4 +1,4 @@
-/** Tests the report about slots that a failover may lose, for each way in which a database may be replicated. */
+/** Tests the report about whether a failover may lose slots, for each kind of replication. */
 
 import type { Replication } from '@keyward/database'
 import { createTestDatabase } from '@keyward/testkit'
@@ -9,7 +9,7 @@ import { PostgresSlots } from '../../src/slots/postgres-slots.ts'
 
 type Step = Replication | Error
 
-/** Returns the reports after each reading. */
+/** Returns the value of `isSafe` after each reading. */
 async function reports(steps: readonly Step[]): Promise<boolean[]> {
   const pending = [...steps]
   const found: boolean[] = []
@@ -34,16 +34,16 @@ async function reports(steps: readonly Step[]): Promise<boolean[]> {
   return promise
 }
 
-test('slots are safe on a single server and with a synchronous standby', async () => {
+test('reports slots as safe on a single server and with a synchronous standby', async () => {
   expect(await reports(['none', 'none'])).toEqual([true, true])
   expect(await reports(['synchronous', 'synchronous'])).toEqual([true, true])
 })
 
-test('slots are at risk with asynchronous standbys, and when the last standby is gone', async () => {
+test('reports slots at risk with asynchronous standbys, and after the last standby has disconnected', async () => {
   expect(await reports(['asynchronous', 'synchronous', 'none', 'synchronous'])).toEqual([false, true, false, true])
 })
 
-test('keeps its report while Postgres is unreachable', async () => {
+test('keeps the last report while Postgres is unreachable', async () => {
   expect(await reports(['asynchronous', new Error('gone'), 'synchronous', new Error('gone')])).toEqual([
     false,
     false,
@@ -52,7 +52,7 @@ test('keeps its report while Postgres is unreachable', async () => {
   ])
 })
 
-test('the login of validators may read the replication', async () => {
+test('reads the state of the replication with the login of validators', async () => {
   const database = await createTestDatabase()
   const slots = new PostgresSlots(database.validatorUrl, () => undefined)
   expect(await slots.replication()).toBe('none')

@@ -5,7 +5,7 @@ import { type LeaseKey, Leases } from '../../src/shared/leases.ts'
 const small = () => new Leases(new SharedArrayBuffer(4 * 8 * 8 * 4))
 const keyOf = (n: number): LeaseKey => ({ license: n % 7, licenseGeneration: 1, machineHash0: n * 4, machineHash1: n })
 
-test('returns the end of a lease, counted from the sending of its renewal and rounded down', () => {
+test('returns the end of a lease, rounded down and counted from the time at which its renewal was sent', () => {
   const leases = small()
   leases.set(keyOf(1), 60, 1_234.5)
   expect(leases.deadlineMs(keyOf(1), 60)).toBe(61_200)
@@ -29,7 +29,7 @@ test('replaces the leases that end first when the cache is full', () => {
   expect(kept).toEqual(kept.map((_, n) => n >= 4))
 })
 
-test('clears every lease, and ignores renewals that were sent before', () => {
+test('clears every lease, and ignores renewals that were sent before the clearing', () => {
   const leases = small()
   for (let n = 0; n < 20; n++) leases.set(keyOf(n), 60, 1_000)
   leases.clear(2_000)

@@ -123,7 +123,7 @@ class Validator {
     return this.known.has(machine) && this.leases.deadlineMs(keyOf(machine), LEASE_S) > this.nowMs()
   }
 
-  /** Decides a check like `endpoints/validate.ts`. */
+  /** Decides a check like `endpoints/checks.ts`. */
   check(machine: number): void {
     const lease = keyOf(machine)
     const wallMs = this.#time.nowMs() + this.wallOffMs + 2_000_000

@@ -32,7 +32,7 @@ const check = (i: number, license: string, fingerprint: string): Promise<Reply> 
 const codeOf = async (i: number, license: string, fingerprint: string): Promise<string> =>
   /"code":"(\w+)"/.exec((await check(i, license, fingerprint)).text)?.[1] ?? ''
 
-/** Resolves when both validators have the rows inserted so far. */
+/** Resolves when both validators have applied all rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   for (const i of [0, 1]) await until(async () => (await codeOf(i, key, 'any')) === 'SUSPENDED')
@@ -138,7 +138,7 @@ test('ignores the lease in memory after a release or a change of the policy', as
   await world.database.pool.query('update licenses set lease_seconds = 60 where id = $1', [id])
   await followed()
   await end(id, 'b')
-  // The lease of 600 seconds in memory is ignored now, and the slot is free.
+  // The lease of 600 seconds in memory is now ignored, and the slot is free.
   await until(async () => (await codeOf(0, key, 'a')) === 'VALID')
   expect(await codeOf(0, key, 'b')).toBe('TOO_MANY_MACHINES')
   await world.database.pool.query('update licenses set lease_seconds = null where id = $1', [id])

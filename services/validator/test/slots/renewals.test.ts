@@ -1,4 +1,4 @@
-/** Tests that renewals of leases are collected, combined and repeated (docs/api.md#l4). */
+/** Tests that renewals of leases are collected, combined and retried (docs/api.md#l4). */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
@@ -42,7 +42,7 @@ test('collects renewals, and combines equal ones until they end', async () => {
   expect(attempts.get(1)).toHaveLength(2)
 })
 
-test('repeats a failed renewal, and gives up after five attempts', async () => {
+test('retries a failed renewal, and drops it after five attempts', async () => {
   const { renewals, attempts, run } = open((machine, attempt) => machine === 1 && attempt === 3)
   for (const machine of [1, 2]) renewals.add(claim(machine))
   await run(20_000)
@@ -52,7 +52,7 @@ test('repeats a failed renewal, and gives up after five attempts', async () => {
   expect(attempts.get(2)).toHaveLength(6)
 })
 
-test('repeats nothing after it is closed', async () => {
+test('retries no renewal after the queue is closed', async () => {
   const { renewals, attempts, run } = open(() => false)
   renewals.add(claim(1))
   await run(505)

@@ -110,8 +110,8 @@ test('decides checks of known machines without Postgres', async () => {
   for (let round = 0; round < 20; round++)
     await Promise.all(Array.from({ length: 100 }, (_, i) => check(i, license.key, 'known')))
   const seconds = (performance.now() - startedMs) / 1_000 + 3
-  // In any case, each of the two validators reads the log, writes its heartbeat and flushes about once a second, and Postgres may
-  // count the last writes of the previous test late. A transaction for each check would be 2,000.
+  // Without any check, each of the two validators reads the log, writes its heartbeat and flushes about once a second. Postgres
+  // may count the last writes of the previous test late. One transaction per check would be 2,000 transactions.
   expect((await transactions()) - before).toBeLessThan(40 * seconds + 40)
 })
 
@@ -165,7 +165,7 @@ test('deactivates a machine that is not recorded yet', async () => {
   }
 })
 
-test('applies raised and lowered limits', async () => {
+test('applies raised and lowered machine limits', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)

@@ -1,4 +1,7 @@
-/** Tests terms that start with the first check (docs/api.md#l1), with three validators, one of which loses Postgres. */
+/**
+ * Tests terms that start with the first check (docs/api.md#l1), with three validators, one of which loses its connections to
+ * Postgres.
+ */
 
 import { Agent } from 'node:http'
 
@@ -33,7 +36,7 @@ afterAll(async () => {
 const check = (i: number, license: string, fingerprint?: string): Promise<Reply> =>
   send(validators[i % 3]?.port ?? 0, V2, { body: { license, fingerprint }, secret: world.secret, agent })
 
-/** Resolves when every validator has the rows inserted so far. */
+/** Resolves when every validator has applied all rows inserted so far. */
 async function followed(): Promise<void> {
   const { key } = await world.license({ status: 'suspended' })
   for (const i of [0, 1, 2]) await until(async () => (await check(i, key)).text.includes('SUSPENDED'))
@@ -87,7 +90,7 @@ test('does not start a term for an excluded or blacklisted check, or without a m
   expect(await endOf(license.id)).toEqual({ expiresAt: null, starts: 0 })
 })
 
-test('returns 503 without Postgres for a check that would start a term, and decides others from memory', async () => {
+test('returns 503 without Postgres for a check that would start a term, and decides other checks from memory', async () => {
   const started = await world.license({ durationDays: 1, maxMachines: null })
   const waiting = await world.license({ durationDays: 1, maxMachines: null })
   await followed()

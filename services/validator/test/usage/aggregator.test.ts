@@ -112,7 +112,7 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
-test.each([1, 2, 3])('equals a plain count of all records in each of several flushes (seed %i)', (seed) => {
+test.each([1, 2, 3])('returns a plain count of the records in each of several flushes (seed %i)', (seed) => {
   const aggregator = new Aggregator(ids, {
     valid: 20_000,
     machines: 20_000,
@@ -247,7 +247,7 @@ function named({ activity }: ReturnType<Aggregator['take']>): (string | number |
   return toActivityRows(activity).map(({ machineId, count }) => [machineId && Buffer.from(machineId).toString(), count])
 }
 
-test('counts for the license when machines do not fit, then drops activity, with exact analytics', () => {
+test('counts checks for the license when machines do not fit, then drops activity, and keeps analytics exact', () => {
   const aggregator = new Aggregator(ids, { valid: 6, machines: 6, licenses: 4, entries: 100, seen: 10, hostnames: 10 })
   for (const license of [1, 2, 3, 4, 5, 6, 7, 4]) aggregator.add(checkOf(0, license, `of ${license}`))
   aggregator.add(checkOf(0, 1, 'of 1'))
@@ -287,7 +287,7 @@ describe('a flood of some organizations', () => {
     expect(quiet.filter(([machine, count]) => machine === null && count === 1)).toHaveLength(50)
   })
 
-  test('names a limited number of machines of a license and minute, over several flushes', () => {
+  test('limits the number of named machines per license and minute across several flushes', () => {
     const aggregator = new Aggregator(ids, LIMITS)
     const machines = new Set<unknown>()
     for (let flush = 0; flush < 20; flush++) {
@@ -306,7 +306,7 @@ describe('a flood of some organizations', () => {
     }
   })
 
-  test('names a limited number of machines of an organization and day', () => {
+  test('limits the number of named machines per organization and day', () => {
     const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 500, dayLicenses: 500, minute: 1_000 })
     const allowed = (dayMs: number): number => {
       let count = 0
@@ -320,7 +320,7 @@ describe('a flood of some organizations', () => {
     expect(allowed(dayMs + 24 * HOUR_MS)).toBe(500)
   })
 
-  test('combines the checks of licenses by hour after the daily limit of entries', () => {
+  test('combines the checks of each license by hour after the daily limit of license entries', () => {
     const budget = new ActivityBudget({ valid: 10, rejected: 10, day: 10, dayLicenses: 100, minute: 1_000 })
     const aggregator = new Aggregator(ids, LIMITS, budget)
     const dayMs = Date.UTC(2026, 0, 3)
@@ -338,7 +338,8 @@ describe('a flood of some organizations', () => {
       }
       return { checks, entries: entries.size }
     }
-    // Each of the first ten minutes has an entry. The other fifty share an entry of the hour, which starts with the first minute.
+    // Each license has an entry in each of the first ten minutes. Its checks of the other fifty minutes are counted in the
+    // entry of the hour, which is that of the first minute.
     expect(record(1, dayMs, 60)).toEqual({ checks: 600, entries: 100 })
     expect(record(1, dayMs + HOUR_MS, 60)).toEqual({ checks: 600, entries: 10 })
     expect(record(2, dayMs + HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })

@@ -41,7 +41,7 @@ const recorded = (): ClaimAnswer => ({
 const busy = (): ClaimAnswer => ({ ...recorded(), outcome: 'busy', used: null })
 const add = (organization: number, name: string): void => machines.add(organization, LICENSE, Buffer.from(name), null)
 
-test('keeps capacity for other organizations during a flood, and writes them in the next batch', async () => {
+test('keeps capacity for other organizations during a flood, and writes their machines in the next batch', async () => {
   for (let i = 0; i < 30_000; i++) add(HOSTILE, `hostile ${i}`)
   expect([machines.waiting, machines.dropped]).toEqual([10_000, 20_000])
   for (let i = 0; i < 90; i++) add(QUIET, `quiet ${i}`)

@@ -67,7 +67,7 @@ test('counts every check once, by code and machine', async () => {
   expect(alerts).toEqual([{ kind: 'OVERUSE', count: 30 }])
 })
 
-test('counts checks of unknown keys for the organization', async () => {
+test('counts checks with unknown keys for the organization', async () => {
   for (let i = 0; i < 7; i++) await check(`no such key ${i}`, 'm')
   const counted = (): Promise<{ n: number }[]> =>
     query(
@@ -88,7 +88,7 @@ test('records only the rule matches of an excluded check, and the full usage of 
   const exclusion = await insertRule(pool, { ...lets, licenseId: license.id, value: 'vip' })
   const beside = await insertRule(pool, { ...given, productId: license.productId, value: 'vip' })
   const blacklist = await insertRule(pool, { ...given, licenseId: license.id, value: 'bad' })
-  // The blacklist was inserted last, so the other rules have been applied when the blacklist is.
+  // The blacklist was inserted last, so the other rules have been applied when the blacklist rejects a check.
   await until(async () => (await check(license.key, 'bad')).text.includes('BLACKLISTED'))
   await check(license.key, 'vip')
   const countOf = async (id: string): Promise<number> =>
@@ -130,7 +130,7 @@ test('updates the last use of a machine', async () => {
   expect(row).toEqual({ recent: true })
 })
 
-test('writes the usage of the last second when it stops', async () => {
+test('writes the usage of the last second when the validator stops', async () => {
   const license = await world.license({ maxMachines: null })
   const other = await startLoaded(world.database.validatorUrl, { workers: 2 })
   const body = { license: license.key }
@@ -139,7 +139,7 @@ test('writes the usage of the last second when it stops', async () => {
   expect(await activityOf(license.id)).toEqual([{ code: 'VALID', machine: null, count: 123 }])
 })
 
-test('counts every check once when its connections are terminated repeatedly', async () => {
+test('counts every check once while the connections to Postgres are terminated repeatedly', async () => {
   const license = await world.license({ maxMachines: null })
   await until(async () => (await check(license.key)).status === 200)
   let sent = 1
@@ -168,7 +168,7 @@ test('stores the hostname that a known machine sends later', async () => {
   await expect.poll(name).toEqual([{ hostname: 'build-7' }])
 })
 
-test('writes the last use of an API key whose header is spelled unusually', async () => {
+test('writes the last use of an API key whose Authorization header is spelled unusually', async () => {
   const { id, secret } = await insertApiKey(world.database.pool, { organizationId: world.organizationId })
   const headers = { authorization: `bearer   ${secret} ` }
   const license = await world.license({ maxMachines: null })

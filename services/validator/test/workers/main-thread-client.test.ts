@@ -1,4 +1,4 @@
-/** Tests that the waiting requests of a worker are bounded and divided between organizations. */
+/** Tests that the number of a worker's waiting requests is bounded and divided between organizations. */
 
 import { MessageChannel } from 'node:worker_threads'
 
@@ -42,7 +42,7 @@ test("rejects requests beyond an organization's share, and sends those of others
   expect(received.filter((organization) => organization === HOSTILE)).toHaveLength(50)
   expect(received.filter((organization) => organization === QUIET)).toHaveLength(1)
   expect(decisions.filter(({ isDecided }) => isDecided)).toHaveLength(51)
-  // Requests that have ended free their capacity.
+  // Completed requests release their capacity.
   claim(HOSTILE)
   while (decisions.length < 1_002) await new Promise((resolve) => setImmediate(resolve))
   expect(decisions.at(-1)).toMatchObject({ isDecided: true })
