@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const BUDGET_BYTES = 300_000
 const ASSETS = join(CONSOLE_FOLDER, 'assets')
 
-/** Returns the scripts that a script needs before it runs, with itself. */
+/** Returns a script and all scripts that must be loaded before it runs. */
 function closureOf(name: string, found = new Set<string>()): Set<string> {
   if (found.has(name)) return found
   found.add(name)

@@ -1,4 +1,4 @@
-/** Lists the files of the project for the tests in this folder, without installed and generated files. */
+/** Lists the files of the project, except installed and generated ones, for the tests in this folder. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

@@ -1,7 +1,7 @@
 /**
- * Finds circular imports between folders. The entries of each folder (its files and folders) form a graph. An import is an edge between two entries
- * of the innermost folder that contains both files. Therefore `main.ts` may import the folders beside
- * it, and these folders may import a `config.ts` beside them. The linter finds circles of files.
+ * Finds circular imports between folders. The entries of each folder (its files and folders) form a graph. An import is an edge
+ * between two entries of the innermost folder that contains both files. Therefore `main.ts` may import the folders beside it,
+ * and these folders may import a `config.ts` beside them. The linter finds circular imports between files.
  */
 
 import { posix } from 'node:path'

@@ -52,7 +52,7 @@ async function startEmbedded(): Promise<{ url: string; stop(): Promise<void> }> 
   return { url: postgres.url, stop }
 }
 
-/** Returns a statement that creates a login, also if another run on the same server creates it at the same time. */
+/** Returns a statement that creates a login, even if another run on the same server creates the same login concurrently. */
 const createLogin = ({ user, password }: { user: string; password: string }, role: string): string => `do $$ begin
   if not exists (select from pg_roles where rolname = '${user}') then
     create role ${user} login password '${password}' in role ${role};

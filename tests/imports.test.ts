@@ -79,7 +79,7 @@ describe('the rules of imports', () => {
     ['bench/src/a.ts', `import { App } from 'uWebSockets.js'`],
     ['services/validator/src/a.ts', `import type { HttpResponse } from '@uwsjs/core'`],
     ['infra/start/a.ts', `import { x } from '../../services/validator/src/validator.ts'`],
-  ])('reject an import in %s: %s', (path, source) => {
+  ])('rejects an import in %s: %s', (path, source) => {
     expect(violations(path, source)).toHaveLength(1)
   })
 
@@ -91,7 +91,7 @@ describe('the rules of imports', () => {
     ['packages/engine/src/read/a.ts', `import { x } from '../memory/b.ts'\nimport { y } from '../check.ts'`],
     ['bench/src/a.ts', `import { random } from '@keyward/testkit'`],
     ['infra/test/a.ts', `import { random } from '@keyward/testkit'`],
-  ])('accept the imports of %s', (path, source) => {
+  ])('accepts the imports of %s', (path, source) => {
     expect(violations(path, source)).toEqual([])
   })
 })

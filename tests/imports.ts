@@ -1,6 +1,6 @@
 /**
  * Defines the rules of imports. Packages never import services, services never import each other, and the engine imports no
- * module that does I/O. `violations` takes the path and the text of a file, so that tests can check the rules themselves.
+ * module that does I/O. `violations` takes the path and the text of a file, so that a test can verify the rules with examples.
  */
 
 import { posix } from 'node:path'

@@ -76,7 +76,7 @@ const rules: readonly Rule[] = [
 ]
 
 describe.each(rules)('$name', ({ files, violations, rejected, accepted }) => {
-  test('everywhere', () => {
+  test('holds in every file', () => {
     const paths = projectFiles().filter((path) => files(path) && path !== 'tests/style.test.ts')
     expect(paths.flatMap((path) => violations(read(path)).map((found) => `${path}: ${found}`))).toEqual([])
   })

@@ -1,4 +1,4 @@
-/** Tests that no screen has an accessibility violation that axe finds, in light and dark mode. */
+/** Tests that axe finds no accessibility violation on any screen, in light and dark mode. */
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,8 +15,8 @@ const violations = z.array(z.object({ id: z.string(), nodes: z.array(z.object({ 
 const references = z.object({ customerId: z.string(), productId: z.string() })
 const TIMEOUT_MS = 240_000
 /**
- * Examines the open window, or the whole screen if there is none. A window makes the screen behind it inert. Themes differ only in colors,
- * so the other rules are examined in one theme.
+ * Runs axe on the open dialog, or on the whole screen if no dialog is open. A dialog makes the screen behind it inert. The
+ * themes differ only in colors, so rules that do not concern colors run only in light mode.
  */
 const run = (options: object) =>
   `axe.run(document.querySelector('[role=dialog]') ?? document, ${JSON.stringify(options)}).then(({ violations }) => violations)`
@@ -48,7 +48,7 @@ async function violationsOn(page: Page, origin: string, paths: readonly string[]
 }
 
 export function accessibilityTests(open: () => Stage): void {
-  describe('has no accessibility violation in light and dark mode', { timeout: TIMEOUT_MS }, () => {
+  describe('accessibility in light and dark mode', { timeout: TIMEOUT_MS }, () => {
     let licenseId = ''
     let customerId = ''
     let productId = ''
@@ -104,12 +104,12 @@ export function accessibilityTests(open: () => Stage): void {
       ],
     }
     for (const [name, paths] of Object.entries(screens))
-      test(`on the screens for ${name}`, async () => {
+      test(`has no violation on the screens for ${name}`, async () => {
         const stage = open()
         expect(await violationsOn(stage.page, stage.origin, paths())).toEqual([])
       })
 
-    test('on the screens of the operator, and on the sign-in', async () => {
+    test('has no violation on the screens of the operator, and on the sign-in screen', async () => {
       const stage = open()
       const context = await stage.browser.newContext()
       const page = await context.newPage()

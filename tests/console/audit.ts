@@ -33,7 +33,7 @@ export function auditTests(open: () => Stage): void {
       await page.getByRole('heading', { name: 'License', exact: true }).waitFor()
     })
 
-    test('filters by resource type and by actor, and fits a narrow screen', async () => {
+    test('filters the audit log by resource type and by actor, and fits a narrow screen', async () => {
       const stage = open()
       const { page } = stage
       await stage.api('/products', { name: 'Audited product' }, created)

@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   searchTests(() => stage)
   overviewTests(() => stage)
 
-  test('shows the reason of a rejection and creates an exclusion for the machine', async () => {
+  test('shows the reason for a rejection and creates an exclusion for the machine', async () => {
     const id = await stage.addLicense('WHY0-0000-0000-0001')
     expect(await stage.check('WHY0-0000-0000-0001', 'first')).toBe('VALID')
     expect(await stage.check('WHY0-0000-0000-0001', 'second')).toBe('TOO_MANY_MACHINES')
@@ -136,13 +136,13 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     )
   })
 
-  test('cannot be framed and runs only its own scripts', async () => {
+  test('sends a content security policy that forbids frames and foreign scripts', async () => {
     const policy = (await fetch(`${stage.origin}/console`)).headers.get('content-security-policy') ?? ''
     expect(policy).toContain("script-src 'self';")
     expect(policy).toContain("frame-ancestors 'none'")
   })
 
-  test('keeps filters in the address through back and reload', async () => {
+  test('keeps the filters of a list in the URL after a reload', async () => {
     await stage.open('/licenses?status=expired')
     await stage.page.getByText('No license matches these filters.').waitFor()
     await stage.page.reload()
@@ -175,7 +175,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
 
   accessibilityTests(() => stage)
 
-  test('loads no resource of another host and causes no script error', () => {
+  test('loads no resource from another host and causes no script error', () => {
     expect(stage.complaints).toEqual([])
   })
 })

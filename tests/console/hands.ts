@@ -10,7 +10,7 @@ export interface Effort {
   keys: number
 }
 
-/** Runs in the page. Trusted events come from a device, not from a script. */
+/** Runs in the page, and counts only trusted events, which come from a device and not from a script. */
 const LISTENERS = `
   addEventListener('pointerdown', (event) => event.isTrusted && countInput('clicks'), true)
   addEventListener('keydown', (event) => {
@@ -26,13 +26,13 @@ export async function countInput(context: BrowserContext): Promise<Effort> {
   return effort
 }
 
-/** The most presses of one key that a step takes. */
+/** The maximum number of presses of one key in a step. */
 const MOST_PRESSES = 120
 
 export interface Hands {
   /** Opens a section of the console. */
   go: (section: string) => Promise<void>
-  /** Pastes a text into the search, and opens one of the offers. */
+  /** Pastes a text into the search, and opens one of the offered options. */
   find: (text: string, offer: string | RegExp) => Promise<void>
   /** Presses a button or follows a link. */
   press: (target: Locator) => Promise<void>
@@ -52,7 +52,7 @@ async function paste(page: Page, text: string): Promise<void> {
 const offered = (page: Page, name: string | RegExp): Locator =>
   page.getByRole('option', { name, exact: typeof name === 'string' }).first()
 
-/** Types into the focused field instead of its text. */
+/** Replaces the text of the focused field by typing. */
 async function retype(field: Locator, text: string): Promise<void> {
   if ((await field.inputValue()) !== '') await field.press('Control+a')
   await field.pressSequentially(text)
@@ -106,7 +106,7 @@ export function keyboard(page: Page): Hands {
       .and(page.locator(':focus'))
       .waitFor()
     await paste(page, text)
-    // The results of the server precede the commands, so they move the chosen offer.
+    // The results from the server are listed before the commands, so their arrival moves the options.
     await page.getByRole('dialog').locator('.mantine-Loader-root').waitFor({ state: 'detached' })
     const option = offered(page, offer)
     await accept(option, async () => (await option.getAttribute('aria-selected')) === 'true')

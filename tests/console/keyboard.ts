@@ -28,7 +28,7 @@ export function keyboardTests(open: () => Stage): void {
     const within = (name: string) => stage.dialog().getByRole('button', { name, exact: true })
     const focused = () => stage.page.locator(':focus')
 
-    test('creates an endpoint, copies its secret, opens a delivery, sends it again and turns the endpoint off', async () => {
+    test('creates an endpoint, copies its secret, opens a delivery, repeats the delivery and turns the endpoint off', async () => {
       const { page } = stage
       await stage.open('')
       await hands.go('Webhooks')
@@ -83,7 +83,7 @@ export function keyboardTests(open: () => Stage): void {
       expect(await focused().getAttribute('aria-label')).toBe('Open the event product.created')
     })
 
-    test('follows the changes of a license from its name in a list', async () => {
+    test('opens a license from a list, and then the changes of the license', async () => {
       const { page } = stage
       const id = await stage.addLicense('KEYB-0000-0000-0001', 'keyb@example.com')
       await stage.api(`/licenses/${id}`, { policy: { maxMachines: 3 } }, created, 'PATCH')

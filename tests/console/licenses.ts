@@ -51,7 +51,7 @@ export function licenseTests(open: () => Stage): void {
       expect(license.policy).toMatchObject({ type: 'TRIAL', durationDays: 14, leaseSeconds: 600, maxMachines: 1 })
     })
 
-    test('shows an error of the API at its field and keeps the form', async () => {
+    test('shows an API error at the field that it concerns, and keeps the form', async () => {
       const stage = open()
       await stage.open('/licenses/new')
       await stage.choose('Product', 'Studio')
@@ -72,7 +72,7 @@ export function licenseTests(open: () => Stage): void {
       expect(await stage.page.locator('.keys .mono').count()).toBe(3)
     })
 
-    test('changes the terms and the entitlements of a license, and undoes both', async () => {
+    test('changes the terms and the entitlements of a license, and undoes both changes', async () => {
       const stage = open()
       const { page } = stage
       const id = await stage.addLicense('EDIT-0000-0000-0001')
@@ -100,7 +100,7 @@ export function licenseTests(open: () => Stage): void {
       await page.getByRole('region', { name: 'Entitlements' }).getByText('No entitlements.').waitFor()
     })
 
-    test('suspends the selected licenses, leaves revoked ones as they are, and undoes it', async () => {
+    test('suspends the selected licenses except revoked ones, and undoes the suspension', async () => {
       const stage = open()
       const { page } = stage
       const ids = []
@@ -154,7 +154,7 @@ export function licenseTests(open: () => Stage): void {
       expect(await page.getByRole('row').count()).toBe(3)
     })
 
-    test('shows what a merge of two customers moves before it merges them', async () => {
+    test('shows what a merge of two customers will move, and then merges them', async () => {
       const stage = open()
       const { page } = stage
       const license = await stage.addLicense('MERG-0000-0000-0001', 'gone@example.com')

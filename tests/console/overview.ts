@@ -30,7 +30,7 @@ export function overviewTests(open: () => Stage): void {
       expect(await page.getByText('ENDS-0000-0000-0090').count()).toBe(0)
     })
 
-    test('fills the code with the public key and a new API key, and says that no check was made', async () => {
+    test('decides a test check without recording it, and fills the code with the public key and a new API key', async () => {
       const stage = open()
       const { page } = stage
       await stage.addLicense('CODE-0000-0000-0001')
@@ -45,7 +45,7 @@ export function overviewTests(open: () => Stage): void {
       await code.getByText(/api_key="kwk_\w{20,}"/).waitFor()
       expect(await code.innerText()).toMatch(/public_keys=\{"[0-9a-f]{16}": "MCow/)
       expect(await code.innerText()).toContain(`base_url="${stage.origin}"`)
-      // Here the console has another address than the validation API.
+      // In this test, the console and the validation API have different addresses.
       await stage.button('Send a test check').click()
       await page.getByText(/The validation API did not respond at the address of the console/).waitFor()
     })

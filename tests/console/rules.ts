@@ -6,7 +6,7 @@ import { created, type Stage } from './stage.ts'
 
 export function ruleTests(open: () => Stage): void {
   describe('access rules', () => {
-    test("warns before a rule that blocks the member's own address, and shows the stored form", async () => {
+    test("warns before a rule that blocks the member's own address, and shows the canonical form of the value", async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules')
@@ -43,7 +43,7 @@ export function ruleTests(open: () => Stage): void {
       expect(await stage.check('EXCL-0000-0000-0001', 'second')).toBe('VALID')
     })
 
-    test('finds the rules that match an address, deletes the selected ones, and undoes it', async () => {
+    test('finds the rules that match an address, deletes the selected ones, and undoes the deletion', async () => {
       const stage = open()
       const { page } = stage
       for (const value of ['198.51.100.0/24', '198.51.100.7', '192.0.2.1'])
@@ -68,7 +68,7 @@ export function ruleTests(open: () => Stage): void {
       await stage.cell('192.0.2.1').waitFor()
     })
 
-    test('shows the invalid lines of a file of addresses, imports the others, continues on another screen, and undoes it', async () => {
+    test('shows the invalid lines of a file of addresses, imports the other lines, continues on another screen, and undoes the import', async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules')

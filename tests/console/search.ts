@@ -17,7 +17,7 @@ export function searchTests(open: () => Stage): void {
       await stage.page.keyboard.insertText(typed)
     }
 
-    test('opens a license by its pasted key in lower case, also when Enter precedes the results', async () => {
+    test('opens a license by its pasted key in lower case, even when Enter is pressed before the results arrive', async () => {
       const stage = open()
       const id = await stage.addLicense('FIND-ME00-0000-0001')
       await stage.open('/licenses')
@@ -27,7 +27,7 @@ export function searchTests(open: () => Stage): void {
       expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('License')
     })
 
-    test('finds a customer by e-mail, a machine by its id, and remembers what was opened', async () => {
+    test('finds a customer by e-mail and a machine by its id, and lists recently opened resources', async () => {
       const stage = open()
       const { page } = stage
       const id = await stage.addLicense('FIND-ME00-0000-0002', 'found@example.com')

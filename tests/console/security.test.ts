@@ -12,7 +12,9 @@ const MARKUP = '<img src=x onerror=ran()><script>ran()</script>'
 const COOKIE = 'keyward_session'
 const member = invited.extend({ id: z.string() })
 
-/** Serves a page of an attacker. Its port differs from that of the console, so it has another origin on every host name. */
+/**
+ * Serves a page of an attacker. Its port differs from that of the console, so the page has another origin on every host name.
+ */
 async function serve(html: string): Promise<{ server: Server; port: number }> {
   const server = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end(html)
@@ -41,7 +43,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     return response.status
   }
 
-  /** Signs a new member in, in a new context. */
+  /** Creates a member. `enter` accepts the invitation in a new browser context. */
   async function visit(email: string, permissions = ['licenses.read', 'customers.read', 'customers.write']) {
     const { id, invitation } = await stage.api('/members', { email, permissions }, member)
     const context = await stage.browser.newContext()
@@ -159,7 +161,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
   })
 
   test.each(['127.0.0.1', 'localhost'])(
-    'a page at another port of %s changes nothing and reads nothing',
+    'a page at another port of %s can neither change nor read data',
     async (host) => {
       const { context, page, enter } = await visit(`csrf-${host}@example.com`)
       await enter()
@@ -257,7 +259,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     await context.close()
   })
 
-  test('the service redirects to its own paths only', async () => {
+  test('the service redirects only to its own paths', async () => {
     for (const path of ['/', '//evil.example', '//evil.example/..', '/\\evil.example', '/console//evil.example/']) {
       const response = await fetch(stage.origin + path, { redirect: 'manual' })
       expect([null, 'console']).toContain(response.headers.get('location'))

@@ -101,7 +101,7 @@ export class Stage {
     if (!response.ok) throw new Error(await response.text())
   }
 
-  /** Sends a check like an app. Returns its code. */
+  /** Sends a check as an app does. Returns the code of the verdict. */
   async check(license: string, fingerprint: string): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${this.#validator.port}/api/v2/license/validate`, {
       method: 'POST',
@@ -140,7 +140,7 @@ export class Stage {
     return this.page.getByRole('textbox', { name })
   }
 
-  /** A cell with this text, also after the type of an access rule. */
+  /** Returns the cell with this text, which the type of an access rule may precede. */
   cell(name: string) {
     const escaped = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
     return this.page.getByRole('cell', {
@@ -167,7 +167,7 @@ export class Stage {
     await this.page.getByRole('heading', { level: 1 }).waitFor()
   }
 
-  /** Signs a new member in. */
+  /** Creates a member who signs in by accepting the invitation. */
   async signIn(email: string): Promise<void> {
     const member = await this.api('/members', { email, permissions: EVERYTHING }, invited)
     await this.page.goto(`${this.origin}${member.invitation.path}`)
@@ -198,7 +198,7 @@ async function send<Schema extends z.ZodType>(
   return schema.parse(await response.json())
 }
 
-/** Allows webhooks to receivers on this machine. */
+/** Allows deliveries to receivers on this machine. */
 const LOCAL_RECEIVERS = {
   WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   WEBHOOK_ALLOWED_PORTS: 'all',

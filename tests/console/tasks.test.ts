@@ -15,7 +15,10 @@ import { TASKS } from './tasks.ts'
 
 const PAGE = join(ROOT, 'docs/console-tasks.md')
 const records = process.env['KEYWARD_RECORD'] === '1'
-/** Longer than the tests of one screen, because one step can be the load of a screen and the requests of a form. */
+/**
+ * The timeout of a step. It is longer than in tests of one screen, because one step may load a screen and send the requests of
+ * a form.
+ */
 const TIMEOUT_MS = 60_000
 const DAY_MS = 86_400_000
 
@@ -36,7 +39,7 @@ function recorded(): Map<string, Effort[]> {
   )
 }
 
-/** Writes the efforts of this run to the table. Keeps the others. */
+/** Writes the efforts of this run to the table. Keeps the recorded efforts of tasks that did not run. */
 function record(): void {
   const earlier = recorded()
   const rows = TASKS.map(({ name }, i) => {
@@ -90,7 +93,7 @@ describe.skipIf(!hasBrowser)(
         const limit = recorded().get(name)?.[run === 'MOUS' ? 0 : 1]
         expect(limit, `${name} is missing in docs/console-tasks.md`).toBeDefined()
         expect(effort.clicks).toBeLessThanOrEqual(limit?.clicks ?? 0)
-        // Links and notes that come and go on a page change the number of presses of Tab a little.
+        // The number of presses of Tab varies slightly, because links and notes appear and disappear on a page.
         expect(effort.keys).toBeLessThanOrEqual((limit?.keys ?? 0) * 1.3 + 5)
       })
   },

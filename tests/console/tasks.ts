@@ -1,4 +1,4 @@
-/** The fifteen tasks that the console is made for, each as steps that the mouse or the keyboard can perform. */
+/** Defines the fifteen tasks for which the console is made, as steps that can be performed with the mouse or the keyboard. */
 
 import { expect } from 'vitest'
 import { z } from 'zod'

@@ -122,7 +122,7 @@ export function webhookTests(open: () => Stage): void {
       await stage.done('again.')
     })
 
-    test('lists events by what they are about, and shows an event as endpoints receive it', async () => {
+    test('lists the events of a type with the names of their resources, and shows an event as endpoints receive it', async () => {
       const stage = open()
       await stage.api('/products', { name: 'Named in an event' }, created)
       await stage.open('/webhooks/events?type=product.*')

@@ -1,6 +1,6 @@
 /**
- * Builds the three images and starts the topology of compose.yaml, from nothing to a verdict through TLS, without Prometheus and Grafana.
- * Skipped without a container engine.
+ * Builds the three images, starts the topology of compose.yaml without Prometheus and Grafana, and sends checks through TLS.
+ * The tests are skipped without a container engine.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -24,7 +24,7 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
   let vendor: Vendor
   let smokeTest: string
 
-  /** Functions that remove what exists so far. */
+  /** Functions that remove the installation and close the connections, in the order of creation. */
   const removals: (() => void)[] = []
   afterAll(() => removals.toReversed().forEach((remove) => remove()))
 
@@ -44,7 +44,7 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
     removals.push(() => app.close())
     vendor = await app.createVendor()
   })
-  test('give a verdict through TLS', () => {
+  test('returns a verdict through TLS', () => {
     expect(smokeTest).toContain('The first check is VALID')
     expect(smokeTest).toContain('The installation works.')
     expect(installation.inspect('migrate').State).toMatchObject({ Status: 'exited', ExitCode: 0 })
@@ -68,7 +68,7 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
     expect(installation.shell('validator-1', 'node --version')).toMatch(/^v24\./)
   })
 
-  test.each(IMAGES)('%s contains no secret of the tree from which it was built', (image) => {
+  test.each(IMAGES)('%s contains no secret from the source folder', (image) => {
     const count = execFileSync('sh', ['-c', `docker save ${image} | grep --text --count '${PLANTED}' || true`])
     expect(count.toString().trim()).toBe('0')
     const sources = execFileSync('sh', ['-c', `docker save ${image} | grep --text --count 'pnpm-lock.yaml'`])
@@ -83,13 +83,13 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
     })
     afterAll(() => network?.close())
 
-    test.each(['IPv4', 'IPv6'] as const)('keep the address of %s', async (family) => {
+    test.each(['IPv4', 'IPv6'] as const)('passes the %s address of the caller to management unchanged', async (family) => {
       const found = network?.addressOf(family, installation, vendor.managementToken)
       expect(found?.seen).toBe(found?.own)
     })
   })
 
-  test('stay within their memory limits under load', async () => {
+  test('keeps every container within its memory limit under load', async () => {
     const load = new Promise((resolve) => setTimeout(resolve, 10_000))
     const codes = await app.checkDuring(vendor, load)
     expect(Object.keys(codes)).toEqual(['VALID'])

@@ -1,6 +1,6 @@
 /**
- * Tests failovers of Postgres under load, in a Patroni cluster with synchronous and with asynchronous standbys. Management uses the addresses
- * of all nodes, and the validators use haproxy. Skipped where the programs of the cluster are missing.
+ * Tests failovers of Postgres under load, in a Patroni cluster with synchronous and with asynchronous standbys. Management uses
+ * the addresses of all nodes, and the validators use haproxy. The tests are skipped if programs of the cluster are missing.
  */
 
 import { rm } from 'node:fs/promises'
@@ -29,16 +29,16 @@ import { Traffic } from './support/traffic.ts'
 const RUNS = Number(process.env['KEYWARD_RUNS'] ?? 1)
 const BEFORE_MS = 3_000
 const AFTER_MS = 5_000
-/** The time in which changes and new machines must succeed again after a fault. */
+/** The time within which changes and checks of new machines must succeed again after a fault. */
 const RECOVERY_MS = 120_000
 const CUT_MS = 12_000
-/** Longer than the lock of the leader lasts, so that the primary gives up. */
+/** The duration of the loss of etcd. It is longer than the leader's lock lasts, so that the primary steps down. */
 const ETCD_MS = 30_000
 
 const tools = await findTools()
 if (typeof tools === 'string') process.stdout.write(`The failover tests are skipped. ${tools}\n`)
 
-/** Injects a fault. Resolves when it has ended or does not change any more. */
+/** Injects a fault. Resolves when the fault has ended or has reached its final state. */
 type Fault = (cluster: PatroniCluster, links: readonly Proxy[]) => Promise<unknown>
 
 async function primaryOf(cluster: PatroniCluster): Promise<Node> {
@@ -89,7 +89,7 @@ function longestGap(timesMs: readonly number[]): number {
   return Math.round(Math.max(0, ...gaps) / 100) / 10
 }
 
-/** Returns how many of the services have ended. */
+/** Returns the number of services that have ended. */
 async function endedOf(services: readonly Service[]): Promise<number> {
   const states = await Promise.all(services.map(({ exit }) => Promise.race([exit, sleep(10).then(() => null)])))
   return states.filter((state) => state !== null).length
@@ -136,7 +136,7 @@ describe.skipIf(typeof tools === 'string').each<[Mode]>([['synchronous'], ['asyn
     Array.from({ length: RUNS }, (_, run) => ({ name, fault, run: run + 1 })),
   )
 
-  test.each(cases)('no license exceeds its limit after: $name, run $run', async ({ name, fault, run }) => {
+  test.each(cases)('no license exceeds its limit after $name (run $run)', async ({ name, fault, run }) => {
     await cluster.untilHealthy()
     await untilReady(management, ...validators)
     const traffic = new Traffic(validators, management)

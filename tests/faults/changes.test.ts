@@ -74,7 +74,7 @@ test('enforces every change in order while its Postgres connections are killed r
   expect(await loads()).toBe(loadsBefore)
 })
 
-test('enforces other changes during a long write transaction, and its changes after the commit', async () => {
+test('enforces other changes during a long write transaction, and the changes of this transaction after its commit', async () => {
   const other = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => ask('VALID', other.key))
   const tookMs: number[] = []
@@ -167,7 +167,7 @@ test('skips unreadable rows, and logs them without their content', async () => {
   await untilReady(second)
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'worse' })).code).toBe('BLACKLISTED')
   expect((await check(second.port, secret, { license: other.key, fingerprint: 'good' })).code).toBe('VALID')
-  // The machines of the unreadable license count as well.
+  // The machines of the unreadable license are also counted as skipped.
   expect(await metric(second, 'keyward_feed_skipped_rows_total')).toBeGreaterThan(unreadable.length)
   await second.stop()
 })

@@ -52,7 +52,7 @@ const ask = (code: string, fingerprint = 'known'): Promise<boolean> =>
 const setStatus = (status: string): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [license.id, status])
 
-/** Makes changes that the copy lacks and waits for the validator: a machine, a rule, a status. */
+/** Changes a machine, a rule and a status, which the copy lacks. Resolves when the validator enforces these changes. */
 async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('VALID', 'late'))
   await insertRule(pool, { organizationId, type: 'HWID', value: 'unlucky' })

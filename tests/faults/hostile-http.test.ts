@@ -55,7 +55,9 @@ async function expectNothingSmuggled(): Promise<void> {
   expect([await ask('victim'), await ask('third')]).toEqual(['VALID', 'TOO_MANY_MACHINES'])
 }
 
-/** Starts a server with Node's strict parser, whose number of requests in the same bytes is the reference. */
+/**
+ * Starts a server with Node's strict parser. The number of requests that this parser finds in the same bytes is the reference.
+ */
 async function startReference(): Promise<typeof reference> {
   const seen = new Map<string, number>()
   const server = createServer((request, response) => {
@@ -144,7 +146,7 @@ const answersIn = (text: string): number =>
     .length
 
 test.each(framings)('accepts no smuggled request with %s', async (_name, headers) => {
-  // A parser may read the rest as a body or as a request.
+  // A parser may read the following bytes as a body or as a request.
   const rests = ['', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', 'hello'].map((prefix) => prefix + theft())
   const answers = await Promise.all(
     rests.map((rest) => {
@@ -306,6 +308,6 @@ test('ends a thousand slow requests and serves other clients meanwhile', async (
   expect(await metric(validator, 'keyward_http_events_total')).toBeGreaterThan(900)
 })
 
-test('executes the smuggled request when it is sent properly', async () => {
+test('executes the request of these attacks when it is sent properly', async () => {
   await expect.poll(async () => (await deactivate(validator.port, secret, key, 'victim')).text).toContain('true')
 })

@@ -33,7 +33,7 @@ beforeAll(async () => {
   postgres = await createPostgres({ shared_preload_libraries: 'pg_stat_statements' })
   pool = openPool(postgres.url)
   await pool.query('create extension pg_stat_statements')
-  // The short form has leases of a few seconds.
+  // The short form uses leases of a few seconds.
   await pool.query('alter table licenses drop constraint licenses_lease_seconds_check')
   organizationId = await insertOrganization(pool)
   secret = (await insertApiKey(pool, { organizationId })).secret
@@ -56,7 +56,7 @@ const PACE: Pace = byLength(
   { between: 60_000, brief: 3_000, long: 120_000 },
 )
 
-/** Simulates a machine that alternates between using the app and not using it. It sends most of its checks to one validator. */
+/** Simulates a machine that runs the app with interruptions. The machine sends most of its checks to one validator. */
 async function live(machine: number, license: string, members: readonly Member[], seen: Seen, signal: AbortSignal) {
   const source = random(seedOr(1) * 1_000 + machine)
   const rest = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined)
@@ -80,7 +80,7 @@ async function live(machine: number, license: string, members: readonly Member[]
 }
 
 test(
-  'lets no more than 5 of 200 machines be VALID at one instant, through three validators',
+  'returns VALID to at most 5 of 200 machines at one instant, through three validators',
   { timeout: (MINUTES + 5) * 60_000 },
   async () => {
     const license = await insertLicense(pool, { organizationId, maxMachines: SEATS, leaseSeconds: LEASE_S })
@@ -94,7 +94,7 @@ test(
     await sleep(byLength(7_000, MINUTES * 60_000))
     faults.abort()
     await disturbing
-    // After the end of all faults, machines get seats again.
+    // After the end of all faults, machines receive slots again.
     const healedMs = Date.now()
     await until(() => seen.valid.some(({ fromMs }) => fromMs > healedMs))
     over.abort()
@@ -181,7 +181,7 @@ async function checkAll(validator: Service, machines: readonly Leased[], overMs:
   expect(wrong).toEqual([])
 }
 
-test('decides known machines of leased licenses from memory, and renews their leases by few statements', async () => {
+test('decides known machines of leased licenses from memory, and renews their leases with few statements', async () => {
   const machines = await leasedMachines()
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const validator = await startValidator(postgres.validatorUrl)

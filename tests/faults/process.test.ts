@@ -20,7 +20,7 @@ import { check, type Reply } from './support/client.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Tests faults of a validator process: errors in workers, its end, a wrong clock, missing partitions. */
+/** Tests faults of a validator process: errors in workers, the end of the process, a wrong clock, and missing partitions. */
 
 const SABOTAGE = [`--import=${new URL('./support/sabotage.ts', import.meta.url).href}`]
 const WORKERS = 2
@@ -117,7 +117,7 @@ test.skipIf(!hasHaproxy).each(deaths)(
     await sabotage(act)
     const fate = await fateOf(victim)
     await rm(join(folder, 'act'))
-    // The test restarts the process, like the orchestrator of a cluster.
+    // The test restarts the process, as the orchestrator of a cluster would.
     const next = fate === 'ended' ? await startVictim(ports) : victim
     await untilReady(next)
     const before = watching.answers

@@ -10,12 +10,12 @@ import { createPostgres, openPool, type TestPostgres } from './support/postgres.
 import { watch } from './support/watch.ts'
 
 /**
- * Tests changes during a reload, and during a large change of another vendor. `KEYWARD_LICENSES` and `KEYWARD_SECONDS` set
- * the size and the duration of the long form.
+ * Tests changes during a reload, and during a large change of another vendor. `KEYWARD_LICENSES` and `KEYWARD_SECONDS` override
+ * the number of licenses and the duration in seconds.
  */
 
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 100_000))
-/** The licenses that one statement inserts. */
+/** The number of licenses that one statement inserts. */
 const BATCH = 20_000
 const SECONDS = Number(process.env['KEYWARD_SECONDS'] ?? byLength(4, 600))
 

@@ -63,7 +63,7 @@ test('a validator continues to run, and a new one starts, on a newer schema', as
     [organizationId],
   )
   await insertRule(pool, { organizationId, type: 'HWID', value: 'bad' })
-  // The license has no limit, because a check before the rule would take a slot of the other license.
+  // This license has no machine limit. On the other license, a check before the rule is applied would take a slot.
   const unlimited = await insertLicense(pool, { organizationId, maxMachines: null })
   await until(() => says(old.port, secret, { license: unlimited.key, fingerprint: 'bad' }, 'BLACKLISTED'))
   expect((await check(old.port, secret, { license: license.key, fingerprint: 'b' })).code).toBe('VALID')

@@ -70,7 +70,7 @@ beforeAll(async () => {
   pool = openPool(postgres.url)
   await pool.query(`set log_statement = none; create role owner_login superuser login password '${PASSWORDS.owner}'`)
   postgres.logged.length = 0
-  // Runs the program that operators use, because it must not log the password either.
+  // Runs the program that operators use, because this program must not log the password either.
   execFileSync(process.execPath, [join(ROOT, 'infra/migrate/main.ts')], {
     env: {
       ...process.env,
@@ -116,7 +116,7 @@ test('no log, metric, error or table contains a secret', async () => {
       await send(management.port, '/api/v1/products', { secret, body: `{"name": ${secret}` }),
     )
   await call('DELETE', `api-keys/${key.id}`, organization.managementToken)
-  // Causes errors of the database.
+  // Causes database errors.
   await pool.query('alter table products rename to products_gone')
   replies.push(await call('POST', 'products', organization.managementToken, { name: 'B' }))
   await pool.query('alter table products_gone rename to products')
@@ -153,7 +153,7 @@ test('no log, metric, error or table contains a secret', async () => {
   expect(replies.filter(({ text }) => /at .*\.ts:|select |pg_|node_modules/.test(text))).toEqual([])
 })
 
-test('prints an error for an invalid variable without its value', async () => {
+test('prints an error for an invalid variable without the value', async () => {
   for (const [name, value] of [
     ['DATABASE_URL', 'mysql://user:sesame-1234@host/db'],
     ['DATABASE_URL', 'postgres://user:sesame-1234@127.0.0.1:1/db'],

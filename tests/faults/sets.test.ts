@@ -80,7 +80,10 @@ const logged = async (): Promise<number> =>
     ])
   ).rows[0]?.n ?? 0
 
-/** Repeatedly checks an address that a rule of both lists matches, at each validator in turn, until it is stopped. Returns the verdicts other than BLACKLISTED. */
+/**
+ * Repeatedly checks addresses that rules of both lists match, at all validators at once. Returns a function that stops the
+ * checks, and resolves to their number and to the verdicts other than BLACKLISTED.
+ */
 function watchCommonRules(): () => Promise<{ checks: number; others: string[] }> {
   const source = random(20)
   const seen = { checks: 0, others: new Array<string>() }

@@ -45,7 +45,7 @@ test("a locked license row fails only checks of that license's new machines", as
           ask(held.key, 'known'),
           ask(free.key, `new ${table} ${i}`),
         ])
-        // Claims lock only the row of the slots, so a lock of the license does not block them.
+        // Claims lock only the license's row in `license_slots`, so a lock of its row in `licenses` does not block claims.
         const unavailable = [503, 'UNAVAILABLE', '1']
         const expected = table === 'licenses' ? [200, 'VALID', undefined] : unavailable
         expect([stuck.status, stuck.code, stuck.headers['retry-after']]).toEqual(expected)

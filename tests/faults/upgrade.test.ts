@@ -96,7 +96,7 @@ function earlierStatements(): Record<string, (turn: number) => Promise<unknown>>
         expect(['granted', 'known', 'limit']).toContain(found.rows[0]?.outcome)
         return
       } catch (error) {
-        // A validator repeats a claim that fails because of a lock, for the same time.
+        // Validators also retry a claim that fails because of a lock, for the same time.
         if (sqlState(error) !== '55P03' || performance.now() > endMs) throw error
       }
     }
@@ -176,7 +176,7 @@ function vendorAndApps(fleet: Fleet, agent: Agent): Record<string, (turn: number
   }
 }
 
-/** Asserts that services of this version decide checks of the rows that the earlier version has stored, find these rows, and return them. */
+/** Asserts that services of this version decide checks with, find and return the rows that the earlier version has stored. */
 async function expectUpgraded({ validators, management }: Fleet): Promise<void> {
   for (const { port } of validators) {
     const ask = async (fingerprint: string) => (await check(port, secret, { license: 'KEY-7', fingerprint })).code

@@ -67,7 +67,7 @@ async function startReceiver(respond: (response: ServerResponse) => void): Promi
 
 const created = z.object({ id: z.string(), managementToken: z.string().optional() })
 
-/** Sends a request that must succeed. An overloaded service responds with 503 at first. */
+/** Sends a request that must succeed. Retries while an overloaded service responds with 503. */
 async function request(path: string, body: object, secret: string) {
   const { port } = processes[0]!
   const post = () => send(port, `/api/v1/${path}`, { body, secret, limitMs: 30_000 })
@@ -99,7 +99,7 @@ async function createVendor(): Promise<{ id: string; token: string }> {
 
 const respondWith = (status: number) => (response: ServerResponse) => void response.writeHead(status).end()
 
-/** A vendor with a product and a customer. */
+/** Creates a vendor with a product and a customer. */
 async function createLicensing(): Promise<{ id: string; token: string; row: object }> {
   const { id, token } = await createVendor()
   const productId = (await request('products', { name: 'p' }, token)).id
@@ -132,7 +132,7 @@ async function inParallel(count: number, lanes: number, run: (i: number) => Prom
   await Promise.all(Array.from({ length: lanes }, lane))
 }
 
-test('changes that are rolled back leave no event, and concurrent changes leave exactly theirs', async () => {
+test('changes that are rolled back leave no event, and each committed change leaves one event', async () => {
   const { id, token, row } = await createLicensing()
   await request('webhook-endpoints', { url: 'http://127.0.0.1:9/', types: ['license.created'] }, token)
   await request('licenses', { ...row, key: 'taken' }, token)
@@ -146,7 +146,7 @@ test('changes that are rolled back leave no event, and concurrent changes leave 
     expect([409, 503]).toContain((await post(i, 'licenses/import', { licenses })).status)
   })
   expect(await eventsOf(id, 'id')).toHaveLength(1)
-  // Every fourth request uses the key of another one, so one of the two fails.
+  // Every fourth request uses the key of another request, so one of these two requests fails.
   const changes = byLength(200, 10_000)
   const counts = { 201: 1, 409: 0, 503: 0 }
   await inParallel(changes, 8, async (i) => {
@@ -212,7 +212,7 @@ test('healthy endpoints receive every event while processes are killed and other
   })
 })
 
-test('one process delivers each event soon after its commit while many are written', async () => {
+test('one process delivers each event soon after its commit while many events are written', async () => {
   await processes[1]!.stop()
   const { token, row } = await createLicensing()
   const receiver = await startReceiver(respondWith(204))

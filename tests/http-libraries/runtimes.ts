@@ -1,6 +1,6 @@
 /**
- * Prepares the releases of Node on which uWebSockets.js is tested. On a system with a C library before 2.38, copies of Node use the
- * one of Debian 13, which is unpacked into a separate folder. npm packages are compared with their recorded SHA-512.
+ * Prepares the releases of Node on which uWebSockets.js is tested. On a system with a C library before 2.38, copies of Node use
+ * the C library of Debian 13, which is unpacked into a separate folder. npm packages are compared with their recorded SHA-512.
  */
 
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'

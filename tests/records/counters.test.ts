@@ -144,7 +144,7 @@ async function expectExact(answered: Answered): Promise<void> {
 }
 
 test(
-  `counts every check once through ${CUTS} cut connections and a stop during a cut`,
+  `counts every check once despite ${CUTS} cut connections and a stop during a cut`,
   {
     timeout: byLength(90_000, 900_000),
   },
@@ -202,10 +202,10 @@ test(
       const all = async (): Promise<number> => [...(await sums('check_counts')).values()].reduce((sum, n) => sum + n, 0)
       const countedBefore = await all()
       const load = hammer(validator)
-      /** The number of responses at a time before each observed flush. */
+      /** The number of responses before each observed flush. */
       const answeredBefore: number[] = []
       let last = countedBefore
-      // Kills after about six flushes, each time at another time between two flushes.
+      // The kill follows after about six flushes, each round at a different moment between two flushes.
       for (let turn = 0; turn < 600 + 13 * round; turn++) {
         const answered = load.answeredAtMs.length
         const seen = await all()
@@ -225,7 +225,7 @@ test(
       const spanMs = missing === 0 ? 0 : killedMs - (times[counted] ?? killedMs)
       const flushes = answeredBefore.length
       figure('kill -9', { answered: times.length, missing, 'of the last ms': Math.round(spanMs), flushes })
-      // A check before a flush is written by the next flush, or by the one after if its record was still in the ring.
+      // A check before a flush is written by the next flush, or by the following one if its record was still in the ring.
       expect(counted).toBeGreaterThanOrEqual(answeredBefore.at(-3) ?? Infinity)
     }
   },

@@ -16,10 +16,11 @@ import { createPostgres, openPool, type TestPostgres, through } from '../faults/
 
 const FLUSH_MS = 1_000
 const FIRST = 1
-/** The number of rejected checks, which exceeds the maximum number of entries per machine and per license. */
+/** The number of rejected checks. It exceeds the maximum number of machines of a license that are named in a minute. */
 const REFUSED = byLength(4_500, 100_000)
+/** The number of checked licenses. It exceeds the capacity for license entries of one organization. */
 const LICENSES = byLength(2_600, 20_000)
-/** The number of new machines, which exceeds the number that can wait to be recorded. */
+/** The number of new machines. In the long form, it exceeds the number of machines that can wait to be recorded. */
 const NEW_MACHINES = byLength(500, 12_000)
 /** The maximum number of waiting rows: 6,000 of activity and some counts, and as many in the batch in progress. */
 const MAX_WAITING = 13_000

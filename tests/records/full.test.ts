@@ -67,7 +67,7 @@ async function statements(): Promise<{ claims: number; flushes: number; all: num
   return rows[0] ?? { claims: 0, flushes: 0, all: 0 }
 }
 
-/** Runs `work`. Returns the statements per second of that time, by kind. */
+/** Runs `work`. Returns the number of statements per second meanwhile, by kind. */
 async function during(work: () => Promise<unknown>): Promise<Record<'claims' | 'flushes' | 'all' | 'seconds', number>> {
   const before = await statements()
   const startedMs = performance.now()

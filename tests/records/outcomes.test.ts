@@ -106,7 +106,7 @@ test('an excluded check only increments the match counters of its rules', async 
   expect(await count('check_counts', knownLicenses, [organizationId], 'count')).toBe((counted ?? 0) + markers)
 })
 
-test('a blacklisted check takes no slot and is in analytics and activity', async () => {
+test('a blacklisted check takes no slot and appears in analytics and activity', async () => {
   for (const license of [await insert({ maxMachines: 5 }), await insert({ maxMachines: null })]) {
     await flushed()
     const before = await matches(blacklist)
@@ -123,7 +123,7 @@ test('a blacklisted check takes no slot and is in analytics and activity', async
   }
 })
 
-test('an overuse alert counts checks until it is acknowledged, and then a new one begins', async () => {
+test('an overuse alert counts checks until it is acknowledged, and a later check starts a new alert', async () => {
   const license = await insert({ maxMachines: 1 })
   expect(await ask(license, 'holder')).toBe('VALID')
   const alerts = async (): Promise<unknown[]> => {
@@ -164,7 +164,7 @@ test('a check appears in activity and analytics within seconds', { timeout: 120_
   expect(Math.max(...tookMs)).toBeLessThan(byLength(20_000, 2_000))
 })
 
-test('the last-seen time of a machine is that of its last check, at intervals', async () => {
+test('the last-seen time of a machine is written at its first check, and not again within the interval', async () => {
   const license = await insert({ maxMachines: 2 })
   expect(await ask(license, 'm')).toBe('VALID')
   await flushed()

@@ -55,7 +55,9 @@ async function contradictions(): Promise<unknown[]> {
   return rows
 }
 
-/** Repeatedly ends a validator, twice out of three times by SIGKILL, and starts another. Returns how often it did so. */
+/**
+ * Repeatedly ends a validator, twice out of three times by SIGKILL, and starts another one. Returns the number of replacements.
+ */
 async function replaceAll(validators: Service[], state: { isOver: boolean }): Promise<number> {
   const dice = random(SEED)
   let ended = 0

@@ -1,5 +1,5 @@
 /**
- * Installs and downloads packages of Debian. The system's own list of sources names the server of the packages. apt checks their
+ * Installs and downloads packages of Debian. The apt sources of the system determine the package server. apt checks their
  * signatures.
  */
 
@@ -40,7 +40,7 @@ export function installPackages(names: readonly string[]): void {
   }
 }
 
-/** Returns the address of Debian's packages from the sources of the system. */
+/** Returns the address of the Debian package server from the apt sources of the system. */
 export function packageServer(): string {
   const targets = run('apt-get', ['indextargets', '--format', '$(ORIGIN) $(REPO_URI)', 'Created-By: Packages'])
   const line = targets.split('\n').find((one) => one.startsWith('Debian ') && !one.includes('security'))

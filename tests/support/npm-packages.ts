@@ -18,13 +18,15 @@ export const NODE_PACKAGES = {
   },
 } as const
 
-/** Returns the program of Node from its npm package, which it unpacks below `folder`. */
+/** Unpacks the npm package of a Node release below `folder`. Returns the path of the `node` program. */
 export function nodeProgram(release: keyof typeof NODE_PACKAGES, folder: string): string {
   const { id, integrity } = NODE_PACKAGES[release]
   return join(unpackPackage(id, integrity, join(folder, id)), 'bin/node')
 }
 
-/** Unpacks an npm package into `target`, unless `target` exists. Throws if its SHA-512 is not the recorded one. */
+/**
+ * Unpacks an npm package into `target`, unless `target` exists. Throws if the SHA-512 of the package is not the recorded one.
+ */
 export function unpackPackage(id: string, integrity: string, target: string): string {
   if (existsSync(target)) return target
   const parent = join(target, '..')

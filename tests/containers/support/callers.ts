@@ -53,7 +53,7 @@ export class Callers {
     return await promise
   }
 
-  /** Creates an organization with a license for any number of machines, and resolves when its checks are valid. */
+  /** Creates an organization with a license for any number of machines. Resolves when checks of the license are `VALID`. */
   async createVendor(): Promise<Vendor> {
     const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
       schema.parse((await this.send('POST', `/api/v1/${path}`, token, body)).body)
@@ -117,12 +117,12 @@ function parse(content: string): unknown {
   return value
 }
 
-/** Whether this machine permits networks for tests. */
+/** Returns whether the tests may create network namespaces. */
 export function hasNetworks(): boolean {
   return process.getuid?.() === 0 && spawnSync('ip', ['netns', 'list']).status === 0
 }
 
-/** A second network whose only caller reaches this machine by both families. */
+/** A network namespace whose only caller reaches this machine over IPv4 and IPv6. */
 export class OtherNetwork {
   constructor() {
     const ip = (...args: string[]): unknown => execFileSync('ip', args)
@@ -137,7 +137,7 @@ export class OtherNetwork {
     ip('-n', NAMESPACE, 'link', 'set', 'keyward1', 'up')
   }
 
-  /** Returns the caller's own address, and the one that the installation sees. */
+  /** Returns the caller's own address, and the address that the installation determines for the caller. */
   addressOf(family: keyof typeof ADDRESSES, installation: Installation, token: string): { own: string; seen: unknown } {
     const [here, own] = ADDRESSES[family]
     const target = family === 'IPv6' ? `[${here}]` : here

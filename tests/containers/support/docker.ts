@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 
 export interface DockerOptions {
-  /** Whether a failure is a result instead of an error. */
+  /** Whether the result of a failed command is returned instead of thrown as an error. */
   readonly mayFail?: boolean
   readonly timeoutMs?: number
   readonly cwd?: string
@@ -15,7 +15,7 @@ export interface DockerResult {
   readonly output: string
 }
 
-/** Runs a command of docker. Throws with the end of its output if it fails, unless it may fail. */
+/** Runs a docker command. If the command fails without `mayFail`, throws an error with the end of its output. */
 export function docker(args: readonly string[], options: DockerOptions = {}): DockerResult {
   const { status, stdout, stderr } = spawnSync('docker', args, {
     encoding: 'utf8',
@@ -29,7 +29,7 @@ export function docker(args: readonly string[], options: DockerOptions = {}): Do
   return { status, output: stdout }
 }
 
-/** Returns why this machine cannot run the topology, or null. */
+/** Returns the reason why this machine cannot run the topology, or null. */
 export function missingEngine(): string | null {
   if (docker(['compose', 'version'], { mayFail: true }).status !== 0)
     return 'docker with its compose plugin is not installed'

@@ -26,7 +26,7 @@ const containerSchema = z.object({
 })
 export type Container = z.infer<typeof containerSchema>
 
-/** Creates the two files with secrets by the commands of install.md, and starts compose. */
+/** Creates `.env` with the commands of install.md and a certificate, and runs compose. */
 export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-containers-'))
   readonly #project = `keyward-test-${process.pid}`
@@ -56,7 +56,7 @@ export class Installation {
     return join(this.folder, 'infra')
   }
 
-  /** The path of the certificate, without its key. */
+  /** The path of the certificate in a file without the private key. */
   get certificate(): string {
     return join(this.folder, 'tls.crt')
   }
@@ -76,7 +76,7 @@ export class Installation {
     writeFileSync(pem, `${readFileSync(this.certificate, 'utf8')}${readFileSync(key, 'utf8')}`)
     chmodSync(join(this.infra, 'tls'), 0o755)
     chmodSync(pem, 0o644)
-    // The ports 443 and 80 may be in use, and Prometheus and Grafana run no code of the project.
+    // Replaces the published ports 443 and 80, because they may be in use.
     writeFileSync(join(this.infra, 'ports.yaml'), `services: { haproxy: { ports: !override ['${this.port}:443'] } }\n`)
   }
 

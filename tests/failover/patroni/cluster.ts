@@ -1,6 +1,6 @@
 /**
- * Runs a Patroni cluster on this machine: three members of etcd, three nodes of Patroni with Postgres, and a haproxy that leads to the
- * primary. `close` ends every process.
+ * Runs a Patroni cluster on this machine: three members of etcd, three nodes of Patroni with Postgres, and a haproxy that
+ * forwards connections to the primary. `close` ends every process.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -22,7 +22,7 @@ export interface ClusterOptions {
   readonly folder: string
   readonly mode: Mode
   readonly freePort: () => Promise<number>
-  /** Returns the port at which other nodes reach a Postgres. Default: the port of the Postgres itself. */
+  /** Returns the port at which other nodes reach the Postgres of a node. Default: the port of that Postgres itself. */
   readonly replicationPort?: (postgresPort: number) => Promise<number>
   readonly fsync?: boolean
 }
@@ -56,7 +56,7 @@ export class PatroniCluster {
     return this.#urlOf(this.nodes.map(({ ports }) => `127.0.0.1:${ports.postgres}`).join())
   }
 
-  /** Starts everything. Resolves when the primary accepts connections and the other nodes follow it. */
+  /** Starts all processes. Resolves when the primary accepts connections and the other nodes follow it. */
   async start(): Promise<void> {
     const clients = await this.#startEtcd()
     for (let i = 0; i < SIZE; i++) this.nodes.push(await this.#startNode(`node${i + 1}`, clients))
@@ -100,7 +100,7 @@ export class PatroniCluster {
     if (!response.ok) throw new Error(`Patroni rejected the switchover: ${await response.text()}`)
   }
 
-  /** Starts a node again whose processes were killed. */
+  /** Restarts a node whose processes were killed. */
   async restart(node: Node): Promise<void> {
     await node.process.ended
     node.process = this.#spawnPatroni(node)
@@ -114,7 +114,7 @@ export class PatroniCluster {
     await Promise.all(this.#etcd.map((member) => member.signalAll('SIGCONT')))
   }
 
-  /** Returns the last lines of all programs. */
+  /** Returns the last lines of the output of all programs. */
   output(): string {
     return [...this.#etcd, ...this.nodes.map((node) => node.process)].map((one) => one.output()).join('\n')
   }

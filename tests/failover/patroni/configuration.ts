@@ -15,7 +15,7 @@ export interface Member {
   readonly ports: NodePorts
 }
 
-/** `synchronous`: a commit waits for a standby, also while none is there. `asynchronous`: no commit waits. */
+/** `synchronous`: a commit waits for a standby, even while no standby exists. `asynchronous`: no commit waits. */
 export type Mode = 'synchronous' | 'asynchronous'
 
 export interface PatroniSettings {
@@ -24,20 +24,20 @@ export interface PatroniSettings {
   readonly etcd: readonly number[]
   /** The folder of the programs of Postgres. */
   readonly binaries: string
-  /** Keeps data on disk safe during a crash of the machine. Tests crash only programs. */
+  /** Whether commits survive a crash of the machine. Tests crash only programs, so they set false. */
   readonly fsync: boolean
 }
 
 /**
- * The seconds after which a leader without contact to etcd loses its lock. A failed primary is replaced after `TTL_SECONDS` and at most
- * two loops. Patroni requires that one loop and two retries take no longer than the lock lasts.
+ * The seconds after which a leader without contact with etcd loses its lock. A failed primary is replaced after `TTL_SECONDS`
+ * and at most two loops. Patroni requires that one loop and two retries take no longer than the lock lasts.
  */
 const TTL_SECONDS = 20
 const LOOP_SECONDS = 5
 const RETRY_SECONDS = 7
 const HOST = '127.0.0.1'
 
-/** Patroni applies these settings once, when it creates the cluster. Afterwards they are in etcd. */
+/** Patroni applies these settings once, when it creates the cluster. Afterwards they are stored in etcd. */
 function clusterSettings({ mode, fsync }: PatroniSettings): object {
   const isSynchronous = mode === 'synchronous'
   return {
@@ -89,7 +89,7 @@ export function patroniConfiguration({ name, folder, ports }: Member, settings: 
   })
 }
 
-/** Returns the configuration of a haproxy that leads connections to the primary, and ends those to a former primary. */
+/** Returns the configuration of a haproxy that forwards connections to the primary, and closes those to a former primary. */
 export function haproxyConfiguration(port: number, members: readonly Member[]): string {
   const servers = members.map(({ name, ports }) => `  server ${name} ${HOST}:${ports.postgres} check port ${ports.api}`)
   return `global

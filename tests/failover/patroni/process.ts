@@ -1,6 +1,6 @@
 /**
- * Runs a program, and sends signals to it and all its descendants. Patroni detaches the Postgres that it starts, so the process id of
- * Postgres is read from its data folder.
+ * Runs a program, and sends signals to it and all its descendants. Patroni detaches the Postgres that it starts, so the process
+ * id of Postgres is read from the data folder.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -14,7 +14,7 @@ export interface ProcessOptions {
   readonly env?: Record<string, string>
   readonly uid?: number
   readonly gid?: number
-  /** The file whose first line is the id of a further process. The file may be missing. */
+  /** The file whose first line is the id of an additional process. The file may be missing. */
   readonly pidFile?: string
 }
 

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 
 const OLDEST_PATRONI = 4
 const POSTGRES = '/usr/lib/postgresql'
-/** The interpreter of Debian's packages. Another one in the search path lacks their modules. */
+/** The interpreter of Debian's packages. Another interpreter in the search path lacks the modules of these packages. */
 const PYTHON = '/usr/bin/python3'
 
 /** The folder of a Patroni that `install.ts` has unpacked. Every user can read it, because Postgres and Patroni do not run as root. */
@@ -23,7 +23,7 @@ export interface Tools {
   /** The command that runs Patroni, and the one that runs patronictl, without arguments. */
   readonly patroni: readonly string[]
   readonly patronictl: readonly string[]
-  /** The folder of Patroni's modules. '' when Python finds them itself. */
+  /** The folder of Patroni's modules. Empty when Python finds the modules itself. */
   readonly modules: string
   readonly etcd: string
   readonly haproxy: string

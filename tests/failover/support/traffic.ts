@@ -16,11 +16,11 @@ const KNOWN_INTERVAL_MS = 25
 const NEW_INTERVAL_MS = 150
 const RULE_INTERVAL_MS = 200
 const RETRY_MS = 150
-/** The time after which a request that never succeeds is given up and reported. */
+/** The time after which a request that has not succeeded is abandoned and reported. */
 const GIVE_UP_MS = 120_000
 const ENFORCE_POLL_MS = 10
 const ENFORCE_LIMIT_MS = 60_000
-/** New machines compete for the slots of their license. */
+/** The machine limit of each license, for whose slots COMPETITORS new machines compete. */
 const MAX_MACHINES = 3
 const COMPETITORS = 6
 const LICENSES = 120
@@ -44,11 +44,11 @@ interface Slot {
 }
 
 export interface Comparison {
-  /** Licenses with more machines than their limit. */
+  /** The number of licenses with more machines than their limit. */
   overLimit: number
-  /** Slots that were `VALID` and that Postgres does not have. */
+  /** The number of machines that were `VALID` but hold no slot in Postgres. */
   lostSlots: number
-  /** Rules that were accepted and that Postgres does not have. */
+  /** The number of accepted rules that Postgres does not contain. */
   lostRules: number
   /** Verdicts of a validator that differ from the rows of Postgres. */
   different: string[]
@@ -73,7 +73,7 @@ export class Traffic {
   knownChecks = 0
   /** The responses to known machines other than `VALID`. */
   readonly knownFailures: string[] = []
-  /** The last responses to requests that were given up. */
+  /** The last responses to abandoned requests. */
   readonly givenUp: string[] = []
 
   constructor(validators: readonly Service[], management: Service) {
@@ -122,7 +122,7 @@ export class Traffic {
   /** Ends the traffic. Resolves when every request has its last response. */
   async stop(): Promise<void> {
     this.#isOver = true
-    // A job may add others until it ends.
+    // A job may add further jobs until it ends.
     for (const job of this.#jobs) await job
   }
 

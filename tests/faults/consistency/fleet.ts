@@ -138,7 +138,7 @@ export class Fleet {
       this.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'keyward validator%'`,
       ),
-    // The first call sets the mark, and the second call prunes the entries below it.
+    // The first call sets the mark, and the second call prunes the entries before the mark.
     prune: async () => [await pruneFeed(this.pool, 0), await pruneFeed(this.pool, 0)],
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A model of an organization and of the verdict of a check. It uses plain maps and one pass over the rules, and shares no
+ * Models an organization and the verdicts of its checks. The model uses plain maps and one pass over the rules, and shares no
  * code with the engine. Responses of validators and the content of Postgres are compared with the model.
  */
 

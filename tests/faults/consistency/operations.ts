@@ -1,6 +1,6 @@
 /**
- * Creates random changes through the management API. Each operation has its request and the model after success. If the
- * outcome is unknown because Postgres was unavailable, the state is read from Postgres afterwards.
+ * Creates random changes through the management API. Each operation consists of a request, and a function that returns the
+ * model after success. If the outcome is unknown because Postgres was unavailable, the state is read from Postgres afterwards.
  */
 
 import { type Random } from '@keyward/testkit'
@@ -48,7 +48,7 @@ function pickLicense(tenant: Tenant, state: ModelState, from: Random): ModelLice
   return candidates.length === 0 ? null : from.pick(candidates)
 }
 
-/** Returns a function that creates an action for the status of a random license that is not revoked. */
+/** Returns a function that creates the operation `action` on a random license that is not revoked. */
 function setStatus(action: string, status: string): Maker {
   return (tenant, state, from) => {
     const license = pickLicense(tenant, state, from)

@@ -1,6 +1,6 @@
 /**
- * Sends the requests of a hostile organization at a fixed rate through many connections. After a stop message it posts the
- * number of responses by status. It runs in a separate thread, so that it does not delay the victim's measurements.
+ * Sends the requests of a hostile organization at a fixed rate through many connections. This module runs in a separate thread,
+ * so that it does not delay the victim's measurements. After a stop message, it posts the number of responses by status.
  */
 
 import { Agent } from 'node:http'

@@ -167,7 +167,7 @@ export async function memoryMib({ pid }: Service): Promise<number> {
   return Math.round(Number(kib) / 1024)
 }
 
-/** Ends the processes that a failed test has left running. For `afterAll`. */
+/** Ends the processes that a failed test has left running. Call this function in `afterAll`. */
 export async function endChildren(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

@@ -1,4 +1,4 @@
-/** Sends requests over HTTP that never hang. Each ends with a response or with an error. */
+/** Sends HTTP requests that never hang. Each request ends with a response or with an error. */
 
 import { type Agent, request } from 'node:http'
 

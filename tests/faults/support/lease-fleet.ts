@@ -17,7 +17,10 @@ import { type TestPostgres, through } from './postgres.ts'
 const SABOTAGE = [`--import=${new URL('sabotage.ts', import.meta.url).href}`]
 const MAX_SKEW_MS = 600_000
 
-/** The maximum duration of a fault in milliseconds. It is `brief` for half of the faults, and `long` for the others. */
+/**
+ * The timing of faults in milliseconds. `between` is the average pause before a fault. The maximum duration is `brief` for
+ * about half of the faults, and `long` for the others.
+ */
 export interface Pace {
   between: number
   brief: number
@@ -78,7 +81,7 @@ export class Member {
 
 export class LeaseFleet {
   readonly members: Member[] = []
-  /** The periods of faults. */
+  /** The periods of faults, and of the recovery after each fault. */
   readonly disturbed: Span[] = []
   /** The number of injected faults by name. */
   readonly counts: Record<string, number> = {}
@@ -140,7 +143,7 @@ export class LeaseFleet {
         if (signal.aborted) return
         const fromMs = Date.now()
         await disturb(random.int(random.chance(0.5) ? brief : long))
-        // Work that became due during the fault takes some time.
+        // Work that became due during the fault may take some seconds.
         this.disturbed.push({ fromMs, untilMs: Date.now() + 5_000 })
         this.counts[name] = (this.counts[name] ?? 0) + 1
       }

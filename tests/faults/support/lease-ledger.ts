@@ -50,14 +50,14 @@ export async function readHolds(pool: Pool): Promise<Holds> {
   return holds
 }
 
-/** The number of machines that hold slots, after each change. */
+/** Returns the number of machines that hold slots, after each change. */
 function changes(holds: Holds): { atMs: number; held: number }[] {
   const all = [...holds.values()].flat()
   const steps = [
     ...all.map(({ fromMs }) => ({ atMs: fromMs, by: 1 })),
     ...all.map(({ untilMs }) => ({ atMs: untilMs, by: -1 })),
   ]
-  // At one instant, a slot becomes free before it is taken.
+  // At equal times, the end of a slot precedes the beginning of another one.
   steps.sort((a, b) => a.atMs - b.atMs || a.by - b.by)
   let held = 0
   return steps.map(({ atMs, by }) => ({ atMs, held: (held += by) }))

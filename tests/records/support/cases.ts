@@ -18,7 +18,7 @@ export type Licenses = {
   readonly expired: License
   /** The license of a blacklisted customer. */
   readonly blacklisted: License
-  /** The license of a product with blacklists and exclusions of countries, machines and addresses. */
+  /** A license whose product has blacklists and exclusions for countries, machines and addresses. */
   readonly ruled: License
 }
 
@@ -59,7 +59,7 @@ let machines = 0
 /** Returns a machine id that no other check has. The search must find it as a control. */
 export const newMachine = (): string => `machine-sent-${String(++machines).padStart(4, '0')}-by-check`
 
-/** Returns the requests of one caller. `by` is the part that all of them share. */
+/** Returns the requests of one caller. `by` contains the fields that all these requests share. */
 export function createCases(licenses: Licenses, secret: string, by: Partial<Request>): Request[] {
   const { limited, unlimited, full } = licenses
   const v2 = (license: string, more: object = {}): Request => ({
@@ -96,7 +96,7 @@ export function createCases(licenses: Licenses, secret: string, by: Partial<Requ
 }
 
 const PATHS = [V2, '/api/v1/validate', '/api/v1/activate', '/api/v1/deactivate']
-/** The number of malformed requests so far. It selects another path for each body. */
+/** The number of calls of `createMalformed`. It shifts the paths, so that callers send the same body to different paths. */
 let turn = 0
 
 function createMalformed(key: string, secret: string, by: Partial<Request>): Request[] {

@@ -32,7 +32,7 @@ export class Search {
     }
   }
 
-  /** Returns each needle at most once per place. */
+  /** Returns the needles that `haystack` contains, each at most once. */
   in(place: string, haystack: string | Uint8Array): Found[] {
     const bytes =
       typeof haystack === 'string'
@@ -53,7 +53,7 @@ export class Search {
     return [...found.values()]
   }
 
-  /** Searches every file below a folder. Also returns their size in bytes. */
+  /** Searches every file below a folder. Also returns the total size of the files in bytes. */
   async inFolder(folder: string): Promise<{ found: Found[]; bytes: number }> {
     const found: Found[] = []
     let bytes = 0
@@ -67,7 +67,9 @@ export class Search {
     return { found, bytes }
   }
 
-  /** Removes findings that may be chance: four-byte forms, unless at least half of the addresses are found in them. */
+  /**
+   * Removes findings that may be chance: a four-byte form counts only if at least half of the addresses are found in this form.
+   */
   judge(found: readonly Found[]): Found[] {
     const short = new Set(this.#needles.filter((needle) => needle.isShort).map((needle) => needle.of))
     const spelled = new Map<string, Set<string>>()

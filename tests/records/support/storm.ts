@@ -1,5 +1,5 @@
 /**
- * Claims, checks and releases concurrently through validators that are killed, and stores the last response to each machine
+ * Claims, checks and releases slots concurrently through validators that are killed. Stores the last response to each machine
  * for a comparison with the table. A machine without a response may or may not have a slot, so it is excluded.
  */
 
