@@ -2,7 +2,10 @@ import { defineConfig } from 'vitest/config'
 
 import { globalSettings, settings } from './vitest.config.ts'
 
-/** `npm run test:http-libraries`: everything that passes through uWebSockets.js, from connections to worker threads and processes. */
+/**
+ * `npm run test:http-libraries`: the tests of all code that uses uWebSockets.js, from connections to worker threads and
+ * processes.
+ */
 export default defineConfig({
   test: {
     ...globalSettings,

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 
 export function overviewTests(open: () => Stage): void {
   describe('overview and integration', () => {
-    test('shows the licenses that expire within 30 days, the next one first', async () => {
+    test('shows the licenses that expire within 30 days in the order of their expiry', async () => {
       const stage = open()
       const { page } = stage
       const product = await stage.api('/products', { name: 'Expiring' }, created)

@@ -91,7 +91,7 @@ export function ruleTests(open: () => Stage): void {
       await page.getByText('Deleted 2,497 rules. Live on 1 of 1 validator.').waitFor()
     })
 
-    test('imports rules with their own columns from CSV', async () => {
+    test('imports rules with a kind, a scope and a note from CSV, and shows an invalid row', async () => {
       const stage = open()
       const { page } = stage
       await stage.open('/rules/import')

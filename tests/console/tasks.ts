@@ -8,7 +8,7 @@ import { created, type Stage } from './stage.ts'
 
 export interface Task {
   readonly name: string
-  /** Creates what the task needs. The input is not counted. */
+  /** Creates the resources that the task needs. The input is not counted. */
   readonly prepare?: (stage: Stage, run: string) => Promise<unknown>
   /** Performs the task, beginning at the overview, and checks its result. `run` makes names unique. */
   readonly perform: (stage: Stage, hands: Hands, run: string) => Promise<void>

@@ -31,7 +31,7 @@ export function webhookTests(open: () => Stage): void {
       await stage.dialog().getByRole('textbox', { name: 'Description' }).fill(description)
     }
 
-    test('shows the secret of a new endpoint once, and an error of the API at its field', async () => {
+    test('shows the secret of a new endpoint once, and an API error at the field that it concerns', async () => {
       const stage = open()
       await stage.open('/webhooks')
       await stage.button('New endpoint').first().click()

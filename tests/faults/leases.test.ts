@@ -181,7 +181,7 @@ async function checkAll(validator: Service, machines: readonly Leased[], overMs:
   expect(wrong).toEqual([])
 }
 
-test('decides known machines of leased licenses from memory, and renews their leases with few statements', async () => {
+test('decides checks of known machines of leased licenses from memory, and renews their leases with few statements', async () => {
   const machines = await leasedMachines()
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const validator = await startValidator(postgres.validatorUrl)

@@ -1,7 +1,7 @@
 /**
- * Tests a hostile organization beside a quiet one, for every resource that they share in a validator. The quiet one must
- * get no error, and the hostile one must cause a bounded number of statements. The test prints latencies of the quiet one
- * without and with the attack. It asserts no latencies, because they depend on the machine.
+ * Tests a hostile organization beside a quiet one, for every resource that they share in a validator. The quiet organization
+ * must receive no error, and the hostile organization must cause a bounded number of statements. The test prints the latencies
+ * of the quiet organization without and with the attack. No latency is asserted, because latencies depend on the computer.
  */
 
 import { Agent } from 'node:http'

@@ -39,7 +39,7 @@ test('concurrent migrations succeed and apply each step once', async () => {
   expect((await migrate(url)).applied).toEqual([])
 })
 
-test('a validator continues to run, and a new one starts, on a newer schema', async () => {
+test('a running validator continues, and a new validator starts, on a newer schema', async () => {
   const pool = openPool(postgres.url)
   const organizationId = await insertOrganization(pool)
   const { secret } = await insertApiKey(pool, { organizationId })
@@ -87,7 +87,7 @@ test('an older program rejects the migration of a newer schema with the reason',
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_later\)/)
 })
 
-test('management rejects a database that is not migrated, and a validator waits for its migration', async () => {
+test('management rejects a database that is not migrated, and a validator waits for the migration', async () => {
   const url = await emptyDatabase('unmigrated')
   await expect(startManagement(url)).rejects.toThrow(/migrat/)
   const validatorUrl = new URL(url)

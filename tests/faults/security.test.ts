@@ -196,7 +196,7 @@ test('the database contains no unencrypted private signing key', async () => {
   )
 })
 
-test('the validator role has exactly these permissions', async () => {
+test('the validator role has only the permissions that validators need', async () => {
   const { rows: writable } = await pool.query<{ what: string }>(
     `select c.relname || ' ' || p as what from pg_class c, unnest(array['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']) p
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')

@@ -193,7 +193,7 @@ async function expectUpgraded({ validators, management }: Fleet): Promise<void> 
 }
 
 test.each(EARLIER)(
-  'completes the statements of %s during the migration, and starts services of this version after it',
+  'completes the statements of %s during the migration, and starts services of this version afterwards',
   async (earlier) => {
     await prepare(earlier)
     const load = repeat(earlierStatements())

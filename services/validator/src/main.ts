@@ -25,8 +25,8 @@ leaveMemoryOutOfCoreDumps()
 try {
   const validator = await startValidator(readConfig(environment))
   onStop(() => validator.close())
-  // Checks have priority over their recording. On Linux the call affects only the main thread, because the workers have already
-  // started. The niceness never decreases, because unprivileged processes may not decrease it.
+  // Checks have priority over the recording of checks. On Linux the call affects only the main thread, because the workers have
+  // already started. The niceness never decreases, because unprivileged processes may not decrease it.
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening({ ...validator, httpLibrary: HTTP_LIBRARY.release })
 } catch (error) {

@@ -48,7 +48,7 @@ export interface RunningValidator {
   adminPort: number
   /** Resolves when the index is loaded. */
   loaded: Promise<void>
-  /** Finishes the requests in flight, writes the recorded usage and closes everything (docs/api.md#p5). */
+  /** Finishes the requests in flight, writes the recorded usage, and closes all connections and threads (docs/api.md#p5). */
   close(): Promise<void>
 }
 
@@ -369,7 +369,10 @@ class Validator {
     }
   }
 
-  /** Releases machines. A machine that waits to be recorded is recorded first. If that fails, its release is undecided. */
+  /**
+   * Releases machines. A machine that waits to be recorded is recorded first. If the recording fails, the release of this
+   * machine is undecided.
+   */
   async #release(releases: readonly Release[]): Promise<(ReleaseAnswer | null)[]> {
     const unknown = releases.filter(({ isKnown }) => !isKnown)
     const unrecorded = unknown.length === 0 ? [] : await this.#recorder.recordNow(unknown)

@@ -1,7 +1,7 @@
 /**
  * Runs a worker thread: an HTTP server over the shared index, on connections that the main thread accepts. After an uncaught
- * error the worker requests its removal, closes its connections and ends. Another worker replaces it. The process would abort
- * if a worker ended with open connections or received another connection afterwards.
+ * error the worker requests its removal, closes its connections and ends. The main thread then starts another worker. The
+ * process would abort if a worker ended with open connections or received another connection afterwards.
  */
 
 import { parentPort } from 'node:worker_threads'

@@ -102,7 +102,7 @@ export interface Sent {
   headers?: Record<string, string>
   body?: unknown
   secret?: string
-  /** The agent that provides the connection. Without one, the request opens a connection. */
+  /** The agent that provides the connection. Without an agent, the request opens a connection. */
   agent?: Agent
 }
 

@@ -1,7 +1,7 @@
 /**
- * Finds the programs of a Patroni cluster: Patroni 4 or newer, etcd, haproxy and Postgres. Older versions of Patroni lose acknowledged
- * writes: a frozen leader that continues takes its lock back, and the new leader gives up. Debian 12 has such a version, so
- * `install.ts` unpacks a newer one into a separate folder.
+ * Finds the programs of a Patroni cluster: Patroni 4 or newer, etcd, haproxy and Postgres. Older versions of Patroni lose
+ * acknowledged writes: a frozen leader that continues takes its lock back, and the new leader gives up. Debian 12 contains an
+ * older version, so `install.ts` unpacks a newer version into a separate folder.
  */
 
 import { execFile } from 'node:child_process'
@@ -20,7 +20,7 @@ export const UNPACKED =
   process.getuid?.() === 0 ? '/var/lib/keyward-patroni' : join(homedir(), '.local/share/keyward-patroni')
 
 export interface Tools {
-  /** The command that runs Patroni, and the one that runs patronictl, without arguments. */
+  /** The command that runs Patroni, without arguments. */
   readonly patroni: readonly string[]
   readonly patronictl: readonly string[]
   /** The folder of Patroni's modules. Empty when Python finds the modules itself. */
@@ -33,7 +33,7 @@ export interface Tools {
 
 const run = promisify(execFile)
 
-/** Returns the programs, or a sentence that names the missing ones. */
+/** Returns the programs, or a sentence that names the missing programs. */
 export async function findTools(): Promise<Tools | string> {
   const [etcd, haproxy, postgres, found] = await Promise.all([
     findProgram('etcd'),

@@ -188,7 +188,7 @@ export class Traffic {
     if (reply.code !== 'VALID') this.knownFailures.push(`${reply.status} ${reply.code}`)
   }
 
-  /** Repeats the check of a new machine until it gets a verdict. */
+  /** Repeats the check of a new machine until a verdict arrives. */
   async #checkNew(i: number): Promise<void> {
     const license = this.#licenses[Math.floor(i / COMPETITORS) % LICENSES]
     if (!license) return

@@ -1,7 +1,7 @@
 /**
  * Judges the responses of validators by the versions of an organization. Each response must be correct for a version that
- * existed at its time. Later responses of a validator must not be of older versions. Without a fault, a validator must not lag
- * far behind Postgres.
+ * existed at the time of the check. Later responses of a validator must not be of older versions. Without a fault, a validator
+ * must not lag far behind Postgres.
  */
 
 import { allows, judge, type ModelCheck, type ModelState } from './model.ts'
@@ -72,7 +72,7 @@ function groupByLife(observations: readonly Observation[]): Record<string, Obser
 }
 
 /**
- * Returns the oldest version that the validator may have. Without a fault, it is the last one that was complete `slackMs`
+ * Returns the oldest version that the validator may have. Without a fault, this is the last version that was complete `slackMs`
  * before the check.
  */
 function freshest(

@@ -1,6 +1,6 @@
 /**
- * Runs validators and management as separate processes, like in production, so that tests can kill them, freeze them and
- * change their clock. Their output is kept for failures and searches.
+ * Runs validators and management as separate processes, as in production, so that tests can kill them, freeze them and change
+ * their clock. The output of the processes is kept for error messages and searches.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -41,7 +41,7 @@ export function endLater(child: ChildProcess): void {
   child.once('exit', () => running.delete(child))
 }
 
-/** Returns a free port below the range of outgoing connections, so that it is free again after a restart. */
+/** Returns a free port below the range of outgoing connections, so that the port is still free at a restart. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_240 + Math.floor(Math.random() * 22_000)

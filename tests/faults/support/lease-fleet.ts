@@ -105,7 +105,10 @@ export class LeaseFleet {
     await untilReady(...this.members.map(({ service }) => service))
   }
 
-  /** Injects faults into each validator and into Postgres, one at a time in each, until the signal aborts and the last fault has ended. */
+  /**
+   * Injects faults into each validator and into Postgres until the signal aborts and the last fault has ended. At any time,
+   * each of them has at most one fault.
+   */
   async disturb(pace: Pace, signal: AbortSignal): Promise<void> {
     const loops = this.members.map((member) =>
       this.#repeat(pace, signal, {

@@ -1,6 +1,7 @@
 /**
- * Reconstructs which machine held a leased slot at which time, by the clock of Postgres, the reference clock of these tests. A trigger records every grant and
- * renewal in its transaction. A VALID response is correct if its machine held a slot at an instant at which the validator can have decided.
+ * Reconstructs which machine held a leased slot at which time, by the clock of Postgres, the reference clock of these tests. A
+ * trigger records every grant and renewal in its transaction. A VALID response is correct if its machine held a slot at an
+ * instant at which the validator may have decided the check.
  */
 
 import type { openPool } from './postgres.ts'
@@ -57,7 +58,7 @@ function changes(holds: Holds): { atMs: number; held: number }[] {
     ...all.map(({ fromMs }) => ({ atMs: fromMs, by: 1 })),
     ...all.map(({ untilMs }) => ({ atMs: untilMs, by: -1 })),
   ]
-  // At equal times, the end of a slot precedes the beginning of another one.
+  // At equal times, the end of a lease precedes the grant of the same slot to another machine.
   steps.sort((a, b) => a.atMs - b.atMs || a.by - b.by)
   let held = 0
   return steps.map(({ atMs, by }) => ({ atMs, held: (held += by) }))
@@ -96,7 +97,10 @@ function running(span: Span, suspended: readonly Span[]): Span[] {
   return parts
 }
 
-/** Returns a description of each VALID response whose machine held no slot at any instant at which it can have been decided. */
+/**
+ * Returns a description of each VALID response whose machine held no slot at any instant at which the check may have been
+ * decided.
+ */
 export function wrongResponses(responses: readonly ValidResponse[], holds: Holds): string[] {
   return responses
     .filter(({ machine, suspended, ...span }) => {

@@ -1,6 +1,6 @@
 /**
- * Injects faults into a service. The main thread and the workers import this module first. It runs the command in
- * the file that KEYWARD_SABOTAGE names, once per change of the file. The first word is the command, the second its argument:
+ * Injects faults into a service. The main thread and the workers import this module first. The module runs the command in the
+ * file that KEYWARD_SABOTAGE names, once per change of the file. The first word is the command, the second its argument:
  *
  *   throw       an uncaught error in each worker
  *   exit        each worker ends without closing its server, like a terminated worker

@@ -60,7 +60,7 @@ export function forwardedBy(caller: Caller, before?: Caller): Record<string, str
   }
 }
 
-/** Sends a request. Never rejects; the text of a failed request is its error. */
+/** Sends a request. Never rejects: after a failed request, `text` is the error message. */
 export function ask(port: number, { method = 'POST', path, body, secret, headers, from }: Request): Promise<Reply> {
   const bytes =
     body === undefined ? null : body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body)

@@ -56,7 +56,7 @@ export async function createLicenses(pool: ReturnType<typeof openPool>, organiza
 
 let machines = 0
 
-/** Returns a machine id that no other check has. The search must find it as a control. */
+/** Returns a machine id that no other check has. As a control, the search must find the machine id. */
 export const newMachine = (): string => `machine-sent-${String(++machines).padStart(4, '0')}-by-check`
 
 /** Returns the requests of one caller. `by` contains the fields that all these requests share. */

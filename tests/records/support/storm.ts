@@ -1,6 +1,7 @@
 /**
  * Claims, checks and releases slots concurrently through validators that are killed. Stores the last response to each machine
- * for a comparison with the table. A machine without a response may or may not have a slot, so it is excluded.
+ * for a comparison with the table. A machine without a response may or may not have a slot, so the comparison excludes the
+ * machine.
  */
 
 import { Agent } from 'node:http'

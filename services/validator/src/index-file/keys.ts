@@ -1,6 +1,6 @@
 /**
  * Derives the keys of the index file from a secret, which is stored in a separate file in the same folder. One key is for the
- * keyed hashes in the index, and the other one encrypts the index file. Without the secret, a copy of the index file cannot be
+ * keyed hashes in the index, and the other key encrypts the index file. Without the secret, a copy of the index file cannot be
  * decrypted.
  */
 

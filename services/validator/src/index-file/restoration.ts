@@ -31,8 +31,8 @@ export class Restoration {
   }
 
   /**
-   * Restores the index, and returns its position and its age in milliseconds. Throws an error with the reason if the file
-   * cannot be used. The index is then empty, and the follower loads all rows.
+   * Restores the index, and returns the position and the age in milliseconds of the restored index. Throws an error with the
+   * reason if the file cannot be used. The index is then empty, and the follower loads all rows.
    */
   restore(): FilePosition & { ageMs: number } {
     const { index, publicKeys, updater, wallMs } = this.#parts

@@ -11,7 +11,7 @@ import type { PublicKey, PublicKeyChange } from './store.ts'
 
 /** The response bodies of both endpoints for one organization, as JSON. */
 export interface PublicKeyBodies {
-  /** The current key, or null for an organization without one. */
+  /** The current key, or null for an organization without a current key. */
   current: Uint8Array | null
   all: Uint8Array
   /** The time at which the first of these keys goes out of force. The bodies are outdated from then on. */
@@ -27,7 +27,10 @@ export class PublicKeyReplica {
   readonly #keys = new Map<string, PublicKey>()
   /** The ids of each organization's keys, by the organization's id in hexadecimal. No set is empty. */
   readonly #organizations = new Map<string, Set<string>>()
-  /** The bodies by the organization's id in hexadecimal. A change to one of the organization's keys deletes them. */
+  /**
+   * The bodies by the organization's id in hexadecimal. A change to one of the organization's keys deletes the bodies of the
+   * organization.
+   */
   readonly #bodies = new Map<string, PublicKeyBodies>()
   /** The version of the last message that was applied, or NaN before the first one. */
   #version = Number.NaN
@@ -40,7 +43,7 @@ export class PublicKeyReplica {
     port.unref()
   }
 
-  /** Returns the bodies for an organization. `organization` is its id in hexadecimal. */
+  /** Returns the bodies for an organization. `organization` is the organization's id in hexadecimal. */
   bodies(organization: string, nowMs: number): PublicKeyBodies {
     while (this.#version !== this.#control.publicKeysVersion) {
       const received: { message: PublicKeysMessage } | undefined = receiveMessageOnPort(this.#port)

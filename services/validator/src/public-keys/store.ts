@@ -26,7 +26,7 @@ export interface PublicKey {
   retiredAtMs: number
   /** Whether the key is listed but does not sign yet. */
   isPrepared: boolean
-  /** The time from which files with its signature are invalid (docs/api.md#f5). */
+  /** The time from which files that this key has signed are invalid (docs/api.md#f5). */
   inForceUntilMs: number
 }
 
@@ -69,7 +69,7 @@ const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 export class PublicKeyStore {
   /** The keys by their ids in hexadecimal. */
   readonly #keys = new Map<string, PublicKey>()
-  /** The ids that the reload has delivered, and the ids that have changed since it began. Null outside a reload. */
+  /** The ids that the reload has delivered, and the ids that have changed since the reload began. Null outside a reload. */
   #reload: { seen: Set<string>; changed: Set<string> } | null = null
   #listener: (changes: readonly PublicKeyChange[]) => void = () => undefined
 
@@ -88,7 +88,7 @@ export class PublicKeyStore {
     this.#change(storedKeys.parse(JSON.parse(text)).map(fromStored))
   }
 
-  /** Sets the listener. It receives every later change, in the same turn of the event loop. */
+  /** Sets the listener, which receives every later change in the same turn of the event loop. */
   listen(listener: (changes: readonly PublicKeyChange[]) => void): void {
     this.#listener = listener
   }

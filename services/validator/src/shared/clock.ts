@@ -13,7 +13,10 @@ export interface Clock {
 /** The start of this thread on the operating system's monotonic clock. `performance.now()` counts from this time. */
 const THREAD_STARTED_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
-/** Returns the milliseconds on the operating system's monotonic clock. All threads agree to within microseconds. */
+/**
+ * Returns the milliseconds on the operating system's monotonic clock. The results of different threads differ by microseconds
+ * at most.
+ */
 export function monotonicMs(): number {
   return THREAD_STARTED_MS + performance.now()
 }

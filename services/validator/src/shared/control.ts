@@ -1,6 +1,7 @@
 /**
  * Publishes state of the main thread to the workers in shared memory: whether checks may be decided, whether Postgres is
- * reachable, and the version of the public keys. Only the main thread writes it. The workers read it at every request.
+ * reachable, and the version of the public keys. Only the main thread writes this state, and the workers read it at every
+ * request.
  */
 
 /** `loading` means that the index is being loaded or rebuilt. `stale` means that the index is too old to decide checks. */
@@ -58,7 +59,7 @@ export class Control {
     Atomics.store(this.#words, PUBLIC_KEYS, version)
   }
 
-  /** Whether the program is stopping. Every response then closes its connection. */
+  /** Whether the program is stopping. While it is stopping, every response closes the connection. */
   get isStopping(): boolean {
     return this.#words[STOPPING] === 1
   }

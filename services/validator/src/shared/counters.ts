@@ -1,6 +1,6 @@
 /**
- * Stores the counters of one worker in shared memory. The worker alone writes them, and the main thread reads them at each
- * scrape. Counting costs about a nanosecond and sends no message.
+ * Stores the counters of one worker in shared memory. Only the worker writes these counters, and the main thread reads them at
+ * each scrape. Counting costs about a nanosecond and sends no message.
  */
 
 import { validationErrorCode } from '@keyward/contract/validation'

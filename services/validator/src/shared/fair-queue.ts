@@ -14,7 +14,7 @@ export class FairQueue<T> {
     this.#isDead = isDead
   }
 
-  /** The number of items in the queue, including dead ones. */
+  /** The number of items in the queue, including dead items. */
   get size(): number {
     return this.#size
   }
@@ -45,7 +45,7 @@ export class FairQueue<T> {
     return taken
   }
 
-  /** Takes up to `count` items of an organization, and moves the organization behind the others. */
+  /** Takes up to `count` items of an organization, and moves the organization to the end of the order. */
   #takeOf(organization: number, count: number): T[] {
     const items = this.#items.get(organization) ?? []
     const firstAlive = items.findIndex((item) => !this.#isDead(item))

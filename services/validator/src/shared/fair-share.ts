@@ -17,7 +17,7 @@ export class FairShare {
     return this.#used
   }
 
-  /** Takes `amount` for an organization. Returns false if its share does not suffice. */
+  /** Takes `amount` for an organization. Returns false if the share of the organization does not suffice. */
   take(organization: number, amount = 1): boolean {
     const count = (this.#counts.get(organization) ?? 0) + amount
     if (count > this.#capacity - this.#used) return false

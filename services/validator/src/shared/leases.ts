@@ -1,8 +1,8 @@
 /**
  * Caches the times until which machines certainly hold their leased slots (docs/api.md#l4). The cache is in shared memory,
- * which the main thread writes and the workers read. It contains only leases that this validator has renewed. A machine without
- * an entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores which machines hold
- * slots.
+ * which the main thread writes and the workers read. The cache contains only leases that this validator has claimed or renewed.
+ * A machine without an entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores
+ * which machines hold slots.
  *
  * A bucket has eight entries. In a full bucket, the entry whose lease ends first is replaced. The deadline of an entry is 0
  * while the entry is written. A reader reads the deadline before and after the other words, so it never combines words of two
@@ -46,7 +46,7 @@ export class Leases {
   readonly shared: SharedArrayBuffer
   readonly #words: Int32Array
   readonly #mask: number
-  /** The time of the last `clear`. Renewals that were sent before it are ignored. */
+  /** The time of the last `clear`. Renewals that were sent before this time are ignored. */
   #clearedMs = -Infinity
 
   constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(LARGE_BUCKETS * BUCKET_WORDS * 4)) {
@@ -84,7 +84,7 @@ export class Leases {
     Atomics.store(words, at + DEADLINE, Math.floor((sentMs + 1_000 * leaseSeconds) / TICK_MS))
   }
 
-  /** Clears every lease that was renewed until now, because Postgres may have lost them. */
+  /** Clears every lease that was renewed until now, because Postgres may have lost these renewals. */
   clear(nowMs: number): void {
     this.#clearedMs = nowMs
     const words = this.#words

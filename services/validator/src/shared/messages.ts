@@ -29,7 +29,10 @@ export interface ClaimRequest {
   lease: LeaseKey
 }
 
-/** Requests the renewal of a lease that is in its second half. The response confirms that the main thread has received it. */
+/**
+ * Requests the renewal of a lease that is in its second half. The response confirms that the main thread has received the
+ * request.
+ */
 export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
   kind: 'renew'
 }
@@ -47,7 +50,9 @@ export interface ReleaseRequest {
 
 export type WorkRequest = ClaimRequest | ReleaseRequest | RenewRequest
 
-/** The outcome of a claim. It is undecided if Postgres did not respond in time. `code` is the engine's number of the code. */
+/**
+ * The outcome of a claim, which is undecided if Postgres did not respond in time. `code` is the engine's number of the code.
+ */
 export type ClaimDecision =
   | {
       isDecided: true
@@ -77,12 +82,12 @@ export type MessageToMain =
   | { type: 'work'; requests: WorkRequest[] }
   /** An API key was used: its row and generation in the index, and the time in milliseconds since 1970. */
   | { type: 'keyUsed'; row: number; generation: number; atMs: number }
-  /** The worker reports an error. After a fatal error it waits to be removed and stopped. */
+  /** The worker reports an error. After a fatal error, the worker waits to be removed and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }
 
 export type MessageToWorker =
   | { type: 'responses'; responses: WorkResponse[] }
-  /** The worker receives no further connections. It finishes its requests within `graceMs`, then ends. */
+  /** The worker receives no further connections, finishes its requests within `graceMs`, and then ends. */
   | { type: 'stop'; graceMs: number }
 
 /** The first message to a worker. */
@@ -95,7 +100,7 @@ export interface WorkerSetup {
   leases: SharedArrayBuffer
   /** The ring in which the worker records its checks. */
   ring: SharedArrayBuffer
-  /** The port that delivers a PublicKeysMessage with every key, then another one for each later change. */
+  /** The port that delivers a PublicKeysMessage with every key, and then a message for each later change. */
   publicKeys: MessagePort
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions

@@ -22,7 +22,7 @@ export class RecheckThrottle {
     const entry = license & (ENTRIES - 1)
     const now = nowMs | 0
     const last = Atomics.load(this.#times, entry)
-    // The subtraction wraps around. It yields a large difference when the clock was set back.
+    // The subtraction wraps around, so the difference is large when the clock was set back.
     if (last !== 0 && (now - last) >>> 0 < INTERVAL_MS) return false
     return Atomics.compareExchange(this.#times, entry, last, now === 0 ? 1 : now) === last
   }

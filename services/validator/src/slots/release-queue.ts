@@ -3,8 +3,8 @@
  * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
  * cost. After a burst, an organization takes part in at most one batch every ORGANIZATION_INTERVAL_MS, and a license in at most
  * one every LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting releases
- * are limited. Equal releases that wait are combined. Two batches may execute at the same time. An organization takes part in
- * only one of them, so it does not delay other organizations.
+ * are limited. Equal releases that wait are combined. Two batches may execute at the same time, but an organization takes part
+ * in only one of them. Therefore an organization does not delay others.
  *
  * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent
  * machine ids.
@@ -248,7 +248,10 @@ export class ReleaseQueue {
     return batch
   }
 
-  /** Ends expired releases. Entries that were put back are out of order, and expire when they would be put back again. */
+  /**
+   * Ends expired releases. Entries that were put back are out of order. They expire at the moment at which they would be put
+   * back again.
+   */
   #expire(nowMs: number): void {
     for (const entry of this.#entries.values()) {
       if (entry.expiresMs > nowMs) break
@@ -293,7 +296,7 @@ function takeOf(organization: Organization, most: number, nowMs: number): Entry[
   return taken
 }
 
-/** Calls the callbacks of equal releases. Only the first one receives `released` (docs/api.md#h10). */
+/** Calls the callbacks of equal releases. Only the first callback receives `released` (docs/api.md#h10). */
 function settle({ waiting }: Entry, result: ReleaseAnswer | null): void {
   for (const [i, done] of waiting.entries())
     done(i > 0 && result?.outcome === 'released' ? { outcome: 'unknown', used: null, xid: null } : result)

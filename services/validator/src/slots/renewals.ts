@@ -1,7 +1,7 @@
 /**
  * Renews leases after the checks that requested the renewals (docs/api.md#l4). Renewals are collected, so that many machines
  * cost few statements, and then executed as claims. Equal renewals are combined. The number of renewals per organization is
- * limited, so that they leave capacity for claims of checks that wait for a response. The next check requests a dropped renewal
+ * limited, so that capacity remains for claims of checks that wait for a response. The next check requests a dropped renewal
  * again. A failed renewal is retried, because the next check may arrive after the end of the lease.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Claims and releases machine slots for the workers (docs/api.md#machine-slots). A slot is durable in Postgres before its
- * check is `VALID`. It is in this validator's index before the response is sent, so the machine's next check is decided from
+ * Claims and releases machine slots for the workers (docs/api.md#machine-slots). A slot is durable in Postgres before its check
+ * is `VALID`. The slot is in this validator's index before the response is sent, so the machine's next check is decided from
  * memory.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Stores the activity of one flush (docs/api.md#d3), with an entry for each license, code, machine and minute. The entries are
  * in a hash table with open addressing, which consists of typed arrays. A check whose entry exists costs a probe and three
- * stores. A new entry costs a few copies. Neither of them allocates memory. Maps of objects would cost 6 us per check, and as
+ * stores. A new entry costs a few copies. Neither operation allocates memory. Maps of objects would cost 6 us per check, and as
  * much again for the garbage collector. A machine is identified by its keyed hash, as in the index. `take` removes all entries
  * at once.
  */
@@ -15,7 +15,7 @@ import { CODES } from '@keyward/engine'
 export interface Machine {
   bytes: Uint8Array
   machineAt: number
-  /** The length of the machine id in bytes, or 0 without one. */
+  /** The length of the machine id in bytes, or 0 without a machine id. */
   machineLength: number
   /** The first half of the machine id's keyed hash, or 0 without a machine id. */
   machineHash0: number
@@ -102,7 +102,7 @@ export class ActivityTable {
     return this.#size
   }
 
-  /** Returns the license and machine of an entry. They stay readable after `take` until the next `add`. */
+  /** Returns the license and machine of an entry. An entry that `take` has returned remains readable until the next `add`. */
   machineOf(entry: number): MachineRow {
     const row = this.#row
     row.license = this.#licenses[entry]!

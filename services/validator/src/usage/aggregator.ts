@@ -69,7 +69,10 @@ export class Aggregator {
   readonly #limits: AggregatorLimits
   readonly #activity: ActivityTable
   readonly #budget: ActivityBudget
-  /** The shares of the activity of machines with `VALID` checks, of machines with other checks, and of licenses. */
+  /**
+   * The fairly divided capacities for activity: of machines with `VALID` checks, of machines with other checks, and of
+   * licenses.
+   */
   readonly #shares: { valid: FairShare; machines: FairShare; licenses: FairShare }
   /** The checks with the code `TOO_MANY_MACHINES`, by the license's row. */
   #overuse = new Map<number, Overuse & { generation: number }>()
@@ -138,8 +141,8 @@ export class Aggregator {
   }
 
   /**
-   * Returns everything that was added since the previous call, and empties the aggregator. The activity in the result is valid
-   * until the next call. `keyUses` is empty. `isDue` returns whether to write the last use of an entry's machine.
+   * Returns all usage since the previous call, and empties the aggregator. The activity in the result is valid until the next
+   * call. `keyUses` is empty. `isDue` returns whether to write the last use of an entry's machine.
    */
   take(isDue: IsDue): RecordBatch {
     const activity = this.#activity.take()
@@ -255,7 +258,7 @@ export class Aggregator {
     this.#hostnames.set(key, { licenseId, machineId, hostname })
   }
 
-  /** Counts the check in an existing entry. Returns false if the entry does not exist. */
+  /** Counts the check in the existing entry. Returns false if the entry does not exist. */
   #countActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     const entry = this.#activity.find(license, licenseGeneration, code, minuteMs, machine)
     if (entry < 0) return false

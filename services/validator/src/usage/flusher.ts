@@ -5,7 +5,10 @@
 
 import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, writeBehind } from '@keyward/database'
 
-/** The number of attempts for a batch whose data Postgres rejects. The batch is then dropped, so others can follow. */
+/**
+ * The number of attempts for a batch whose data Postgres rejects. The batch is then dropped, so that later batches can be
+ * written.
+ */
 const MAX_REJECTIONS = 3
 
 export interface FlusherEvents {
@@ -38,7 +41,7 @@ export class Flusher {
     })
   }
 
-  /** Whether all batches are written, so that another one may be added. */
+  /** Whether all batches are written, so that another batch may be added. */
   get isIdle(): boolean {
     return this.#running === null && this.#queue.length === 0
   }

@@ -11,7 +11,7 @@ import { FairQueue } from '../shared/fair-queue.ts'
 import { FairShare } from '../shared/fair-share.ts'
 import type { Claim } from '../slots/claim-queue.ts'
 
-/** The capacity in machines. One organization alone may use half of it. */
+/** The capacity in machines, of which one organization alone may use half. */
 const MAX_WAITING = 20_000
 const BATCH = 200
 /**
@@ -105,7 +105,7 @@ export class NewMachines {
     const { keys: written, done } = this.#writing ?? { keys: new Set<string>(), done: null }
     // A machine that is written again after its release would hold a slot again.
     if (keys.some((key) => written.has(key))) await done
-    // Each machine is written only once. A machine that another call is writing now is left to that call.
+    // Each machine is written only once, so this call skips machines that another call is writing.
     const own = keys.filter((key) => this.#waiting.has(key) && !this.#writingNow.has(key))
     if (own.length === 0) return
     for (const key of own) this.#writingNow.add(key)
@@ -137,7 +137,7 @@ export class NewMachines {
   }
 
   /**
-   * Takes the keys of a batch. Adds their number to `written`, which contains the number of machines in this flush by
+   * Takes the keys of a batch. Adds the number of keys to `written`, which contains the number of machines in this flush by
    * organization.
    */
   #take(written: Map<number, number>): ReadonlySet<string> {

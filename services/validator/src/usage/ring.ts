@@ -1,7 +1,7 @@
 /**
- * Implements the ring in which a worker records its checks for the main thread. It consists of words in shared memory, with one
- * writer and one reader. Recording a check costs a few stores and sends no message. When the ring is full, the record is
- * dropped and counted, so checks never wait. The ring contains no address and no country (docs/api.md#d1).
+ * Implements the ring in which a worker records its checks for the main thread. The ring consists of words in shared memory,
+ * with one writer and one reader. Recording a check costs a few stores and sends no message. When the ring is full, the record
+ * is dropped and counted, so checks never wait. The ring contains no address and no country (docs/api.md#d1).
  *
  *   A record in words:
  *   | size | code, flags, machine id length | organization | license, generation | product, generation | time (2) |
@@ -40,7 +40,7 @@ export interface RecordView {
   /** The ring's memory, which contains the machine id. Copy the id before the next record is read. */
   readonly bytes: Uint8Array
   machineAt: number
-  /** The length of the machine id in bytes, or 0 without one. */
+  /** The length of the machine id in bytes, or 0 without a machine id. */
   machineLength: number
   /** The first half of the machine id's keyed hash, or 0 without a machine id. */
   machineHash0: number

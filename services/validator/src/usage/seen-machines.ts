@@ -1,9 +1,9 @@
 /**
- * Limits how often the last use of each machine is written (docs/api.md#s6). It keeps two generations of a set. A machine in
- * either set was written within the last two periods of five minutes. The sets store hashes in typed arrays, because hundreds
- * of thousands of strings would burden the main thread's garbage collector. The hashes are the keyed hashes of verdicts, so
- * callers cannot choose machine ids that collide. If two machines have the same 64-bit hash, one of them is not written for up
- * to two periods.
+ * Limits how often the last use of each machine is written (docs/api.md#s6). Two sets contain the machines of the current and
+ * of the previous period of five minutes. A machine in either set was written within the last two periods. The sets store
+ * hashes in typed arrays, because hundreds of thousands of strings would burden the main thread's garbage collector. The hashes
+ * are the keyed hashes of verdicts, so callers cannot choose machine ids that collide. If two machines have the same 64-bit
+ * hash, one of them is not written for up to two periods.
  */
 
 import type { ActivityTable } from './activity-table.ts'
@@ -19,10 +19,10 @@ const MAX_STEPS = 64
 export class SeenMachines {
   #current: HashSet
   #previous: HashSet
-  /** The time at which the current generation began. */
+  /** The time at which the current period began. */
   #sinceMs = performance.now()
 
-  /** `capacity` is the size of one generation. When a generation is full, the next one begins early. */
+  /** `capacity` is the size of one set. When the current set is full, the next period begins early. */
   constructor(capacity = CAPACITY) {
     this.#current = new HashSet(capacity)
     this.#previous = new HashSet(capacity)

@@ -21,7 +21,7 @@ export class Acceptor {
     })
   }
 
-  /** Resolves to the port. With port 0 the system chooses one. Rejects when the address or port is not available. */
+  /** Resolves to the port. With port 0, the system chooses a free port. Rejects when the address or port is not available. */
   async listen(host: string, port: number): Promise<number> {
     if (port !== 0) await assertFree(host, port)
     return new Promise((resolve, reject) => {
@@ -48,7 +48,7 @@ export class Acceptor {
     this.#stopListening = null
   }
 
-  /** Closes the listener. Call it when all workers have ended. */
+  /** Closes the listener. Call this method when all workers have ended. */
   close(): void {
     this.stopListening()
     this.#app.close()

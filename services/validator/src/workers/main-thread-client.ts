@@ -17,7 +17,9 @@ import type {
   WorkResponse,
 } from '../shared/messages.ts'
 
-/** The maximum number of a worker's requests that wait for the main thread. One organization alone may use half of it. */
+/**
+ * The maximum number of a worker's requests that wait for the main thread. One organization alone may use half of this number.
+ */
 const MAX_WAITING = 20_000
 
 type Waiting = { organization: number } & WaitingRequest

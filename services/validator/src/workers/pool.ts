@@ -14,7 +14,7 @@ import { Acceptor } from './acceptor.ts'
 export interface WorkerPoolOptions {
   count: number
   host: string
-  /** The TCP port. With 0 the system chooses one. */
+  /** The TCP port. With 0, the system chooses a free port. */
   port: number
   /** The parts of the setup that all workers share. */
   setup: Omit<WorkerSetup, 'counters' | 'ring' | 'publicKeys'>
@@ -60,7 +60,7 @@ export class WorkerPool {
     return this.#workers
   }
 
-  /** Returns the sums of the counters of all workers, including ended ones. */
+  /** Returns the sums of the counters of all workers, including workers that have ended. */
   totals(): Counters {
     const totals = new Counters()
     totals.add(this.#past)
@@ -76,7 +76,7 @@ export class WorkerPool {
     return await this.#acceptor.listen(host, port)
   }
 
-  /** Lets every worker finish its requests for at most `graceMs`, then closes it. */
+  /** Stops every worker, which may finish its requests for at most `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
     this.#acceptor.stopListening()

@@ -113,7 +113,7 @@ test('accepts 1 to 100 checks', () => {
   }
 })
 
-test('describes a body that is not a batch, without quoting its values', () => {
+test('describes an invalid batch without quoting the values in the body', () => {
   for (const [body, text] of [
     ['', /^The body is empty/],
     ['[]', /must be a JSON object; got an array/],

@@ -1,6 +1,7 @@
 /**
  * Compares batches (docs/api.md#h13) with single checks. Two organizations have equal licenses and rules. The checks of one
- * organization are sent singly, and those of the other one in batches. Responses, slots and recorded usage must be equal.
+ * organization are sent singly, and those of the other organization in batches. Responses, slots and recorded usage must be
+ * equal.
  */
 
 import { Agent } from 'node:http'
@@ -138,7 +139,7 @@ function randomCheck(from: Random): unknown {
   return { license, ...machine, ...include, ...(from.chance(0.1) ? { other: 'ignored: "é"' } : {}) }
 }
 
-/** Returns everything that checks have stored for an organization, without ids. */
+/** Returns the slots and usage that checks have stored for an organization, without ids. */
 async function stored(organizationId: string): Promise<unknown> {
   const statements = {
     machines: `select l.key, convert_from(m.machine_id, 'UTF8') as machine
@@ -169,8 +170,8 @@ async function notFoundOf(organizationId: string): Promise<number> {
 }
 
 /**
- * Sends random checks singly for one organization, and in batches for the other one. Returns the codes. Returns null when a
- * claim took too long, because the slots of the organizations can differ then.
+ * Sends random checks singly for one organization, and in batches for the other organization. Returns the codes. Returns null
+ * when a claim took too long, because the slots of the organizations can differ then.
  */
 async function compare(seed: number): Promise<string[] | null> {
   const [one, other] = await Promise.all([insertTestOrganization(seed), insertTestOrganization(seed)])

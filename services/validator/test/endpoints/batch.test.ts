@@ -49,7 +49,7 @@ async function query(text: string, values: unknown[]): Promise<unknown[]> {
   return (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
 }
 
-/** Sends a batch repeatedly until no check in it is UNAVAILABLE because its claim took too long. */
+/** Sends a batch repeatedly, until no check is UNAVAILABLE because of a claim that took too long. */
 async function decided(checks: readonly object[]): Promise<unknown[]> {
   const results = resultsOf(await batch(checks))
   return results.some((result) => codeOf(result) === 'UNAVAILABLE') ? await decided(checks) : results

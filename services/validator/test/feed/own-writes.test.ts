@@ -67,7 +67,7 @@ test('keeps a claim whose transaction was running when the read began', () => {
   expect(ownWrites.filter([machine(1, 'a', true, 2)], '15:15:')).toEqual([machine(1, 'a', true, 2)])
 })
 
-test('replaces a claim with a later release, and discards both on another server', () => {
+test('replaces a claim with a later release, and discards both when the server changes', () => {
   const ownWrites = new OwnWrites()
   ownWrites.add(id(1), bytes('a'), 12n, 1)
   ownWrites.add(id(1), bytes('a'), 13n, 0)

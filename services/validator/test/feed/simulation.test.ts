@@ -1,6 +1,6 @@
 /**
- * Runs the simulation (test/simulation). With `KEYWARD_SEED=n` it begins at seed n, and with `KEYWARD_LONG=1` it runs 20,000
- * seeds. The plan of a failing seed is shrunk, and the events of the shrunk plan are the error message of the test.
+ * Runs the simulation (test/simulation). `KEYWARD_SEED=n` selects the first seed, and `KEYWARD_LONG=1` runs 20,000 seeds. The
+ * plan of a failing seed is shrunk, and the events of the shrunk plan are the error message of the test.
  */
 
 import type { Change } from '@keyward/engine'
@@ -37,7 +37,7 @@ async function firstFailure(seeds: number, defect?: Defect): Promise<Failure | n
 }
 
 test(
-  `shows one committed version after the other in ${SEEDS} random histories`,
+  `shows only committed versions, in the order of their commits, in ${SEEDS} random histories`,
   async () => {
     const startedMs = performance.now()
     const failure = await firstFailure(SEEDS)

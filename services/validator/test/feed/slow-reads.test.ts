@@ -85,7 +85,7 @@ test('reads fewer changes with a longer timeout after a timeout, and organizatio
   expect(limits.slice(4, 6)).toEqual([MAX_CHANGES / 8, MAX_CHANGES])
 })
 
-test('completes a load although the changes after it cannot be read in time, and reads them with a lower limit', async () => {
+test('completes a load although the changes after it cannot be read in time, and reads these changes with a lower limit', async () => {
   const limits: number[] = []
   const positions: string[] = []
   const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()

@@ -74,7 +74,7 @@ test('describes the error in the credential', async () => {
     expect(await messageFor(header), header).toContain(part)
 })
 
-test('accepts the scheme in any case', async () => {
+test('accepts the scheme Bearer in upper and lower case', async () => {
   for (const scheme of ['Bearer', 'bearer', 'BEARER'])
     expect((await check(`${scheme} ${world.secret}`)).status).toBe(200)
 })

@@ -157,7 +157,7 @@ test('survives clients that disconnect after any byte', async () => {
 
 test('accepts a request in small pieces', async () => {
   const whole = good()
-  // The parser accepts the request line in one piece only, and responds 505 otherwise.
+  // The parser accepts the request line only in one piece, and responds 505 otherwise.
   const lineEnd = whole.indexOf('\r\n') + 2
   const reply = await new Promise<string>((resolve, reject) => {
     const socket = connect(validator.port, '127.0.0.1')
@@ -180,7 +180,7 @@ test('accepts a request in small pieces', async () => {
   expect(reply).toContain('"code":"VALID"')
 })
 
-test('sends at most one response to each of many mutated requests, and still serves others', async () => {
+test('sends at most one response to each of many mutated requests, and still serves other clients', async () => {
   const rounds = process.env['KEYWARD_LONG'] ? 100_000 : 400
   const from = random(77)
   const base = Buffer.from(message(`Content-Length: ${body().length}`))

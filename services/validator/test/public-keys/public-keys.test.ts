@@ -81,7 +81,7 @@ test('returns every published change at once, even from a replica that was opene
     expect(published(replica, year)).toMatchObject({ current: expect.stringContaining('key-4') as unknown })
   store.apply([signingKey(4, { preparedAtMs: 4, retiredAtMs: 4, withdrawnAtMs: 5 }), signingKey(3)])
   for (const replica of [early, late]) expect(published(replica, year).all).toEqual(['key-3'])
-  // This reload contains another key and lacks the earlier ones.
+  // This reload contains another key and lacks the earlier keys.
   store.beginReload()
   store.apply([signingKey(5)])
   store.endReload()

@@ -1,6 +1,6 @@
 /**
  * Simulates the folder of the index file across restarts of a validator. The files are real, and the real code writes and reads
- * them. The copy of the index takes time: some parts are copied at its beginning, and the others at its end.
+ * them. Copying the index takes time: some parts are copied at the beginning, and the other parts at the end.
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,8 @@
 /**
  * Judges the verdicts of a validator's index at one moment. All checks of an organization together must have the verdicts of
- * one version. That version must not be older than the versions that the organization's checks have shown before. It must not
- * be older than the snapshot that the validator has published as applied. While the validator is ready and undisturbed, the
- * version must also not be older than the propagation bound allows.
+ * one version. That version must be neither older than the versions that the organization's checks have shown before, nor older
+ * than the snapshot that the validator has published as applied. While the validator is ready and undisturbed, the version must
+ * also not be older than the propagation bound allows.
  *
  * A claim or release of this validator is applied at once, so a machine may be newer than the version. The machine then has the
  * state after that claim or release.
@@ -39,8 +39,8 @@ const LIVE_MS = 5_000
 
 /**
  * The kinds of problems. `wrongly allowed`: a check is VALID although every possible version rejects it. `backwards`: the
- * version is older than one shown before. `mixed`: the verdicts match no version. `late`: the version is older than the
- * propagation bound allows. `applied too early`: the version is older than the published snapshot.
+ * version is older than a version that was shown before. `mixed`: the verdicts match no version. `late`: the version is older
+ * than the propagation bound allows. `applied too early`: the version is older than the published snapshot.
  */
 export type Problem = 'wrongly allowed' | 'backwards' | 'mixed' | 'late' | 'applied too early'
 
@@ -98,8 +98,8 @@ export class Judge {
   }
 
   /**
-   * Records that a large change of these organizations is applied in pages from now on. Until `endPages`, their verdicts may be
-   * old, and checks may be rejected without reason. A check may be VALID only if a version allows it.
+   * Records that a large change of these organizations is applied in pages from now on. Until `endPages`, the verdicts of these
+   * organizations may be old, and checks may be rejected without reason. A check may be VALID only if a version allows it.
    */
   beginPages(organizations: readonly number[]): void {
     this.#paged = [...this.#paged, ...organizations]

@@ -81,7 +81,10 @@ export class Line {
     this.#pending.clear()
   }
 
-  /** Simulates one message. Resolves when it has arrived. Rejects when the connection breaks first, or after the timeout. */
+  /**
+   * Simulates one message. Resolves when the message has arrived. Rejects when the connection breaks first, or after the
+   * timeout.
+   */
   async travel(longestMs = 20): Promise<void> {
     const { time, random, downUntilMs, stalledUntilMs } = this.#network
     if (this.#isBroken) throw new Error('The connection is closed.')

@@ -89,9 +89,9 @@ export class SimulatedPostgres {
   readonly versions: Version[] = []
   /** The version that was current when each snapshot was last taken, by the identity of the server and the snapshot. */
   readonly versionOfSnapshot = new Map<string, number>()
-  /** The version that was current when each transaction ended. A number that is used again overwrites its entry. */
+  /** The version that was current when each transaction ended. A transaction number that is used again overwrites the entry. */
   readonly versionOfTransaction = new Map<bigint, number>()
-  /** The first version of the current history. Transactions before it may have been lost. */
+  /** The first version of the current history. Transactions before this version may have been lost. */
   historyStart = 0
   /** The first transaction number that no earlier history has used. */
   firstFreshXid = FIRST_XID
@@ -208,7 +208,7 @@ export class SimulatedPostgres {
     this.onCommit()
   }
 
-  /** Simulates `forget_change_log()`. No earlier snapshot covers the snapshot that it stores in `gone`. */
+  /** Simulates `forget_change_log()`. No earlier snapshot covers the snapshot that the function stores in `gone`. */
   #forgetChangeLog(): void {
     const open = this.#openNumbers()
     const transaction = this.begin()
@@ -267,8 +267,8 @@ export class SimulatedPostgres {
   }
 
   /**
-   * Crashes and recovers. The latest `lost` versions and all later writes are lost. Some of their transaction numbers are used
-   * again. Open transactions are rolled back, and unlogged tables are empty.
+   * Crashes and recovers. The latest `lost` versions and all later writes are lost. Some of the lost transaction numbers are
+   * used again. Open transactions are rolled back, and unlogged tables are empty.
    */
   crash(lost: number): void {
     const numbers = [...new Set(this.#history.map(({ version }) => version))]

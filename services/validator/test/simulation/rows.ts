@@ -124,7 +124,7 @@ export function numberOf(id: Uint8Array): number {
   return new DataView(id.buffer, id.byteOffset).getUint32(12)
 }
 
-/** Returns the entry of the change log that names the same row as a suspect. */
+/** Returns the entry of the change log for the row of a suspect. */
 export function entryOf({ entity, id, machineId }: Suspect): Pick<Entry, 'table' | 'row'> {
   if (entity === 'signingKey') throw new Error('The simulation has no signing keys.')
   if (entity !== 'machine') return { table: entity, row: numberOf(id) }

@@ -1,6 +1,7 @@
 /**
- * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design. Each scenario
- * explains the step and the time window of its defect. docs/reliability.md lists the scenarios by number.
+ * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design, and dangerous starts
+ * from an index file. Each scenario explains its defect, or the rule that it tests. docs/reliability.md lists the scenarios by
+ * number.
  */
 
 import type { FileState } from './files.ts'
@@ -10,16 +11,16 @@ import { type License, machineName, MAX_LICENSES, type Operation, type Rule, org
 
 export interface Scenario {
   readonly name: string
-  /** The step that failed, and the time window of the failure. */
+  /** The step that failed and the time window of the failure, or the rule that the scenario tests. */
   readonly explanation: string
   readonly steps: readonly Step[]
   /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs?: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges?: number
-  /** The interval at which the validator writes its index file. Without it, the validator has no file. */
+  /** The interval at which the validator writes its index file. If it is undefined, the validator has no file. */
   readonly fileIntervalMs?: number
-  /** `STALE_LIMIT`. Without it, checks are decided however old the index is. */
+  /** `STALE_LIMIT`. If it is undefined, checks are decided at any age of the index. */
   readonly staleLimitMs?: number
   /** The maximum number of loads. */
   readonly maxLoads?: number

@@ -1,4 +1,4 @@
-/** Shrinks a failing plan as long as it fails in the same way, so that its list of events is short enough to read. */
+/** Shrinks a failing plan as long as the plan fails in the same way, so that the list of events is short enough to read. */
 
 import type { Plan, Step } from './plan.ts'
 import { type RunResult, runPlan } from './run.ts'

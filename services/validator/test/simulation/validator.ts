@@ -1,6 +1,6 @@
 /**
- * Composes a validator of the simulation from the real classes, as `src/validator.ts` does. A restart ends one validator and
- * starts the next one, which may restore its index from the file of the previous one.
+ * Composes a validator of the simulation from the real classes, as `src/validator.ts` does. A restart ends a validator and
+ * starts the next one, which may restore the index from the file of the previous validator.
  */
 
 import { createIndex, type IndexReader, openIndex } from '@keyward/engine'

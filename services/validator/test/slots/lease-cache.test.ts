@@ -5,7 +5,7 @@ import { type LeaseKey, Leases } from '../../src/shared/leases.ts'
 const small = () => new Leases(new SharedArrayBuffer(4 * 8 * 8 * 4))
 const keyOf = (n: number): LeaseKey => ({ license: n % 7, licenseGeneration: 1, machineHash0: n * 4, machineHash1: n })
 
-test('returns the end of a lease, rounded down and counted from the time at which its renewal was sent', () => {
+test('returns the end of a lease, which is counted from the sending of the renewal and rounded down', () => {
   const leases = small()
   leases.set(keyOf(1), 60, 1_234.5)
   expect(leases.deadlineMs(keyOf(1), 60)).toBe(61_200)

@@ -64,7 +64,7 @@ test('sends few statements for a flood of invented machines of a license', async
   expect(new Set(outcomes.flat())).toEqual(new Set(['unknown', null]))
 })
 
-test('executes the release of an organization in the next batch during a flood from another', async () => {
+test('executes the release of an organization in the next batch during a flood from another organization', async () => {
   for (let license = 0; license < 2_000; license++) add(HOSTILE, `license ${license}`, 'm', true)
   const quiet = add(QUIET, 'quiet', 'm', true)
   await vi.advanceTimersByTimeAsync(2)
@@ -72,7 +72,7 @@ test('executes the release of an organization in the next batch during a flood f
   expect(batches.map((batch) => batch.length)).toEqual([65])
 })
 
-test('limits the waiting releases of an organization, and keeps capacity for others', async () => {
+test('limits the waiting releases of an organization, and keeps capacity for other organizations', async () => {
   const outcomes = Array.from({ length: 2_000 }, (_, i) => add(HOSTILE, `license ${i}`, 'm', true))
   expect(outcomes.filter(([outcome]) => outcome === null)).toHaveLength(1_000)
   expect(queue.size).toBe(1_000)
@@ -125,7 +125,7 @@ test('ends every release undecided when the statement fails or the queue closes'
   expect(outcomes).toEqual([null, null])
 })
 
-test('executes one batch of an organization at a time, without a delay for others', async () => {
+test('executes one batch of an organization at a time, without delaying other organizations', async () => {
   const executing: { releases: readonly Release[]; end: () => void }[] = []
   const slow = new ReleaseQueue(
     (releases) =>

@@ -29,7 +29,7 @@ function open(outcomes: (machine: number, attempt: number) => boolean) {
   return { renewals, attempts, run }
 }
 
-test('collects renewals, and combines equal ones until they end', async () => {
+test('collects renewals, and ignores a renewal while an equal one waits or executes', async () => {
   const { renewals, attempts, run } = open(() => true)
   for (const machine of [1, 2, 1]) renewals.add(claim(machine))
   await run(5_000)

@@ -115,7 +115,7 @@ test('decides checks of known machines without Postgres', async () => {
   expect((await transactions()) - before).toBeLessThan(40 * seconds + 40)
 })
 
-test('frees a released slot at once on the same validator, and soon on others', async () => {
+test('frees a released slot at once on the same validator, and soon on other validators', async () => {
   const license = await world.license({ maxMachines: 1 })
   await loaded(license.key)
   expect(codeOf(await check(0, license.key, 'a'))).toBe('VALID')

@@ -55,7 +55,7 @@ test('keeps capacity for other organizations during a flood, and writes their ma
   expect(machines.waiting).toBe(0)
 })
 
-test('writes the given machines before all others, and each machine once', async () => {
+test('writes the given machines before all other machines, and each machine once', async () => {
   for (let i = 0; i < 1_000; i++) add(HOSTILE, `m ${i}`)
   const both = [999, 5, 5_000].map((i) => ({ licenseId: LICENSE, machineId: Buffer.from(`m ${i}`) }))
   const now = machines.writeNow(both)

@@ -11,7 +11,7 @@ const HOSTILE = 1
 const QUIET = 2
 const LEASE = { license: 1, licenseGeneration: 1, machineHash0: 1, machineHash1: 1 }
 
-test("rejects requests beyond an organization's share, and sends those of others", async () => {
+test("rejects requests beyond an organization's share, and sends the requests of other organizations", async () => {
   const { port1, port2 } = new MessageChannel()
   const client = new MainThreadClient(port1, () => undefined, 100)
   const received: number[] = []
