@@ -8,7 +8,7 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.keyward', 'coverage', 'dist', 'pnpm-lock.yaml'])
 
-/** The folders that a test creates beside the overlays of Kubernetes, and removes. */
+/** Matches the temporary folders that a test creates beside the Kubernetes overlays. */
 const TEMPORARY = /^test-[0-9A-Za-z]{6}$/
 
 /** Returns the sorted paths of files, relative to the root. */
@@ -25,7 +25,7 @@ export function projectFiles(folder = ROOT): string[] {
     .toSorted()
 }
 
-/** Returns whether a TypeScript file is a source of a program or package and not a test. */
+/** Returns whether a TypeScript file belongs to the sources of a program or package, and not to the tests. */
 export function isSource(path: string): boolean {
   return /^(?:packages|services)\/[^/]+\/src\/|^(?:infra|bench)\/(?!test\/)/.test(path)
 }

@@ -8,7 +8,7 @@ import { posix } from 'node:path'
 
 import { importsOf } from './imports.ts'
 
-/** Returns one sentence per circle, with one import per edge. `sources` maps paths to texts. */
+/** Returns one sentence per cycle, with one import per edge. `sources` maps paths to texts. */
 export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
   return [...arrowsByFolder(sources)].flatMap(([folder, arrows]) =>
     circles(arrows).map((entries) => {
@@ -21,7 +21,7 @@ export function folderCircles(sources: ReadonlyMap<string, string>): string[] {
 interface Arrow {
   from: string
   to: string
-  /** One import that the edge stands for. */
+  /** One of the imports that this edge represents. */
   example: string
 }
 

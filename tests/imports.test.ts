@@ -25,7 +25,7 @@ test('every module that a workspace imports is declared in its package.json', ()
   expect(undeclared).toEqual([])
 })
 
-test('the imports between folders have no circle', () => {
+test('the imports between folders have no cycle', () => {
   const sources = files.filter(isSource).map((path): [string, string] => [path, read(path)])
   expect(folderCircles(new Map(sources))).toEqual([])
 })
@@ -43,13 +43,13 @@ describe('folderCircles', () => {
     ['through a file beside them', ['infra/config.ts', imports('./a/2.ts')], 'infra'],
     ['of types', ['infra/c/1.ts', `import type { X } from '../b/2.ts'`], 'infra'],
     ['of a folder and a file in its parent', ['infra/c/0.ts', imports('./d/0.ts')], 'infra/c'],
-  ] satisfies [string, [string, string], string][])('finds a circle %s', (_, added, folder) => {
+  ] satisfies [string, [string, string], string][])('finds a cycle %s', (_, added, folder) => {
     const back: [string, string] = ['infra/c/d/0.ts', imports('../0.ts')]
     expect(folderCircles(new Map(line))).toEqual([])
     expect(folderCircles(new Map([...line, back, added])).map((found) => found.split(':', 1)[0])).toEqual([folder])
   })
 
-  test('finds no circle when a file imports folders that import other files beside it', () => {
+  test('finds no cycle when a file imports folders that import other files beside it', () => {
     const config: [string, string] = ['infra/config.ts', imports('./text.ts')]
     expect(folderCircles(new Map([...line, config, ['infra/c/1.ts', imports('../config.ts')]]))).toEqual([])
   })

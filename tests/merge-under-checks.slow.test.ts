@@ -70,7 +70,7 @@ async function check(validator: Service, licenseKey: string): Promise<string> {
   return (await send(validator.port, '/api/v1/validate', { body, secret: vendor.apiKey, agent })).code
 }
 
-/** Sends checks until `stop`, which resolves to the number of responses per code. */
+/** Sends checks until `stop` is called, which resolves to the number of responses per code. */
 function keepChecking(keys: readonly string[]): { stop: () => Promise<Map<string, number>> } {
   const codes = new Map<string, number>()
   const stopping = new AbortController()

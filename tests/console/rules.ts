@@ -25,7 +25,7 @@ export function ruleTests(open: () => Stage): void {
       expect(await stage.cell('127.0.0.0/8').count()).toBe(0)
     })
 
-    test('creates an exclusion for one license, found by the beginning of its key', async () => {
+    test('creates an exclusion for a license that is found by the beginning of its key', async () => {
       const stage = open()
       await stage.addLicense('EXCL-0000-0000-0001')
       expect(await stage.check('EXCL-0000-0000-0001', 'first')).toBe('VALID')

@@ -128,7 +128,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     server.close()
   })
 
-  test('a cookie from before the sign-in is worthless afterwards', async () => {
+  test('a cookie from before the sign-in is invalid afterwards', async () => {
     const { context, page, enter } = await visit('fixation@example.com')
     const planted = `kws_${'A'.repeat(36)}`
     await context.addCookies([{ name: COOKIE, value: planted, domain: 'localhost', path: '/api/v1' }])
@@ -221,7 +221,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     await context.close()
   })
 
-  test('after sign-out a stolen cookie is worthless, and Back shows only the sign-in', async () => {
+  test('after sign-out a stolen cookie is invalid, and Back shows only the sign-in', async () => {
     await stage.api('/customers', { email: 'private@example.com' }, created)
     const { context, page, enter } = await visit('out@example.com')
     await enter()

@@ -52,7 +52,9 @@ const ask = (code: string, fingerprint = 'known'): Promise<boolean> =>
 const setStatus = (status: string): Promise<unknown> =>
   pool.query('update licenses set status = $2 where id = $1', [license.id, status])
 
-/** Changes a machine, a rule and a status, which the copy lacks. Resolves when the validator enforces these changes. */
+/**
+ * Adds a machine and a rule, and changes a status, after the copy was made. Resolves when the validator enforces these changes.
+ */
 async function makeChangesThatWillBeLost(): Promise<void> {
   await until(() => ask('VALID', 'late'))
   await insertRule(pool, { organizationId, type: 'HWID', value: 'unlucky' })

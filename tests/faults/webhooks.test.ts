@@ -80,7 +80,7 @@ async function request(path: string, body: object, secret: string) {
   return created.parse(JSON.parse(reply.text))
 }
 
-/** Waits until a receiver has received `count` events. Throws when none arrives for 30 s. */
+/** Waits until a receiver has received `count` events. Throws when no event arrives for 30 s. */
 async function untilReceived({ received }: Receiver, count: number): Promise<void> {
   while (received.size < count) {
     const before = received.size
@@ -123,7 +123,7 @@ async function licensesOf(organizationId: string): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Calls `run` with the numbers below `count`, several at once. */
+/** Calls `run` once with each number below `count`, with `lanes` calls at a time. */
 async function inParallel(count: number, lanes: number, run: (i: number) => Promise<void>): Promise<void> {
   let next = 0
   const lane = async (): Promise<void> => {

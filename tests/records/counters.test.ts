@@ -71,7 +71,7 @@ beforeEach(async () => {
 /** The number of verdicts by code; excluded checks are counted separately. */
 type Answered = Map<string, number>
 
-/** Sends checks of all kinds, 16 at a time, until `stop`. */
+/** Sends checks of all kinds, 16 at a time, until `stop` is called. */
 function hammer(validator: Service): { stop: () => Promise<Answered>; answeredAtMs: number[] } {
   const answered: Answered = new Map()
   const answeredAtMs: number[] = []

@@ -1,6 +1,6 @@
 /**
- * Tests very many checks with new machine ids during an outage of Postgres. Usage in memory must stay within its limits, dropped
- * entries must be counted by table, and analytics must be exact.
+ * Tests very many checks with new machine ids during an outage of Postgres. Usage in memory must stay within its limits,
+ * dropped entries must be counted by part of the usage, and analytics must be exact.
  */
 
 import { Agent } from 'node:http'

@@ -1,5 +1,5 @@
 /**
- * Tests the records of checks. A check that an exclusion decides only increments the match counters of its rules
+ * Tests the usage that checks record. A check that an exclusion decides only increments the match counters of its rules
  * (docs/api.md#v7). A blacklisted check takes no slot, but is recorded. An overuse alert counts further checks until it is
  * acknowledged (docs/api.md#d4).
  */
@@ -48,7 +48,7 @@ type License = Awaited<ReturnType<typeof insertLicense>>
 
 async function insert(given: Partial<Parameters<typeof insertLicense>[1]>): Promise<License> {
   const license = await insertLicense(pool, { organizationId, ...given })
-  // The rejection shows that the validator has the rule. No other check has this machine id.
+  // The rejection shows that the validator has applied the rule. No other check has this machine id.
   await until(async () => (await ask(license, 'refused')) === 'BLACKLISTED')
   return license
 }
@@ -85,7 +85,7 @@ test('an excluded check only increments the match counters of its rules', async 
   await flushed()
   await pool.query(`update machines set last_seen_at = ${LONG_AGO}`)
   const before = [await matches(exclusion), await matches(lenient)]
-  // Excludes unknown keys, because the test sends some while it waits for its licenses.
+  // Excludes checks with unknown keys, because the test sends such checks while it waits for its licenses.
   const knownLicenses = `organization_id = $1 and code <> 'NOT_FOUND'`
   const counted = await count('check_counts', knownLicenses, [organizationId], 'count')
   const codes: Record<string, string[]> = { excluded: [], lenient: [] }

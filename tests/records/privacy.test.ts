@@ -125,7 +125,7 @@ async function readMetrics(): Promise<void> {
       metrics.push(await (await fetch(`http://127.0.0.1:${adminPort}${path}`)).text())
 }
 
-/** Collects the current statement of every connection repeatedly, until `stop`. */
+/** Collects the current statement of every connection repeatedly. Returns a function that stops the collection. */
 function sampleActivity(): () => Promise<void> {
   const state = { isDone: false }
   const sampling = (async () => {

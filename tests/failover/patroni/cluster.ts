@@ -46,12 +46,12 @@ export class PatroniCluster {
     this.#options = options
   }
 
-  /** The address of the primary, through haproxy. */
+  /** The URL of the primary, through haproxy. */
   get url(): string {
     return this.#urlOf(`127.0.0.1:${this.port}`)
   }
 
-  /** The address of all nodes. */
+  /** The URL with the addresses of all nodes. */
   get urlOfHosts(): string {
     return this.#urlOf(this.nodes.map(({ ports }) => `127.0.0.1:${ports.postgres}`).join())
   }

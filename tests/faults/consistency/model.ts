@@ -26,7 +26,7 @@ export interface ModelRule {
   allowSuspendedOrExpired: boolean
 }
 
-/** The state of the organization. It is immutable, and each operation returns the next state. */
+/** The state of the organization. A state is immutable, and each operation returns the next state. */
 export interface ModelState {
   licenses: ReadonlyMap<string, ModelLicense>
   rules: ReadonlyMap<string, ModelRule>

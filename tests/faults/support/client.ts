@@ -34,7 +34,7 @@ function codeOf(text: string): string {
   }
 }
 
-/** Sends a request. All times are of the monotonic clock. */
+/** Sends a request. All times are on the monotonic clock. */
 export function send(port: number, path: string, sent: Sent = {}): Promise<Reply> {
   const { body, secret } = sent
   const bytes = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)

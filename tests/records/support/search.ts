@@ -10,7 +10,7 @@ export interface Found {
   readonly of: string
   readonly spelling: string
   readonly isShort: boolean
-  /** The surrounding text, which shows the source. */
+  /** The text around the finding, which shows the source. */
   readonly around: string
 }
 

@@ -17,7 +17,7 @@ export interface Told {
   readonly holders: Set<string>
   /** Machines whose last response was TOO_MANY_MACHINES or a release. */
   readonly without: Set<string>
-  /** Machines with a request that got no response. Such a request may take effect after later requests. */
+  /** Machines with a request that received no response. Such a request may take effect after later requests. */
   readonly unsure: Set<string>
   claims: number
   granted: number

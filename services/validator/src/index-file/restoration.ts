@@ -15,7 +15,7 @@ export interface RestorationParts {
   readonly updater: { restored(snapshot: string): void; serveRestored(): void }
   readonly follower: { serveRestored(): void }
   readonly freshness: { restored(ageMs: number): void }
-  /** Returns the milliseconds since 1970. */
+  /** Returns the time of the wall clock, in milliseconds since 1970. */
   readonly wallMs: () => number
 }
 

@@ -51,7 +51,10 @@ const storedKeys = z.array(
 
 type StoredKey = z.infer<typeof storedKeys>[number]
 
-/** Converts a key for JSON. Infinity becomes null. -Infinity, the time of a withdrawn key, becomes 0, which is in the past. */
+/**
+ * Converts a key to a form that JSON can represent. Infinity becomes null. -Infinity, the time of a withdrawn key, becomes 0,
+ * which is in the past.
+ */
 function toStored(id: string, key: PublicKey): StoredKey {
   const { retiredAtMs, inForceUntilMs } = key
   const orNull = (ms: number): number | null => (ms === Infinity ? null : Math.max(0, ms))

@@ -44,7 +44,7 @@ export interface ReleaseRequest {
   organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
-  /** Whether the machine holds a slot in the index. */
+  /** Whether the machine holds a slot according to the index. */
   isKnown: boolean
 }
 
@@ -80,7 +80,7 @@ export type MessageToMain =
   /** The worker accepts connections under this descriptor. */
   | { type: 'ready'; descriptor: AppDescriptor }
   | { type: 'work'; requests: WorkRequest[] }
-  /** An API key was used: its row and generation in the index, and the time in milliseconds since 1970. */
+  /** The use of an API key: the row and generation of the key in the index, and the time in milliseconds since 1970. */
   | { type: 'keyUsed'; row: number; generation: number; atMs: number }
   /** The worker reports an error. After a fatal error, the worker waits to be removed and stopped. */
   | { type: 'error'; name: string; message: string; stack: string; fatal: boolean }

@@ -1,9 +1,9 @@
 /**
- * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims that
- * arrive within a few milliseconds, for all licenses. Equal claims of one machine and license are combined. Claims of a license
- * whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried in halves. A claim
- * that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the slot as `known`,
- * so no slot is lost.
+ * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes all claims that
+ * arrive within a few milliseconds, for any number of licenses. Equal claims of one machine and license are combined. Claims of
+ * a license whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried in
+ * halves. A claim that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the
+ * slot as `known`, so no slot is lost.
  *
  * Organizations take turns in a batch. The number of an organization's claims is limited in one batch, in all executing
  * batches, and in total. Therefore a flood of claims from one organization does not delay the others (docs/api.md#s9).
@@ -53,7 +53,10 @@ export interface ClaimQueueOptions {
   clock?: Clock
 }
 
-/** Receives the result, or null when the claim ended undecided. `sentMs` is the time at which its statement was sent. */
+/**
+ * Receives the result, or null when the claim ended undecided. `sentMs` is the time at which the statement of the claim was
+ * sent.
+ */
 type Done = (result: ClaimAnswer | null, sentMs: number) => void
 
 interface Entry {
@@ -66,7 +69,7 @@ interface Entry {
   isSettled: boolean
 }
 
-/** A count for each organization. Each count starts at 0. */
+/** Stores a count for each organization, which starts at 0. */
 class Tally {
   readonly #counts = new Map<number, number>()
 

@@ -43,7 +43,7 @@ export class FailoverSafety {
       this.#hasHadStandby ||= replication !== 'none'
       this.isSafe = replication === 'synchronous' || !this.#hasHadStandby
     } catch {
-      // Claims report the same errors.
+      // The error is ignored, because claims report the same errors.
     }
     if (!this.#isClosed) this.#cancel = this.#clock.after(INTERVAL_MS, () => this.start())
   }

@@ -20,7 +20,7 @@ export interface Release {
   organization: number
   licenseId: Uint8Array
   machineId: Uint8Array
-  /** Whether the machine holds a slot in the index. */
+  /** Whether the machine holds a slot according to the index. */
   isKnown: boolean
 }
 

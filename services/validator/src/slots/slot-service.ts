@@ -60,7 +60,7 @@ export class SlotService {
   readonly #renewals: Renewals
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
-  /** The number of these rechecks by organization. */
+  /** The number of waiting rechecks, by organization. */
   readonly #recheckCounts = new Map<number, number>()
   /** The time at which the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity

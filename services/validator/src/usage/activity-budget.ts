@@ -96,7 +96,7 @@ export class ActivityBudget {
     this.#licensesToday.set(organization, (this.#licensesToday.get(organization) ?? 0) + 1)
   }
 
-  /** Returns whether further entries of the organization's licenses are combined by hour. */
+  /** Returns whether further license entries of the organization are combined by hour. */
   isCoarse(organization: number, minuteMs: number): boolean {
     this.#startMinute(minuteMs)
     return (this.#licensesToday.get(organization) ?? 0) >= this.#limits.dayLicenses

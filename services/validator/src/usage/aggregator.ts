@@ -258,7 +258,7 @@ export class Aggregator {
     this.#hostnames.set(key, { licenseId, machineId, hostname })
   }
 
-  /** Counts the check in the existing entry. Returns false if the entry does not exist. */
+  /** Counts the check in its entry. Returns false if this entry does not exist. */
   #countActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     const entry = this.#activity.find(license, licenseGeneration, code, minuteMs, machine)
     if (entry < 0) return false
@@ -266,7 +266,7 @@ export class Aggregator {
     return true
   }
 
-  /** Starts an entry with the check. Returns false if it does not fit. */
+  /** Starts an entry with the check. Returns false if the entry does not fit. */
   #startActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     // Checks of a license that has been deleted since are not recorded.
     if (!this.#ids.licenseId(license, licenseGeneration, this.#licenseId)) return true

@@ -26,7 +26,10 @@ export interface Machine {
 }
 
 export interface NewMachinesOptions {
-  /** Records machines in Postgres. Results are in the order of the claims. With `waits`, waits for locked licenses. */
+  /**
+   * Records machines in Postgres. Results are in the order of the claims. If `waits` is true, the statement waits for locked
+   * licenses.
+   */
   recordMachines(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]>
   onMachine(claim: Claim, result: ClaimAnswer): void
 }
@@ -43,7 +46,7 @@ export class NewMachines {
   /** The time until which the machines of a license are skipped, by license id in hexadecimal. */
   readonly #cappedUntil = new Map<string, number>()
   #dropped = 0
-  /** The batch that is being written, and a promise for its end. Null between batches. */
+  /** The batch that is being written, and a promise that resolves at the end of the write. Null between batches. */
   #writing: { keys: ReadonlySet<string>; done: Promise<void> } | null = null
   /** The flush in progress, or null. */
   #flushing: Promise<void> | null = null
@@ -56,7 +59,7 @@ export class NewMachines {
     return this.#waiting.size
   }
 
-  /** The number of machines that did not fit. The next check of a dropped machine adds it again. */
+  /** The number of machines that did not fit. The next check of a dropped machine adds the machine again. */
   get dropped(): number {
     return this.#dropped
   }

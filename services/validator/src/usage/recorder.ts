@@ -27,9 +27,12 @@ export interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex
-  /** The interval between writes. */
+  /** The interval between two flushes of usage. */
   flushMs: number
-  /** Records machines of licenses without a machine limit in Postgres. With `waits`, waits for locked licenses. */
+  /**
+   * Records machines of licenses without a machine limit in Postgres. If `waits` is true, the statement waits for locked
+   * licenses.
+   */
   recordMachines: (claims: readonly Claim[], waits: boolean) => Promise<ClaimAnswer[]>
   /** Receives the result for each recorded machine. */
   onMachine: (claim: Claim, result: ClaimAnswer) => void
@@ -51,7 +54,7 @@ export interface RecorderStatus {
 
 export class Recorder {
   readonly #options: RecorderOptions
-  /** The ring of each running worker, by its shared memory. */
+  /** The ring of each running worker, by the shared memory of the ring. */
   readonly #rings = new Map<SharedArrayBuffer, RingReader>()
   readonly #aggregator: Aggregator
   readonly #seenMachines = new SeenMachines()

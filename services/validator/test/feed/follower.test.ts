@@ -103,7 +103,7 @@ test('reloads when the log no longer contains its position, and removes deleted 
   expect((await check(kept.key, 'second')).text).toContain('TOO_MANY_MACHINES')
 })
 
-test('compares the index on request, and follows changes meanwhile', async () => {
+test('compares the index with Postgres on request, and follows changes meanwhile', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await until(() => says(license.key, 'VALID'))
@@ -120,7 +120,7 @@ test('compares the index on request, and follows changes meanwhile', async () =>
   expect(await says(license.key, 'VALID')).toBe(true)
 })
 
-test('removes truncated rows without a reload', async () => {
+test('removes the rows of a truncated table without a reload', async () => {
   const { pool } = world.database
   const license = await world.license({ maxMachines: null })
   await insertRule(pool, { organizationId: world.organizationId, licenseId: license.id, type: 'HWID', value: 'bad' })

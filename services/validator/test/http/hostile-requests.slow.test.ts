@@ -128,7 +128,7 @@ test('returns 408 to a slow client after 2 seconds', async () => {
   expect(closed).toBe(true)
 })
 
-test('serves other clients while a thousand are slow', async () => {
+test('serves other clients while a thousand clients are slow', async () => {
   const half = good().slice(0, -10)
   const sockets = Array.from({ length: 1_000 }, () => {
     const socket = connect(validator.port, '127.0.0.1', () => socket.write(half))

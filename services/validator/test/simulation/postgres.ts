@@ -219,7 +219,9 @@ export class SimulatedPostgres {
     this.versionOfTransaction.set(xid, this.latest)
   }
 
-  /** Simulates `prune_change_log()` with the mark of an earlier call. Removes the entries that are visible in the mark. */
+  /**
+   * Simulates `prune_change_log()`. Removes the entries that are visible in `mark`, the snapshot that an earlier call stored.
+   */
   prune(mark: string): void {
     if (!covers(this.snapshot(), mark)) return
     const isVisible = parseSnapshot(mark)

@@ -1,4 +1,7 @@
-/** Tests the limit of leases under faults (docs/api.md#l4). `KEYWARD_LONG=1` simulates 10,000 minutes instead of 200. */
+/**
+ * Tests that the machine limit of leased licenses holds under faults (docs/api.md#l4). `KEYWARD_LONG=1` simulates 10,000
+ * minutes instead of 200.
+ */
 
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'

@@ -90,7 +90,7 @@ test('executes releases of machines with slots before those of invented machines
   expect(namesOf(batches[0] ?? [])).toHaveLength(17)
 })
 
-test('executes equal releases once, and returns released only to the first', async () => {
+test('executes equal releases once, and returns released only to the first caller', async () => {
   const both = [add(QUIET, 'license', 'm', true), add(QUIET, 'license', 'm', true)]
   await vi.advanceTimersByTimeAsync(2)
   expect(batches.map(namesOf)).toEqual([['m']])

@@ -29,7 +29,7 @@ test('returns true once per machine and license', () => {
   }
 })
 
-test('returns true again after two generations, and not before', () => {
+test('returns true again after two periods, and not before', () => {
   const seen = new SeenMachines(10)
   const due = (name: string): boolean => isDue(seen, 'license', name)
   expect(due('first')).toBe(true)
