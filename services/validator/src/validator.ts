@@ -369,10 +369,7 @@ class Validator {
     }
   }
 
-  /**
-   * Releases machines. A machine that waits to be recorded is recorded first. If the recording fails, the release of this
-   * machine is undecided.
-   */
+  /** Releases machines. Machines that wait to be recorded are recorded first. A release is undecided if the recording fails. */
   async #release(releases: readonly Release[]): Promise<(ReleaseAnswer | null)[]> {
     const unknown = releases.filter(({ isKnown }) => !isKnown)
     const unrecorded = unknown.length === 0 ? [] : await this.#recorder.recordNow(unknown)

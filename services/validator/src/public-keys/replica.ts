@@ -27,10 +27,7 @@ export class PublicKeyReplica {
   readonly #keys = new Map<string, PublicKey>()
   /** The ids of each organization's keys, by the organization's id in hexadecimal. No set is empty. */
   readonly #organizations = new Map<string, Set<string>>()
-  /**
-   * The bodies by the organization's id in hexadecimal. A change to one of the organization's keys deletes the bodies of the
-   * organization.
-   */
+  /** The bodies by the organization's id in hexadecimal. A change to a key deletes the bodies of its organization. */
   readonly #bodies = new Map<string, PublicKeyBodies>()
   /** The version of the last message that was applied, or NaN before the first one. */
   #version = Number.NaN
