@@ -102,7 +102,7 @@ test('applies every change when a crash makes Postgres reuse transaction numbers
   expect(await ask('VALID')).toBe(false)
 })
 
-test('follows a standby that lacks the last changes after a failover', async () => {
+test('follows a promoted standby that lacks the last changes', async () => {
   const folder = await newFolder()
   await postgres.stop('fast')
   await postgres.copyTo(folder)

@@ -175,7 +175,7 @@ test.each(chunkings)('accepts no smuggled request in a chunked body with %s', as
   await expectNothingSmuggled()
 })
 
-test('sends at most one response to a malformed request line or host', async () => {
+test('sends at most one response to a malformed request line or Host header', async () => {
   const hosts = ['Host: x\r\n', '', 'Host: x\r\nHost: y\r\n', 'Host:\r\n', `Host: ${'x'.repeat(4_000)}\r\n`]
   const body = validation()
   const rest = `Authorization: Bearer ${secret}\r\nContent-Length: ${body.length}\r\n\r\n${body}`

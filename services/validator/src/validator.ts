@@ -48,7 +48,7 @@ export interface RunningValidator {
   adminPort: number
   /** Resolves when the index is loaded. */
   loaded: Promise<void>
-  /** Finishes the requests in flight, writes the recorded usage, and closes all connections and threads (docs/api.md#p5). */
+  /** Finishes the requests in flight, writes the recorded usage, and ends all connections and threads (docs/api.md#p5). */
   close(): Promise<void>
 }
 

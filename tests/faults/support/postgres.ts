@@ -123,7 +123,7 @@ export async function newFolder(): Promise<string> {
   return folder
 }
 
-/** Starts a migrated server with the validators' role. Creates `folder` if it is not given. */
+/** Starts a server with a migrated database and a login for validators. Creates `folder` if it is not given. */
 export async function createPostgres(
   settings: Settings = {},
   folder?: string,

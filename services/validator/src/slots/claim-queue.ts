@@ -1,5 +1,5 @@
 /**
- * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes all claims that
+ * Collects the claims of all workers and executes them in batches (docs/api.md#s1). One statement executes the claims that
  * arrive within a few milliseconds, for any number of licenses. Equal claims of one machine and license are combined. Claims of
  * a license whose row is locked are retried separately, so they do not delay other licenses. A failed batch is retried in
  * halves. A claim that takes too long ends undecided. If Postgres granted it nevertheless, the machine's next claim finds the

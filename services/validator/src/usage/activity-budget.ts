@@ -1,9 +1,9 @@
 /**
  * Decides which machines are named in the activity feed (docs/api.md#d3). A caller can invent machine ids, so without a limit
  * one caller could fill the feed and the disk. The number of named machines is limited for each license and minute, and for
- * each organization and day. An organization also has a fair share of the memory. Checks of other machines are counted for
- * their license. After an organization has reached its limit of license entries for a day, its further license entries are
- * combined by hour instead of by minute.
+ * each organization and day. The memory for the machines of a minute is also divided fairly between organizations. Checks of
+ * other machines are counted for their license. After an organization has reached its limit of license entries for a day, its
+ * further license entries are combined by hour instead of by minute.
  *
  * The machines of a minute are stored as a set of keyed hashes, because a machine may appear in each flush of the minute.
  */

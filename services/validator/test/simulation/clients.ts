@@ -44,7 +44,7 @@ export interface SourceOptions {
   readonly clock: Clock
   /** The number of the validator that reads the feed. A restart starts a validator with the next number. */
   readonly life: number
-  /** Called when the reading of these organizations' changes in pages begins. */
+  /** Called when the follower begins to read the changes of these organizations in pages. */
   readonly onPages: (organizations: readonly number[]) => void
 }
 

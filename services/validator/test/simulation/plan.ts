@@ -76,7 +76,7 @@ export interface Plan {
   readonly maxChanges: number
   /** The number of changes above which a read of the log exceeds its timeout, unless the read may return only a few. */
   readonly slowAbove: number
-  /** The interval at which the validator writes its index file. Null when it has no file. */
+  /** The interval at which the validator writes its index file. Null when the validator has no file. */
   readonly fileIntervalMs: number | null
   /** `STALE_LIMIT`: the maximum age of the index at which checks are decided. */
   readonly staleLimitMs: number
@@ -154,7 +154,7 @@ function withFiles(plan: Plan, faults: readonly FaultName[], from: Random): Plan
 }
 
 function timed(from: Random, longestMs: number): Timed {
-  // Half of the steps are close to the middle, so that they overlap.
+  // Half of the steps are close to the middle of the run, so that they overlap.
   const atMs = from.chance(0.5) ? from.int(RUN_MS) : RUN_MS / 2 + from.int(300)
   return { atMs, lastsMs: Math.floor(from.next() ** 3 * longestMs), pick: from.int(2 ** 31) }
 }

@@ -77,7 +77,7 @@ export interface Reading {
 export interface ReadOptions {
   readonly except?: readonly number[]
   readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
-  /** Whether the read may return ten times as many changes. */
+  /** Whether the read may return ten times `maxChanges` changes. */
   readonly isLong?: boolean
   /** Whether the read may return only so few changes that it is fast on a slow server. */
   readonly isShort?: boolean

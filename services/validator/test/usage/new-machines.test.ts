@@ -75,7 +75,7 @@ test('waits for a batch in progress that contains the machine', async () => {
   await flush
 })
 
-test('keeps the machines of a batch that fails', async () => {
+test('keeps the machines of a failed batch for the next flush', async () => {
   for (let i = 0; i < 10; i++) add(QUIET, `m ${i}`)
   fails = true
   await expect(machines.flush()).rejects.toThrow('no connection')
