@@ -45,7 +45,7 @@ interface Receiver {
   attempts: () => number
 }
 
-/** Starts a receiver whose responses `respond` sends. */
+/** Starts a receiver of webhooks. `respond` sends each response. */
 async function startReceiver(respond: (response: ServerResponse) => void): Promise<Receiver> {
   const received = new Map<string, number>()
   let attempts = 0

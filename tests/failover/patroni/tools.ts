@@ -15,7 +15,10 @@ const POSTGRES = '/usr/lib/postgresql'
 /** The interpreter of Debian's packages. Another interpreter in the search path lacks the modules of these packages. */
 const PYTHON = '/usr/bin/python3'
 
-/** The folder of a Patroni that `install.ts` has unpacked. Every user can read it, because Postgres and Patroni do not run as root. */
+/**
+ * The folder of a Patroni that `install.ts` has unpacked. Every user can read the folder, because Postgres and Patroni do not
+ * run as root.
+ */
 export const UNPACKED =
   process.getuid?.() === 0 ? '/var/lib/keyward-patroni' : join(homedir(), '.local/share/keyward-patroni')
 

@@ -55,7 +55,8 @@ test('keeps an own claim until a read contains its transaction', () => {
 
 test('ignores the result of a claim whose transaction a read has already delivered', () => {
   const { updater, machines } = createWorld()
-  // Transaction 12 granted the slot. Transaction 13, of another validator, released it. The result of the claim arrives late.
+  // Transaction 12 granted the slot. Transaction 13, of another validator, released the slot. The result of the claim arrives
+  // late.
   updater.apply([machine(false, 0)], [], '14:14:')
   updater.applyOwn(machine(true, 1), 12n)
   expect([machines(), updater.ownWriteCount]).toEqual([0, 0])

@@ -59,7 +59,7 @@ export const ADDRESSES = ['10.1.2.3', '10.2.0.1']
 export const COUNTRIES = ['DE', 'FR']
 const NETWORKS = ['10.1.0.0/16', '10.1.2.3', '10.0.0.0/8']
 export const ORGANIZATIONS = [1, 2]
-/** The greatest number of a license. The first is 1. */
+/** The greatest license number. The first license number is 1. */
 export const MAX_LICENSES = 7
 
 /** Returns the organization of a license. A license that is created again belongs to the same organization. */
