@@ -83,10 +83,13 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
     })
     afterAll(() => network?.close())
 
-    test.each(['IPv4', 'IPv6'] as const)('passes the %s address of the caller to management unchanged', async (family) => {
-      const found = network?.addressOf(family, installation, vendor.managementToken)
-      expect(found?.seen).toBe(found?.own)
-    })
+    test.each(['IPv4', 'IPv6'] as const)(
+      'passes the %s address of the caller to management unchanged',
+      async (family) => {
+        const found = network?.addressOf(family, installation, vendor.managementToken)
+        expect(found?.seen).toBe(found?.own)
+      },
+    )
   })
 
   test('keeps every container within its memory limit under load', async () => {

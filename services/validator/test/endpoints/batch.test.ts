@@ -152,7 +152,7 @@ describe('the request', () => {
     }
   })
 
-  test('requires an API key and free capacity of its organization for a body over 16 KiB in several pieces', async ({ skip }) => {
+  test('requires an API key and free capacity for a body over 16 KiB in several pieces', async ({ skip }) => {
     skip(isBehindBalancer, 'a balancer forwards a body only after it has received the whole body')
     const body = '{"checks":[{"license":"a"}]}'.padEnd(100_000, ' ')
     const [first, second] = [body.slice(0, 50_000), body.slice(50_000)]

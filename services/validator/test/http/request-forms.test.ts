@@ -70,7 +70,7 @@ test('applies the body limit to the content of a chunked body, not to its framin
   expect(more.text).toMatch(/^HTTP\/1\.1 413 .*"The body is larger than 16 KiB\."/s)
 })
 
-test.each([100_000, 1_100_000])('delivers a 413 response to a client that sends %i bytes before it reads', async (bytes) => {
+test.each([100_000, 1_100_000])('delivers 413 to a client that sends %i bytes before it reads', async (bytes) => {
   const large = check().padEnd(bytes, ' ')
   for (const sent of [message(`Content-Length: ${bytes}`, large), asChunks(large, 1_000)]) {
     const text = await new Promise<string>((resolve) => {

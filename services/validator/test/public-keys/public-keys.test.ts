@@ -89,7 +89,7 @@ test('returns every published change at once, even from a replica that was opene
   for (const replica of [early, late, reopened]) expect(published(replica).all).toEqual(['key-5'])
 })
 
-test.skipIf(isBehindBalancer)('responds to checks and requests for public keys that are pipelined in one packet', async () => {
+test.skipIf(isBehindBalancer)('responds to pipelined checks and requests for public keys', async () => {
   const { pool } = world.database
   await insertSigningKey(pool, { organizationId: world.organizationId, keyId: 'first' })
   const { key } = await world.license({ maxMachines: null })

@@ -4,7 +4,6 @@ import type { Random } from '@keyward/testkit'
 
 import type { VirtualTime } from './virtual-time.ts'
 
-
 export const STATEMENT_TIMEOUT_MS = 1_500
 
 export class Network {
