@@ -15,10 +15,10 @@ export interface Check {
    * `NOT_FOUND`.
    */
   product: number
-  /** Holds the license key in its first `licenseKeyLength` bytes. */
+  /** A buffer whose first `licenseKeyLength` bytes are the license key. */
   licenseKey: Uint8Array
   licenseKeyLength: number
-  /** Holds the machine id in its first `machineIdLength` bytes. */
+  /** A buffer whose first `machineIdLength` bytes are the machine id. */
   machineId: Uint8Array
   /** Length of the machine id in bytes, or 0 when the request has none. */
   machineIdLength: number
@@ -36,7 +36,7 @@ export interface Check {
   country: number
 }
 
-/** The `Verdict.slot` that requires no action of the caller. */
+/** The `Verdict.slot` that requires no action by the caller. */
 export const NO_SLOT = 0
 /** The `Verdict.slot` of a machine that holds no slot of a license with a machine limit. The caller must claim one. */
 export const CLAIM_SLOT = 1
@@ -55,7 +55,7 @@ export const HOLDS_LEASE = 4
 
 export interface Verdict {
   /**
-   * Whether the writer was writing during each of 1,000 attempts to decide. If so, the other fields are undefined, and the caller responds
+   * Whether the writer was writing during each of 1,000 attempts to decide. If so, the other fields have no meaning, and the caller responds
    * with 503.
    */
   busy: boolean
@@ -66,10 +66,10 @@ export interface Verdict {
   slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM | typeof HOLDS_LEASE
   /** Whether an exclusion decided the check. An excluded check takes no slot and is not recorded (docs/api.md#v7). */
   excluded: boolean
-  /** Row of the license, or -1 when the key is unknown. */
+  /** Row of the license, or -1 with NOT_FOUND. */
   license: number
   licenseGeneration: number
-  /** Row of the license's product, or -1 when the key is unknown. */
+  /** Row of the license's product, or -1 with NOT_FOUND. */
   product: number
   productGeneration: number
   /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
@@ -79,8 +79,8 @@ export interface Verdict {
   /** The machine limit, or -1 when there is none. */
   max: number
   /**
-   * The length of the license's leases in seconds, set with CLAIM_SLOT and HOLDS_LEASE. 0 means that the license has no
-   * leases, or with HOLDS_LEASE that their length is unknown.
+   * The length of the license's leases in seconds, set only with CLAIM_SLOT and HOLDS_LEASE. 0 means that the license has no
+   * leases, or that the index was too full to store their length.
    */
   leaseSeconds: number
   /**
@@ -92,11 +92,11 @@ export interface Verdict {
   /** Row of the deciding rule, or -1 when no rule decided or only restrictions did. */
   decidedBy: number
   /**
-   * The types of which the check matches no restriction, although the deciding scope requires a match. The value is a sum of 1 for
-   * addresses, 2 for machine ids and 4 for countries. It is 0 when no restriction rejects the check.
+   * The types of the deciding scope's restrictions that the check does not satisfy, as a sum of 1 for addresses, 2 for machine ids and 4
+   * for countries. The sum is 0 when no restriction rejects the check.
    */
   restrictedTypes: number
-  /** The scope of these restrictions. The value is undefined when `restrictedTypes` is 0. */
+  /** The scope of these restrictions, without meaning when `restrictedTypes` is 0. */
   restrictedScope: number
   /** The number of entries of `matched` that are in use. */
   matchedCount: number
@@ -168,7 +168,7 @@ export interface CredentialView {
   /** Row of the product that the credential is bound to, or 0 when there is none. */
   product: number
   expiresAtMs: number
-  /** Whether the organization has an IP or COUNTRY rule in some scope. If so, checks depend on the client's address. */
+  /** Whether the organization has an IP or COUNTRY rule in some scope. If so, checks depend on the caller's address. */
   addressRules: boolean
 }
 
@@ -187,10 +187,10 @@ export interface EntitlementsView {
   /** Row of the license's own value, or 0 if the license has none. */
   license: number
   licenseGeneration: number
-  /** Holds the product's value in its first `productLength` bytes. */
+  /** A buffer whose first `productLength` bytes are the product's value. */
   productBytes: Uint8Array
   productLength: number
-  /** Holds the license's own value in its first `licenseLength` bytes. */
+  /** A buffer whose first `licenseLength` bytes are the license's own value. */
   licenseBytes: Uint8Array
   licenseLength: number
 }

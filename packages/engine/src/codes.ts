@@ -1,6 +1,6 @@
 /**
- * The codes of verdicts. A verdict contains the number of its code. Counters and recorded checks are indexed by that
- * number, so a new code is appended at the end.
+ * The codes of verdicts. A verdict contains the number of its code. Counters and recorded checks use that number, so a new
+ * code must be appended at the end.
  */
 
 /** Names of the codes, by number. */

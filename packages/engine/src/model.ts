@@ -60,12 +60,12 @@ export interface LicenseRecord {
   /** The number of machine slots taken, or of machines recorded where there is no limit. */
   used: number
   /**
-   * The license's own entitlements in the same form, which override those of its product, or null when there are none.
+   * The license's own entitlements, up to 8,192 bytes, which override those of its product, or null.
    */
   entitlements: Uint8Array | null
   /**
-   * The number of seconds for which a machine holds its slot after each renewal in Postgres, or null when it holds the
-   * slot until the release. The field has no effect without a machine limit.
+   * The number of seconds for which a machine holds its slot after each claim or renewal, or null when it holds the slot
+   * until the release. The field has no effect without a machine limit.
    */
   leaseSeconds: number | null
 }
@@ -100,7 +100,7 @@ export type AccessRuleRecord = {
   scope: RuleScope
   /** The id of the license or product, or null with the scope ORGANIZATION. */
   scopeId: Id | null
-  /** The time from which on the rule does not match, or Infinity if the rule never expires. */
+  /** The time from which the rule no longer matches, or Infinity if the rule never expires. */
   expiresAtMs: number
   allowSuspendedOrExpired: boolean
 } & RuleMatch
@@ -113,8 +113,8 @@ export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | nu
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
 /**
- * A change of a machine, which has taken (`held`) or released a slot. `used` is the license's count afterwards, or null when the license's
- * row already contains the count, as in a full load.
+ * A change of a machine, which has taken (`held`) or released a slot. `used` is the license's new count of used slots, or null when the
+ * license's row already contains the count, as in a load.
  */
 export type MachineChange = {
   entity: 'machine'

@@ -47,13 +47,13 @@ export class IndexStore implements LookupParts {
     this.scopes = this.#slab('scopes', ROW_WORDS)
     this.rules = this.#slab('rules', ROW_WORDS)
     this.nodes = this.#slab('trieNodes', NODE_WORDS)
-    // A fuller table needs less memory and more steps per search. `byId` is the fullest because only the writer reads it. The three tables
-    // below need about 13, 14 and 19 bytes per entry.
+    // A fuller table needs less memory and more steps per search. `byId` is the fullest because no check reads it. The next three tables
+    // need about 13, 14 and 19 bytes per entry.
     this.byId = this.#table('byId', 'byIdOverflow', 2, 7)
     this.byKey = this.#table('byKey', 'byKeyOverflow', 2, 6)
     this.byRule = this.#table('byRule', 'byRuleOverflow', 2, 4)
     this.machines = new MachineSet(this.#table('machines', 'machinesOverflow', 3, 4.4))
-    // Only the writer reads this table, like `byId`.
+    // No check reads this table either.
     const byValue = this.#table('byValue', 'byValueOverflow', 2, 7)
     this.values = new ValueSet(this.#slab('values', ROW_WORDS), byValue, this.hash)
     this.lookup = new Lookup(this)

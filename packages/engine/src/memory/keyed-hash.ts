@@ -26,7 +26,7 @@ export class KeyedHash {
     let w3 = 0x74656462 ^ key[3]!
     const blocks = length >> 2
     // Each iteration absorbs one block with two rounds. Four more iterations follow the last block and absorb nothing:
-    // two for each half of the output.
+    // two for each of the two words that a run produces.
     for (let step = 0; step < blocks + 5; step++) {
       let m = 0
       if (step <= blocks) {

@@ -1,12 +1,12 @@
 /**
  * The layout of the index's records: which field is in which word. `LAYOUT` declares every record. The constants after
  * it repeat the offsets as literals for the hot path, and a test compares the two. To add a field, take bits or words
- * from a `spare` and declare a constant for their offset.
+ * from a `spare` field and declare a constant for their offset.
  *
- * A record is 16 words, one cache line, so that a check reads one line for its license. Fields that only some licenses have are in a
- * license extension, a record in a separate slab. A license without such fields has no extension and spends no memory or time on one. A
- * longer license record would cost memory and time for every license. A hash table from license to extension would cost a cache miss for
- * each license with an extension. So the license record contains the row of the extension. To make space for that word, the hash of the
+ * Most records have 16 words, one cache line, so that a check reads one line for its license. Fields that only some licenses have are in a
+ * license extension, a record in a separate slab, so they cost the other licenses no memory and no time. A longer license record would
+ * cost memory and time for every license. A hash table from license to extension would cost a cache miss for each license with an
+ * extension. So the license record contains the row of the extension. To make space for that word, the hash of the
  * license key has 96 bits instead of 128. Among 2^24 licenses, the probability that an unknown key has the hash of a license is 2^-72.
  * Likewise, only the first 224 bits of the SHA-256 of a secret are stored and compared, which leaves one word for another field.
  */
@@ -150,7 +150,7 @@ export const PRODUCT_FLAGS = 5
 export const PRODUCT_SCOPE = 6
 export const PRODUCT_CHILDREN = 7
 export const PRODUCT_ORGANIZATION = 8
-/** Row of the value, 0 when the product has no entitlements. */
+/** Row of the value with the default entitlements, 0 when the product has none. */
 export const PRODUCT_ENTITLEMENTS = 9
 
 export const CUSTOMER_FLAGS = 5
@@ -190,7 +190,7 @@ export const EXTENSION_LICENSE = 0
 /** Row of the value with the license's own entitlements, 0 when it has none. */
 export const EXTENSION_ENTITLEMENTS = 1
 /**
- * The number of seconds for which a machine holds its slot after a renewal, 0 when it holds the slot until the release.
+ * The number of seconds for which a machine holds its slot after a claim or renewal, 0 when it holds the slot until the release.
  */
 export const EXTENSION_LEASE_SECONDS = 2
 
@@ -225,9 +225,9 @@ export const RULE_PREFIX_MASK = 255
 export const RULE_RESTRICTION = 1 << 14
 /** Set for a monitored rule, which matches and never decides (docs/api.md#v14). */
 export const RULE_MONITOR = 1 << 15
-/** Set on a restriction that satisfies no check while a change in phases is written. */
+/** Set on a restriction that no check satisfies while a change is written in phases. */
 export const RULE_HOLLOW = 1 << 16
-/** Set on a restriction that is not counted in `restrictedUntil` of its scope while a change in phases is written. */
+/** Set on a restriction that is not counted in `restrictedUntil` of its scope while a change is written in phases. */
 export const RULE_DORMANT = 1 << 17
 
 /** The stored types of rules. An IP rule has one of two types, one for each address family. */
@@ -237,7 +237,7 @@ export const TYPE_HWID = 2
 export const TYPE_COUNTRY = 3
 export const TYPE_CUSTOMER = 4
 
-/** The organization, product or license that the scope belongs to: a KIND and a row. The row is 0 after its removal. */
+/** The organization, product or license that the scope belongs to: a KIND and a row. The row is 0 after the owner's removal. */
 export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
 /** The number of rules of the scope, of all types. */
@@ -245,7 +245,7 @@ export const SCOPE_RULES = 2
 /** The roots of the tries of IPv4 and IPv6 rules, 0 when the scope has no such rules. */
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4
-/** The numbers of rules of each other type, from TYPE_HWID on. */
+/** The numbers of rules of the other types, one word for each type from TYPE_HWID on. */
 export const SCOPE_COUNTS = 5
 /**
  * The latest `expiresAtMs` of the scope's enforced restrictions, as three doubles: of addresses, machine ids and

@@ -1,7 +1,7 @@
 /**
  * Lookups of rows: any row by its id, a license by its key, a credential by its secret, and a rule by its scope, type
- * and value. An entry of a table has 8 bytes: a 32-bit hash and the row. A lookup then compares the row's record in
- * full. Rows are below 2^28, and where a table contains several kinds, the four bits above the row identify the kind.
+ * and value. An entry of a table has 8 bytes: a 32-bit hash and the row number. A lookup then compares the stored id, key, secret or
+ * value. Row numbers are below 2^28, and where a table contains several kinds, the four bits above the number identify the kind.
  * Rules have a separate table, because most checks search for several rules and find none. That table is small enough for
  * the processor's caches, unlike a table with a million license keys.
  */
@@ -141,7 +141,9 @@ export class Lookup {
     return at === NONE ? 0 : this.#byKey.word(at, 1) & ROW_MASK
   }
 
-  /** Prefetches a license, and the entry of a machine in it. `machineHash` is the first word of the machine id's hash. */
+  /**
+   * Prefetches the record of a license, and the bucket of one of its machines. `machineHash` is the first word of the machine id's hash.
+   */
   prefetchLicense(row: number, machineHash: number): void {
     const { licenses, machines } = this.#store
     this.sink = licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]! ^ machines.prefetch(row, machineHash)
@@ -149,7 +151,7 @@ export class Lookup {
 
   /**
    * Returns the row of the license with this key, or 0. `key` is the key's hash after `bindKey`. Unless `machineHash`
-   * is null, also prefetches the entry of that machine while the license's record is loading.
+   * is null, also prefetches the bucket of that machine while the license's record is loading.
    */
   findLicense(key: Int32Array, machineHash: Int32Array | null): number {
     const byKey = this.#byKey
@@ -250,8 +252,8 @@ export class Lookup {
   }
 
   /**
-   * Returns the hash of a rule's entry. The first word of the value suffices: for a machine id it is a keyed hash, and one scope has few
-   * rules about countries and customers.
+   * Returns the hash of a rule's entry. The first word of the value suffices: that of a machine id is part of a keyed hash, and a country
+   * or customer has no other word.
    */
   #valueHash(scope: number, type: number, v0: number): number {
     return hashPair(v0, (scope << 3) | type, this.#seed)

@@ -1,5 +1,5 @@
 /**
- * The machines that hold slots: one set over all licenses, with 12 bytes per entry.
+ * The machines of all licenses in one set, with 12 bytes per entry.
  *
  * An entry is the machine id's keyed 128-bit hash, truncated to three words. The first is XORed with a bijection of the
  * license's row, the others with bijections of its generation. So a check needs only one hash of the machine id. One

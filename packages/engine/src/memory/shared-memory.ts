@@ -28,7 +28,7 @@ export const REGION_NAMES = [
 
 export type RegionName = (typeof REGION_NAMES)[number]
 
-/** The parts of an index that another thread needs to read it. It can be posted to a worker (structured cloning). */
+/** The parts of an index that another thread needs for reading. This object can be posted to a worker (structured cloning). */
 export interface SharedIndex {
   /** The key of `KeyedHash`: four words. */
   readonly hashKey: readonly number[]

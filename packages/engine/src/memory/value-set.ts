@@ -87,7 +87,7 @@ export class ValueSet {
     return this.slab.region.words[row * ROW_WORDS + GENERATION]! | 0
   }
 
-  /** Writes the bytes of a value to `out`, which holds MAX_VALUE_BYTES, and returns their number. */
+  /** Writes the bytes of a value to `out`, which has at least MAX_VALUE_BYTES bytes, and returns the length of the value. */
   read(row: number, out: Uint8Array): number {
     const { words } = this.slab.region
     const length = Math.min(words[row * ROW_WORDS + VALUE_LENGTH]! >>> 0, MAX_VALUE_BYTES)
@@ -155,7 +155,7 @@ function copyIn(words: Int32Array, at: number, bytes: Uint8Array, start: number,
   return end
 }
 
-/** Reads bytes from words into `out`, from `start` to `end`. Returns `end`. */
+/** Copies bytes from words to the positions of `out` from `start` to `end`. Returns `end`. */
 function copyOut(words: Int32Array, at: number, out: Uint8Array, start: number, end: number): number {
   for (let i = start; i < end; i++) out[i] = words[at + ((i - start) >> 2)]! >>> (24 - 8 * ((i - start) & 3))
   return end

@@ -1,6 +1,5 @@
 /**
- * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v14 and
- * #v15; V10 to V13 are about changes, plans, API keys and entitlements).
+ * The verdict of a check: a pure function of the index, the check and the time (docs/api.md#v1 to #v9, #v12, #v14 and #v15).
  * The naive model in `test/support/naive.ts` is the same function over plain arrays. It is easier to read, so start
  * there. Tests check that the two agree.
  *
@@ -50,7 +49,7 @@ import {
 import { NOT_STARTED } from '../model.ts'
 import { RESTRICTED, type RuleMatching } from './rule-matching.ts'
 
-/** The result of `stateCode` for a valid license whose term has not started. No code has this number. */
+/** The result of `stateCode` for an active license whose term has not started. No code has this number. */
 const UNSTARTED = -1
 
 /**
@@ -88,7 +87,7 @@ function productOf(store: IndexStore, license: number): number {
   return store.licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]! | 0
 }
 
-/** Sets the verdict for a license key that is unknown to the caller. No rule is evaluated (docs/api.md#v1). */
+/** Sets the verdict for a key with which the caller's credential finds no license. No rule is evaluated (docs/api.md#v1). */
 function setNotFound(verdict: Verdict): void {
   verdict.code = CODE.NOT_FOUND
   verdict.license = -1
@@ -163,7 +162,7 @@ function setRestricted(verdict: Verdict, matching: RuleMatching, scope: number):
 
 /**
  * Sets the verdict of a check that rules decide. A blacklist rejects the check (docs/api.md#v5), as do restrictions
- * that it does not satisfy (docs/api.md#v15). An exclusion skips blacklists and the machine limit. The license's own
+ * that the check does not satisfy (docs/api.md#v15). An exclusion skips blacklists and the machine limit. The license's own
  * state still counts, unless the exclusion allows suspended and expired licenses (docs/api.md#v6).
  */
 function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {

@@ -1,6 +1,6 @@
 /**
  * Reads an index, with one reader per thread. Every read runs under the seqlock and is repeated after a concurrent
- * write, so all parts of a result were in the index at one moment.
+ * write, so all parts of a result were in the index at the same moment.
  */
 
 import type { Check, CredentialView, EntitlementsView, Verdict } from '../check.ts'
@@ -49,7 +49,7 @@ const MACHINE_HASH = 4
 const LIKELY_ROW = 8
 
 export interface ReaderOptions {
-  /** Whether reads use the lock, true by default. Only the test that shows that the lock is necessary passes false. */
+  /** Whether reads use the lock, true by default. */
   locked?: boolean
 }
 
@@ -86,8 +86,8 @@ export class IndexReader {
   }
 
   /**
-   * Hashes a check of a batch. Writes both hashes to `hashes`, at the place of the check with the index `n`. Each place has
-   * HASH_WORDS words. The license key of the check is not read afterwards.
+   * Hashes the license key and the machine id of the check with the index `n` in a batch. Writes both hashes to `hashes`, from the word
+   * `n * HASH_WORDS` on. `decideHashed` does not read the license key again.
    */
   hashCheck(check: Check, hashes: Int32Array, n: number): void {
     const key = this.#key
@@ -163,7 +163,7 @@ export class IndexReader {
   }
 
   /**
-   * Returns whether the index contains the machine for the license in a row. The machine id is the first `length` bytes
+   * Returns whether the index contains the machine of the license in a row. The machine id is the first `length` bytes
    * of `machineId`. Also returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
    */
   hasMachine(license: number, machineId: Uint8Array, length: number): boolean {
@@ -194,8 +194,7 @@ export class IndexReader {
   }
 
   /**
-   * Reads the fields that a check needs of the credential in a row. Returns false when the row is free or the index is busy. If
-   * `out.generation` differs from the generation that the caller stored, the row holds another credential or another secret.
+   * Reads the credential in a row, except for fields that no check needs. Returns false when the row is free or the index is busy.
    */
   credential(row: number, out: CredentialView): boolean {
     const store = this.#store
@@ -218,8 +217,7 @@ export class IndexReader {
 
   /**
    * Reads the entitlements of the license in a row. Skips the bytes of both values if `isKnown` returns true for their rows and
-   * generations. Returns false when the row has another generation or the index is busy. It is only called for checks that request
-   * entitlements.
+   * generations. Returns false when the row has another generation or the index is busy.
    */
   entitlements(
     row: number,
@@ -301,7 +299,7 @@ export class IndexReader {
     return false
   }
 
-  /** Runs a lookup under the lock and returns its result, or BUSY. Most checks do not need such a lookup. */
+  /** Runs a lookup under the lock and returns its result, or BUSY. Allocates a closure, which most checks avoid. */
   #read(find: () => number): number {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = this.#lock.begin(attempt)

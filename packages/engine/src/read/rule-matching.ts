@@ -1,6 +1,6 @@
 /**
  * Finds the unexpired access rules of one scope that match a check, by address, machine id, country and customer (docs/api.md#v2). A type
- * without rules in the scope costs one comparison. A scope without restrictions costs one comparison in addition.
+ * without rules in the scope costs one comparison. A scope without restrictions costs one more comparison.
  */
 
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
@@ -34,8 +34,8 @@ import {
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
 /**
- * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. Otherwise the number of rules with
- * one value is far lower.
+ * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. At other times, far fewer rules
+ * share a value.
  */
 const MAX_DUPLICATES = 64
 
@@ -117,8 +117,8 @@ export class RuleMatching {
   }
 
   /**
-   * Prefetches the buckets of a scope's exact rules. When it is called for all scopes before the first `match`, the
-   * loads overlap.
+   * Prefetches the buckets in which `match` looks for a scope's rules about the machine and the customer. When it is
+   * called for several scopes before the first `match`, the loads overlap.
    */
   prefetch(scope: number, customer: number, check: Check, machineHash: Int32Array): void {
     const { lookup, scopes } = this.#store

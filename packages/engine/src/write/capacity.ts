@@ -35,7 +35,7 @@ export class Capacity {
     return this.#selectEach(changes, takesRow, onFull)
   }
 
-  /** Counts the rows that each change needs. This is slow, so it is only done when the index is nearly full. */
+  /** Tests change by change whether it still fits. This is slow, so `select` calls it only when the index is nearly full. */
   #selectEach(
     changes: readonly Change[],
     takesRow: (change: Change) => boolean,

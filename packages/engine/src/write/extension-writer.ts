@@ -1,6 +1,6 @@
 /**
  * Writes license extensions, which contain the fields that only some licenses have. A license has an extension only if
- * one of these fields is not 0. Other licenses spend no memory or time on them.
+ * one of these fields differs from its default.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'
@@ -36,7 +36,7 @@ const EXTENSION_FIELDS: readonly ExtensionField[] = EXTENSION_NUMBERS.map(({ nam
 export class ExtensionWriter {
   readonly #store: IndexStore
   readonly #fields: readonly ExtensionField[]
-  /** The words of the record that is being written or compared. */
+  /** The words of the extension that is being written or compared. */
   readonly #wanted = new Int32Array(EXTENSION_WORDS)
 
   constructor(store: IndexStore, fields = EXTENSION_FIELDS) {

@@ -1,6 +1,6 @@
 /**
- * The image of an index: a copy of the used part of each memory region. The copy is independent of the records' fields.
- * Only a program with the same memory layout can restore it.
+ * The image of an index: a copy of the control block and of the used part of each memory region, byte for byte. Only a
+ * program with the same memory layout can restore it.
  */
 
 import type { IndexStore } from '../memory/index-store.ts'

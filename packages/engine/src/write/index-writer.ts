@@ -59,7 +59,7 @@ export class IndexWriter {
   readonly #rules: RuleWriter
   readonly #capacity: Capacity
   readonly #limits: SectionLimits
-  /** The transition of the change in pages that is being written. */
+  /** The transition of the change that is being written in pages. */
   readonly #pages = new Transition()
   /**
    * The differences that the current reload has found, 'in place' when it is written as it arrives, or null without a
@@ -251,7 +251,7 @@ export class IndexWriter {
       this.#writeSection(only, rejected, () => removeUnmarkedMachines(this.#rows, buckets))
       return rejected
     }
-    // The organizations of these machines are unknown. A removed machine only restricts, so the removals come first.
+    // The organizations of these machines are unknown. Removing a machine can only restrict, so the removals come first.
     for (let from = 0; from < buckets.length; from += rows) {
       this.#lock.section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
     }
@@ -342,7 +342,7 @@ export class IndexWriter {
       const row = this.#store.lookup.findId(kind, change.id)
       const reason = row === 0 ? null : this.#removeRow(kind, row)
       if (reason === null || this.#reload === null) return reason
-      // The reload may lack rows that refer to this one. In that case the end of the reload removes all of them.
+      // The reload may lack rows that refer to this one. In that case the end of the reload removes those rows and this one.
       this.#rows.setMark(kind, row, this.#rows.mark ^ 1)
       return null
     }

@@ -61,7 +61,7 @@ export class LicenseWriter {
   readonly #extensions: ExtensionWriter
   /** A buffer for the hash of the license key or machine id that is being written. */
   readonly #scratch = new Int32Array(4)
-  /** Row of the license whose machine was applied last. In a load, the machines of a license mostly follow each other. */
+  /** Row of the license whose machine was applied last. In a load, most machines of a license are consecutive. */
   #latest = 0
 
   constructor(rows: RowWriter, scopes: ScopeWriter, extensions: ExtensionWriter) {
@@ -111,7 +111,7 @@ export class LicenseWriter {
   }
 
   /**
-   * Adds a license as revoked, so that rules can refer to it and no check passes. Does not change an existing license.
+   * Adds a license as revoked, so that rules can refer to it and its checks are rejected. Does not change an existing license.
    */
   addRevoked(record: LicenseRecord): void {
     if (this.#find(record.id) === 0) this.upsert({ ...record, status: 'revoked' })

@@ -1,7 +1,7 @@
 /**
  * Determines the organization and the license of a change. A verdict depends only on rows of one organization, and a
- * license goes from its old to its new state in one step. The change of a machine or a deletion does not contain the
- * organization, which is then read from the index or from the rest of the batch.
+ * license goes from its old to its new state in one step. Machine changes and deletions do not contain the organization,
+ * so it is read from the index or from other changes of the batch.
  */
 
 import { writeBytes } from '../memory/bits.ts'
@@ -45,7 +45,7 @@ export function nameOf(id: Id): string {
   return String.fromCharCode(...id)
 }
 
-/** Resolves the changes of one batch. It reads the index before the batch is applied. */
+/** Determines the organizations and licenses of one batch of changes. It reads the index before the batch is applied. */
 export class Placement {
   readonly #store: IndexStore
   /** Numbers below 0 for the organizations that the batch adds. */
@@ -89,9 +89,8 @@ export class Placement {
   }
 
   /**
-   * Returns the license of a change of a license, machine or rule, in the form of `nameOf`. Returns null for a change
-   * that concerns several licenses: of another entity, of a rule with another scope, or of a rule that moves from one
-   * scope to another.
+   * Returns the one license that a change concerns, in the form of `nameOf`. Returns null for a rule that has another
+   * scope or moves from one scope to another, and for any entity other than license, machine and rule.
    */
   licenseOf(change: Change): string | null {
     if (change.entity === 'machine') return nameOf(change.licenseId)
@@ -104,7 +103,7 @@ export class Placement {
     return before === undefined || before === after ? after : null
   }
 
-  /** Returns whether the index has the license. */
+  /** Returns whether the index contains the license. */
   hasLicense(id: Id): boolean {
     return this.#find(KIND_LICENSE, id) !== 0
   }

@@ -1,6 +1,6 @@
 /**
- * Writes the rows that others refer to: organizations, products, customers and their credentials. Each row counts the
- * rows that refer to it and cannot be removed before them, so no row number in the index refers to a free row.
+ * Writes organizations, products, customers and credentials. An organization, product or customer counts the rows that
+ * refer to it and cannot be removed before them, so no row number in the index refers to a free row.
  */
 
 import { readWord } from '../memory/bits.ts'
@@ -36,7 +36,7 @@ const UNKNOWN_PRODUCT = 'productId refers to no product of the organization'
 const OTHER_ORGANIZATION = 'organizationId must not change'
 const IN_USE = 'other rows refer to the row'
 
-/** Writes organizations, products, customers and credentials. Methods that write a row return null, or the reason for its rejection. */
+/** Methods that add, replace or remove a row return null, or the reason for the rejection. */
 export class ReferenceWriter {
   readonly #rows: RowWriter
   readonly #scopes: ScopeWriter
@@ -89,7 +89,7 @@ export class ReferenceWriter {
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
       words[base + CREDENTIAL_SECRET + i] = readWord(record.secretHash, 4 * i)
     }
-    // A reader that has stored the row for the former secret must look it up again.
+    // A reader that has stored the row number for the former secret must look the secret up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
     words[base + CREDENTIAL_PRODUCT] = product
     words[base + CREDENTIAL_STATE] = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark

@@ -43,7 +43,7 @@ export function markAll(rows: RowWriter, mark: number): void {
   }
 }
 
-/** The differences that a reload has found so far. The index itself has not changed. */
+/** The differences that a reload has found so far. They are not written to the index yet. */
 export class Differences {
   readonly unmarked = new Unmarked()
   readonly #changes: Change[] = []

@@ -1,6 +1,6 @@
 /**
- * Maintains the times until which scopes are restricted: for each scope and type, the latest expiry of the restrictions
- * that count (docs/api.md#v15). The scope's record contains that time, so a check needs one comparison per type. The expiries of all
+ * Maintains the times until which scopes are restricted (docs/api.md#v15): for each scope and type, the latest expiry of the enforced
+ * restrictions that are not dormant. The scope's record contains that time, so a check needs one comparison per type. The expiries of all
  * restrictions exist only in the writer's memory.
  */
 
@@ -34,7 +34,7 @@ class Multiset {
     const count = this.#counts.get(value) ?? 0
     this.#counts.set(value, count + 1)
     if (count > 0) return
-    // Deleted numbers must not outnumber the others, so the heap is rebuilt.
+    // The heap is rebuilt before deleted numbers make up much more than half of it.
     if (this.#heap.length > 2 * this.#counts.size + 16) this.#heap = [...this.#counts.keys()].toSorted((a, b) => b - a)
     else this.#push(value)
   }
@@ -91,7 +91,7 @@ export class RestrictionTimes {
     this.#store = store
   }
 
-  /** Adds the expiries of all rules of an index whose memory was restored. */
+  /** Adds the expiries of all restrictions of an index whose memory was restored. */
   rebuild(): void {
     const { highest, region } = this.#store.rules
     this.#ends.clear()

@@ -1,7 +1,6 @@
 /**
- * Creates and removes rows of any kind. Each row gets an id, a generation and the current mark, and can be found by its id. The mark is one
- * bit for mark and sweep. A reload assigns the new mark to every row that it receives, and at its end removes the rows that still have the
- * old mark.
+ * Creates and removes rows of any kind. Each row gets an id, a generation and the current mark, and can be found by its id. `reload.ts`
+ * describes the mark.
  */
 
 import { readWord } from '../memory/bits.ts'

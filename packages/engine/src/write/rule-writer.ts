@@ -1,6 +1,6 @@
 /**
- * Writes access rules: the record, and its place in a trie or in the lookup of its scope. A rule is identified by its
- * id, so a new duplicate of an expired rule may arrive before the deletion of the expired one.
+ * Writes access rules: the record, and its entry in a trie of its scope or in the lookup of rules. A rule is identified by
+ * its id, so a new duplicate of an expired rule may arrive before the deletion of the expired one.
  */
 
 import {
@@ -56,7 +56,7 @@ import { TrieWriter } from './trie-writer.ts'
 const MATCH_BITS = (RULE_TYPE_MASK << RULE_TYPE_SHIFT) | (RULE_PREFIX_MASK << RULE_PREFIX_SHIFT)
 
 /**
- * The rows that a record refers to, and the value that it matches, which is valid until the next record is resolved.
+ * The rows that a record refers to, and the value that the rule matches. `value` is valid until the next record is resolved.
  */
 interface Target {
   organization: number
@@ -87,7 +87,7 @@ export class RuleWriter {
   readonly #scratch = new Int32Array(4)
   readonly #times: RestrictionTimes
   /**
-   * The state of the change in phases that is being written. `IndexWriter` replaces it while it writes a change in
+   * The state of the change that is being written in phases. `IndexWriter` sets another object while it writes a change in
    * pages.
    */
   transition = new Transition()
@@ -131,8 +131,8 @@ export class RuleWriter {
    * `upsert` or `remove` completes the change later, and `removeDetached` removes the rows that this method leaves in force.
    *
    * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed, unless
-   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have it. Then it becomes a
-   * blacklist. `transition.ts` describes restrictions. Monitored rules decide nothing, so they are written later.
+   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have this field. Then it becomes a
+   * blacklist. `transition.ts` describes how restrictions change. Monitored rules decide nothing, so they are written later.
    */
   restrict({ id, row: record }: RuleChange): void {
     const target = record === null ? null : this.#resolve(record)
@@ -192,14 +192,14 @@ export class RuleWriter {
     const endMs = doubles[row * ROW_DOUBLES + EXPIRY]!
     const staysRestriction = record.kind === 'RESTRICTION' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)
     if (staysRestriction && record.expiresAtMs > endMs) {
-      // The old row satisfies checks until it expires. The new row only restricts.
+      // Checks can satisfy the old row until it expires. The new row only restricts.
       this.#rows.store.lookup.removeId(KIND_RULE, row)
       this.transition.companions.set(this.#write(record, target, RULE_HOLLOW), row)
       return true
     }
     this.#detach(row)
     this.transition.leaving.push(this.#ruleRow(row))
-    // The new row expires earlier. Until then it satisfies the same checks as the old one.
+    // The new row expires earlier. Until then it allows the same checks as the old one.
     if (staysRestriction) this.#write(record, target)
     return staysRestriction
   }
@@ -237,8 +237,8 @@ export class RuleWriter {
   }
 
   /**
-   * Returns whether writing the record needs a new row. With `detaches`, the former row of an existing rule may stay in
-   * force.
+   * Returns whether writing the record may need a new row. With `detaches`, it always may, because the former row of an
+   * existing rule may stay in force.
    */
   takesRow(record: AccessRuleRecord, detaches: boolean): boolean {
     return detaches || this.#rows.store.lookup.findId(KIND_RULE, record.id) === 0

@@ -1,5 +1,5 @@
 /**
- * Creates and frees scope records: one for each organization, product or license that has rules scoped to it. The record is created with
+ * Creates and frees scope records: one for each organization, product or license that is the scope of a rule. The record is created with
  * the first rule and freed with the last. Rules refer to the record by its row. The rules of a deleted license therefore stay in a record
  * without an owner, where they match nothing, until their own deletion arrives.
  */
@@ -27,7 +27,7 @@ export class ScopeWriter {
     this.#store = store
   }
 
-  /** Returns the scope record of an organization, product or license, or 0 when it has no rules. */
+  /** Returns the row of the scope record of an organization, product or license, or 0 when it is the scope of no rule. */
   find(kind: number, owner: number): number {
     if (kind === KIND_LICENSE) {
       return this.#store.licenses.region.words[owner * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
@@ -37,7 +37,7 @@ export class ScopeWriter {
     return organizations.region.words[owner * ROW_WORDS + ORGANIZATION_SCOPE]!
   }
 
-  /** Returns the scope record of an organization, product or license, and creates it where there is none. */
+  /** Returns the same row as `find`, and creates the record if there is none. */
   findOrCreate(kind: number, owner: number): number {
     const known = this.find(kind, owner)
     if (known !== 0) return known

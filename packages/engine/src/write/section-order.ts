@@ -3,10 +3,10 @@
  *
  * Verdicts depend on rows of one organization, so an organization's part of a batch is one section unless it is too
  * long. Readers then see its old state, and after the section its new state. A longer part is written in phases. No
- * state between them allows a check that both the old and the new state reject.
+ * state between the phases allows a check that both the old and the new state reject.
  *
  *   1. The restricting part: blacklists are added, exclusions and credentials removed, and machine slots released.
- *   2. License by license, each with its own rules and machines in one section.
+ *   2. The licenses, each with its own rules and machines in one section.
  *   3. The loosening part: blacklists are removed, exclusions and credentials added.
  *
  * In phase 1, a rule or credential that changes in another way gets a row that restricts at least as much as its old
@@ -36,8 +36,8 @@ export interface Section {
 }
 
 /**
- * The places of changes in `dependencyOrder`. Rows come before the rows that refer to them, and removals come last. Changes of machines
- * come after licenses, because they contain the license's count of slots.
+ * The places of changes in `dependencyOrder`. Rows come before the rows that refer to them, and removals come last. A machine comes after
+ * its license, because the change of a machine contains the license's new count of slots.
  */
 const UPSERTS: Record<Change['entity'], number> = {
   organization: 0,
@@ -59,7 +59,7 @@ const REMOVALS: Record<Change['entity'], number> = {
 }
 const PLACES = 13
 
-/** Yields the write sections of a batch in which an entity may occur twice. */
+/** Yields the write sections of a batch, which may contain several changes of a row. */
 export function* sectionsOf(
   changes: readonly Change[],
   placementOf: (changes: readonly Change[]) => Placement,
@@ -70,7 +70,7 @@ export function* sectionsOf(
   else for (const part of partsOf(changes)) yield* sectionsOfPart(part, placementOf, limits)
 }
 
-/** Yields the write sections of a batch without the guarantee, for an index from which no thread decides checks. */
+/** Yields the write sections of a batch without regard to the states between them, for an index from which no thread decides checks. */
 export function* unguardedSectionsOf(changes: readonly Change[], limits: SectionLimits): Generator<Section> {
   yield* slices(dependencyOrder(changes), limits.rows, 'apply')
 }
@@ -117,7 +117,7 @@ function* sectionsOfPart(
   }
 }
 
-/** Yields the sections of an organization that changes in phases. */
+/** Yields the sections of an organization whose changes are written in phases. */
 function* phasesOf(changes: readonly Change[], placement: Placement, limits: SectionLimits): Generator<Section> {
   const byLicense = groupBy(changes, (change) => placement.licenseOf(change))
   const isLong = (group: readonly Change[]): boolean => group.length > limits.atomicRows
@@ -136,14 +136,14 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   const rules = shared.filter(({ entity }) => entity === 'rule')
   const credentials = shared.filter(({ entity }) => entity === 'credential')
   const others = shared.filter(({ entity }) => entity !== 'rule' && entity !== 'credential')
-  // A license must exist before rules that refer to it. It is revoked until its own section is written.
+  // A license must exist before rules that refer to it. A new license is revoked until its own section is written.
   const scopes = new Set(rules.map(scopeOf))
   const early = changes.filter((change) => change.entity === 'license' && scopes.has(nameOf(change.id)))
 
   yield* slices(dependencyOrder(others.filter((change) => !isRemoval(change))), limits.rows, 'apply')
   yield* slices([...credentials, ...early, ...rules, ...machines.filter(isRemoval)], limits.rows, 'restrict')
   yield* packed(licenses, limits.rows)
-  // Every section also removes up to `limits.rows` of the detached rules. Their number is at most the number of changes.
+  // Each of these sections also removes up to `limits.rows` detached rules. There are at most as many of them as changes.
   yield* slices(dependencyOrder([...rules, ...credentials]), limits.rows, 'loosen')
   yield* slices(
     machines.filter((change) => !isRemoval(change)),
@@ -166,7 +166,7 @@ function* packed(groups: Iterable<readonly Change[]>, rows: number): Generator<S
   if (open.length > 0) yield { changes: dependencyOrder(open), step: 'apply' }
 }
 
-/** Yields sections of `rows` changes each, in the given order. */
+/** Yields sections of at most `rows` changes each, in the given order. */
 export function* slices(changes: readonly Change[], rows: number, step: Section['step']): Generator<Section> {
   for (let from = 0; from < changes.length; from += rows) yield { changes: changes.slice(from, from + rows), step }
 }

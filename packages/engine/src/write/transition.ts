@@ -4,11 +4,11 @@
  *
  * A scope with restrictions of a type allows only checks that match one of them. So the first restriction of a type rejects checks, and
  * each further one allows more checks. Between the phases, a type of a scope is restricted if it was restricted before the change or will
- * be restricted after it. Only restrictions that exist before and after the change satisfy a check. So the restrictions of a scope take
+ * be restricted after it. A check can satisfy only restrictions that exist before and after the change. So the restrictions of a scope take
  * effect together, and end together:
  *
  *   - New restrictions of a type that had none are *dormant*. They match, and restrict nothing until the first phase ends.
- *   - Other new restrictions are *hollow*. They restrict, and satisfy no check until they are written in the last phase.
+ *   - Other new restrictions are *hollow*. They restrict, and no check satisfies them until they are written in the last phase.
  *   - Removed restrictions become hollow when the first phase ends. If no restriction of the type stays, they become
  *     dormant instead, when the last phase begins.
  */
@@ -33,7 +33,7 @@ export class Transition {
   leaving: RuleRef[] = []
   /** New restrictions that restrict nothing yet. */
   dormant: RuleRef[] = []
-  /** The restrictions whose expiry becomes later, as pairs of the new, hollow row and the old row, which has no id. */
+  /** The restrictions whose expiry becomes later: the old row, detached from its id, by the new, hollow row. */
   readonly companions = new Map<number, number>()
 
   get isEmpty(): boolean {

@@ -1,7 +1,7 @@
 /**
  * Inserts rules into a trie and removes them. Invariant: every node has at least two entries (children, or rules that
  * end in it). So a trie of n networks has fewer than n nodes, and an insertion adds at most one node. A network of
- * length L belongs to the node of depth L / 4 on its path. If there is no such node, the rule itself is a child.
+ * length L belongs to the node of depth ⌊L / 4⌋ on its path. If there is no such node, the rule itself is a child.
  */
 
 import {
