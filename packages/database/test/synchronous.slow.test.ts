@@ -1,4 +1,4 @@
-/** Tests pools while a synchronous standby is missing: the limit of sessions, canceled waits, and the recovery. */
+/** Tests pools while a synchronous standby is missing: the limit on sessions, canceled waits, and the recovery. */
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const TIMEOUT_MS = 300
 // These tests need a server whose commits wait for a standby that does not exist.
 let folder: string
 let postgres: RunningPostgres
-/** A connection whose own commits do not wait. */
+/** A connection whose commits do not wait for the standby. */
 let observer: pg.Client
 
 const setStandbys = async (names: string) => {
@@ -64,7 +64,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('occupies at most as many sessions as the pool has connections, and continues when the standby is back', async () => {
+test('a pool occupies at most `max` sessions, and works again when commits no longer wait for a standby', async () => {
   const pool = open(2)
   for (let round = 0; round < 3; round++)
     await Promise.all(Array.from({ length: 4 }, () => failureOf(pool.query('insert into counted values (1)'))))
@@ -98,14 +98,14 @@ test('rejects a commit whose wait was canceled, and accepts the next one', async
   await pool.end()
 })
 
-test('the counts of requests do not wait', async () => {
+test('writes of rate limits do not wait for the standby', async () => {
   const pool = open(1)
   const counted = pool.query(`insert into rate_limits (key, points, expire) values ('a', 1, 0)`)
   await expect(counted).resolves.toMatchObject({ rowCount: 1 })
   await pool.end()
 })
 
-test('ends a transaction with its first timeout, without a second wait for its rollback', async () => {
+test('ends a transaction at its first timeout, and does not wait for its rollback', async () => {
   const pool = open(1, 1_500)
   const transaction = createDatabase(pool)
     .transaction()

@@ -1,4 +1,4 @@
-/** Tests upgrades of databases with rows from the schema of each earlier version. */
+/** Tests the upgrade of a database with rows from each schema since 0011_folded_rules. */
 
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -49,7 +49,7 @@ test.concurrent.each(names.slice(names.indexOf(OLDEST)))(
   },
 )
 
-test('waits for a transaction that uses a table, while other statements continue', { timeout: 60_000 }, async () => {
+test('a migration waits for a transaction that uses its table, while reads continue', { timeout: 60_000 }, async () => {
   const old = `keyward_upgrade_${randomBytes(4).toString('hex')}`
   const url = withDatabase(server, old)
   await onServer(server, (client) => client.query(`create database ${old}`))
@@ -73,7 +73,8 @@ test('waits for a transaction that uses a table, while other statements continue
 })
 
 /**
- * Applies the migrations up to and including `last`, and records them as kysely does. Inserts one row of several entities.
+ * Applies the migrations up to and including `last`, and records them as kysely does. Then inserts one row of each entity in
+ * the returned list.
  */
 async function fillOldSchema(client: pg.Client, last: string): Promise<string[]> {
   await client.query(`

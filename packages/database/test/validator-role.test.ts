@@ -70,7 +70,7 @@ describe('as a validator', () => {
     await expect(validator.query(statement)).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('may read the columns of a verdict and write its heartbeat', async () => {
+  test('may read the columns that verdicts need, and write its heartbeat', async () => {
     expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
     expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
     const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }
@@ -101,7 +101,7 @@ test('warns which roles are missing when the migrating user cannot create roles'
   url.username = name
   url.password = 'plain'
   expect((await migrate(url.href)).warnings).toEqual([])
-  // The role exists on this server, so the function is changed to find no role.
+  // Both roles exist on this server, so the function is changed to find neither.
   await onServer(url.href, async (client) => {
     const { rows } = await client.query<{ text: string }>(
       `select replace(pg_get_functiondef('create_group_role'::regproc), '= role_name', '= ''nobody_at_all''') as text`,
@@ -145,7 +145,7 @@ test('validators may read whole rows while a validator of an earlier version run
   await upgraded.drop()
 })
 
-test('a validator cannot remove log entries that are younger than a minute', async () => {
+test('a validator cannot prune entries of the change log that are younger than a minute', async () => {
   await pruneFeed(database.pool, 0)
   const { rows: before } = await database.pool.query('select count(*) from change_log')
   await database.pool.query(`insert into feed_marks select clock_timestamp(), pg_current_snapshot()`)

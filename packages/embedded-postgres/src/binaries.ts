@@ -1,5 +1,6 @@
 /**
- * Finds the Postgres binaries of the platform package. Postgres refuses to run as root, so for root it runs as an unprivileged account.
+ * Finds the Postgres binaries in the npm package of the platform. Postgres refuses to run as root, so a server that root starts runs
+ * as an unprivileged account.
  * Binaries that this account cannot read, such as those in /root, are copied once to a folder that all users can read.
  */
 
@@ -8,7 +9,7 @@ import { chmod, cp, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/p
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** A user and group that Postgres runs as. */
+/** The ids of the user and group as which Postgres runs. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -42,7 +43,7 @@ export async function findBinaries(account: Account | null): Promise<string> {
   return await copyForOthers(native, packageFolder)
 }
 
-/** Returns whether all users can read the file. The file and all folders above it must grant access to others. */
+/** Returns whether all users can read and run the file. The file and all folders above it must grant access to others. */
 async function isReadableByOthers(path: string): Promise<boolean> {
   for (let at = await realpath(path), mask = 0o005; ; at = dirname(at), mask = 0o001) {
     if (((await stat(at)).mode & mask) !== mask) return false

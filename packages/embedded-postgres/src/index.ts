@@ -1,7 +1,7 @@
 /**
- * Starts a Postgres server from an npm package, with a random password, on the loopback address only. Any user can start it. The parent of
- * the server is a guard process. When the program that started the server ends, even by SIGKILL, the guard's standard input closes and the
- * guard shuts the server down.
+ * Starts a Postgres server from an npm package, with a random password, on the loopback address only. Any user, even root, can start it.
+ * The parent of the server is a guard process. When the program that started the server ends, even by SIGKILL, the guard's standard input
+ * closes and the guard shuts the server down.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -48,8 +48,8 @@ const SETTINGS = {
   log_parameter_max_length_on_error: 0,
 }
 
-// A shell without job control closes the standard input of background processes, so the guard reads descriptor 3. Core dumps
-// are off, because they would contain data.
+// A shell without job control connects the standard input of background processes to /dev/null, so the guard reads descriptor 3.
+// Core dumps are off, because they would contain data.
 const GUARD = `ulimit -c 0
 exec 3<&0
 "$@" 3<&- & server=$!

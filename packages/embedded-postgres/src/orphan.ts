@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The time that an orphan gets to finish its own shutdown before it is stopped. */
+/** The time that a server with a running guard gets to end, because its guard may be stopping it. Then the folder counts as in use. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 

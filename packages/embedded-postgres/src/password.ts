@@ -28,7 +28,7 @@ const SESSION_SETTINGS = ['alter role all set log_error_verbosity = terse']
 
 /**
  * Returns the superuser's password for a data folder on which no server runs. If none is stored, as in new folders and those
- * of earlier versions, sets a new password. The file is written last, so an interrupted call is repeated.
+ * of earlier versions, sets a new password. The file is written last, so the next call repeats an interrupted one.
  */
 export async function ensurePassword(folder: string, binaries: string, account: Account | null): Promise<string> {
   const path = passwordFile(folder)

@@ -15,7 +15,7 @@ import { startPostgres } from '../src/index.ts'
 
 let folder: string
 
-// Other users have no access to the folder. When root starts Postgres, it runs as another user.
+// Other users have no access to this folder. A Postgres that root starts runs as another user.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'keyward-postgres-'))
 })

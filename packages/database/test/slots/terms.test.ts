@@ -1,6 +1,6 @@
 /**
- * Tests terms that start with the first use of a license (docs/api.md#l1): which claims start one, that it starts once,
- * and the results for earlier versions.
+ * Tests terms that start with the first use of a license (docs/api.md#l1): the claims that start a term, concurrent claims,
+ * and validators of earlier versions.
  */
 
 import { createTestDatabase, insertLicense, insertOrganization, type TestDatabase } from '@keyward/testkit'
@@ -71,7 +71,7 @@ test('concurrent claims start a term once, and all return the same end', async (
   expect(rest).toEqual({ term: DAYS_30, starts: 1 })
 })
 
-test('a machine that holds a slot, and a check without a machine id, start a term', async () => {
+test('starts a term for a machine that holds a slot, and for an unlimited license with or without a machine id', async () => {
   const [limited, unlimited, recording] = [await unstarted(1), await unstarted(null), await unstarted(null)]
   await database.pool.query(
     `insert into machines (id, license_id, machine_id) values (gen_random_uuid(), $1, 'first')`,
@@ -87,7 +87,7 @@ test('a machine that holds a slot, and a check without a machine id, start a ter
   expect(await claimSlots(validator, [claim(unlimited, '')])).toMatchObject([{ outcome: 'expired' }])
 })
 
-test('a claim that is not VALID starts no term', async () => {
+test('a claim that does not lead to VALID starts no term', async () => {
   const [full, suspended, limited] = [await unstarted(1), await unstarted(5, 'suspended'), await unstarted(5)]
   await database.pool.query(
     `insert into machines (id, license_id, machine_id) values (gen_random_uuid(), $1, 'first')`,
@@ -99,7 +99,7 @@ test('a claim that is not VALID starts no term', async () => {
     expect(await stored(id)).toEqual({ expires: null, term: null, starts: 0 })
 })
 
-test('a claim waits for an open change of the license only with `patient`', async () => {
+test('a claim waits for an uncommitted change of its license only if `patient` is set', async () => {
   const [id, other] = [await unstarted(5), await unstarted(5)]
   const holder = await database.pool.connect()
   await holder.query('begin')
@@ -112,7 +112,7 @@ test('a claim waits for an open change of the license only with `patient`', asyn
   expect(await patient).toMatchObject([{ outcome: 'granted', max: 6 }])
 })
 
-test('a validator of an earlier version can neither start a term nor follow changes while a term has not started', async () => {
+test('a validator of an earlier version can neither start a term nor open the change log while an unstarted term exists', async () => {
   const id = await unstarted(5)
   const { rows } = await validator.query<{ outcome: string }>(
     `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,

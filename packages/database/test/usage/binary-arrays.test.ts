@@ -42,7 +42,7 @@ test.each([0, 1, 2, 1_000])('Postgres decodes arrays of %i values', async (count
   expect(await received('uuid', uuidArray(ids))).toEqual(texts)
 })
 
-test('encodes byte strings, and empty ones as null, from whole offset arrays and subarrays', async () => {
+test('encodes byte strings from an offset array or a part of it, and empty strings as null', async () => {
   const { int } = random(5)
   const list = Array.from({ length: 600 }, () => randomBytes(int(3) === 0 ? 0 : int(300)))
   const offsets = Int32Array.from([0, ...list.map(() => 0)])
@@ -54,6 +54,6 @@ test('encodes byte strings, and empty ones as null, from whole offset arrays and
   expect(await received('bytea', byteaArray(Int32Array.of(0), Buffer.alloc(0)))).toEqual([])
 })
 
-test('throws for an index without a word', () => {
+test('throws for an index beyond the list of words', () => {
   expect(() => textArray(Uint8Array.of(0, 2), ['VALID', 'EXPIRED'])).toThrow(RangeError)
 })

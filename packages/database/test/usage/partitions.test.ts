@@ -57,7 +57,7 @@ async function sum(table: string): Promise<number> {
   return rows[0]?.n ?? -1
 }
 
-test('creates the partitions for a year of batches from several validators at once', async () => {
+test('creates the partitions for a year of usage that several validators write concurrently', async () => {
   const now = Date.now()
   const days = Array.from({ length: 26 }, (_, i) => now - i * 14 * DAY_MS)
   await Promise.all(
@@ -102,7 +102,7 @@ test('drops expired partitions and keeps the others', async () => {
   expect(await dropOldPartitions(database.pool, 90, 180)).toEqual([])
 })
 
-test('skips a partition that is being read, without waiting, and drops it in the next call', async () => {
+test('skips a partition that is being read, without waiting, and drops it after the read', async () => {
   const reader = await database.pool.connect()
   await reader.query('begin; select count(*) from activity')
   expect(await dropOldPartitions(database.pool, 30, 180)).toEqual([])

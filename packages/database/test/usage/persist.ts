@@ -2,7 +2,7 @@
 
 import { isLockTimeout } from '../../src/errors.ts'
 
-/** Returns the result of `write`, which is repeated after each lock timeout. */
+/** Runs `write`, repeats it after each lock timeout, and returns its result. */
 export async function persist<T>(write: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

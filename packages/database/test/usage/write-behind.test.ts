@@ -30,7 +30,7 @@ import { persist } from './persist.ts'
 
 const NO_LISTS = { rules: [], checks: [], overuse: [], keyUses: [], hostnames: [] }
 const EMPTY: RecordBatch = { ...NO_LISTS, activity: toActivityColumns([]) }
-/** A time tomorrow. It is later than every stored time, but near enough to be accepted as a plausible time. */
+/** Noon tomorrow (UTC): later than every stored time, but near enough to be accepted. */
 const NOON = new Date().setUTCHours(36, 0, 0, 0)
 
 let database: TestDatabase
@@ -114,7 +114,7 @@ describe('writeBehind', () => {
     await write({ rules: [match(gone, 1)] })
   })
 
-  test('replaces the time of a match when the clock is far off', async () => {
+  test('replaces the time of a match that is centuries in the future', async () => {
     const before = Date.now() - 60_000
     await write({ rules: [{ id: bytes(ruleId), count: 1, lastAtMs: Date.UTC(2525, 1, 1) }] })
     const later = await rows<{ at: Date }>(
@@ -174,7 +174,7 @@ describe('writeBehind', () => {
     await database.pool.query('update alerts set acknowledged_at = now()')
     await write(overuse(1))
     expect(await alerts()).toHaveLength(2)
-    // Only overuse raises an alert. Activity does not change its count, even when activity is aggregated or dropped.
+    // Only overuse counts in an alert. Activity with the same code does not.
     await write(activity(activityRow('TOO_MANY_MACHINES', 7, 'm')))
     expect(await alerts()).toMatchObject([{ count: 5 }, { count: 1 }])
   })
@@ -235,7 +235,7 @@ describe('writeBehind', () => {
     expect(await countsOf()).toEqual([{ code: 'VALID', count: 1 }])
   })
 
-  test('wakes no validator and logs no change', async () => {
+  test('sends no notification and adds nothing to the change log', async () => {
     await insertMachine(database.pool, { licenseId: license.id, machineId: 'm' })
     const { snapshot } = await loadFeed(database.validatorUrl, { onBatch: () => undefined })
     const listener = await database.pool.connect()
@@ -334,7 +334,7 @@ test('splits usage into batches without losing a row', () => {
   expect(splitBatch(EMPTY)).toEqual([])
 })
 
-test('records a change of a license in the transaction that makes it', async () => {
+test('recordActivity adds an entry for each license of the organization, and none for other licenses', async () => {
   const db = createDatabase(database.pool)
   const actor = { type: 'member', id: 'x' }
   const entry = { organizationId, licenseIds: [license.id, uuidv7()], type: 'LICENSE_SUSPENDED', actor } as const
