@@ -299,7 +299,7 @@ export class IndexReader {
     return false
   }
 
-  /** Runs a lookup under the lock and returns its result, or BUSY. Allocates a closure, which most checks avoid. */
+  /** Runs a lookup under the lock and returns its result, or BUSY. Most checks do not call it, because each call allocates a closure. */
   #read(find: () => number): number {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = this.#lock.begin(attempt)

@@ -65,7 +65,7 @@ test.each(RECORDS)('the constants of a record equal its declaration: $record', (
   expect(declared.map(([name]) => [name, constants.get(name)])).toEqual(declared)
 })
 
-test('the words of hashes and the masks of divided words equal their declaration', () => {
+test('the lengths of hashes and the masks of divided words equal their declaration', () => {
   const { credential, license, rule } = layout.LAYOUT
   expect(layout.CREDENTIAL_SECRET_WORDS).toBe(credential.secret)
   expect(layout.LICENSE_KEY_HASH_WORDS).toBe(license.keyHash)
@@ -75,7 +75,7 @@ test('the words of hashes and the masks of divided words equal their declaration
   expect(layout.LAYOUT.scope.counts).toBe(layout.TYPE_CUSTOMER - layout.TYPE_IP6)
 })
 
-test('every constant with the name of a record declares one of its fields', () => {
+test('every constant whose name starts with that of a record belongs to a declared field', () => {
   const declared = new Set(
     RECORDS.flatMap(({ record, fields }) =>
       fields
@@ -93,7 +93,7 @@ test('every constant with the name of a record declares one of its fields', () =
   expect(unknown).toEqual([])
 })
 
-test('rows of the largest slabs fit the bits that refer to them', () => {
+test('the row numbers of the largest slabs fit into the bits that store them', () => {
   const { scopes, organizations, licenses } = new IndexStore(createShared([1, 2, 3, 4], 'large'))
   const { credential, license } = layout.LAYOUT
   expect(scopes.region.words.length / scopes.rowWords).toBeLessThanOrEqual(2 ** license.state.scope)

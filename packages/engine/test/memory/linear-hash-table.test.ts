@@ -40,7 +40,7 @@ function positionOf(table: LinearHashTable, hash: number, second: number): numbe
 }
 
 test.each([2, 3] as const)(
-  'a table of %i-word entries has the entries of a Map after random insertions and removals',
+  'a table of %i-word entries contains the same entries as a Map after random insertions and removals',
   (words) => {
     for (let seed = 1; seed <= worlds(8, 20); seed++) {
       const r = random(seed)

@@ -41,18 +41,18 @@ async function contest(locked: boolean, enough: (counts: Counts, sections: numbe
   return counts()
 }
 
-test('a reader in another thread never gets part of a write section', async () => {
+test('a reader in another thread never sees part of a write section', async () => {
   const counts = await contest(true, ({ checks }, sections) => checks >= 50_000 && sections >= 20_000)
   expect(counts.impossible).toBe(0)
   expect(counts.busy).toBe(0)
 }, 120_000)
 
-test('a reader without the lock gets part of a write section, so the test above can fail', async () => {
+test('a reader without the lock sees part of a write section, so the test above can fail', async () => {
   const counts = await contest(false, ({ impossible }, sections) => impossible > 0 || sections >= 1_000_000)
   expect(counts.impossible).toBeGreaterThan(0)
 }, 120_000)
 
-test('the invariants hold between write sections', () => {
+test('the facts of the contested index hold between write sections', () => {
   const writer = createIndex({ reserve: 'small' })
   begin(writer)
   const reader = openIndex(writer.shared)

@@ -7,7 +7,7 @@ import { createIndex, NOT_STARTED, openIndex } from '../../src/index.ts'
 import { decideNow } from '../support/comparison.ts'
 import { hex } from '../support/naive.ts'
 
-/** The format of a file of cases, which packages/engine/test/cases/README.md describes. */
+/** One scenario of a file of cases. packages/engine/test/cases/README.md describes its fields. */
 interface Scenario {
   scenario: string
   world: {

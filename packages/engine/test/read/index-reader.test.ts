@@ -73,7 +73,7 @@ test('a credential gets another generation when its secret changes', () => {
   expect(view.generation).not.toBe(generation)
 })
 
-test('a credential contains whether its organization has address rules, in any scope', () => {
+test('reads from a credential whether its organization has IP or COUNTRY rules in any scope', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const view = createCredentialView()
@@ -220,7 +220,7 @@ test('finds a license by its key only in its organization, and writes its id', (
   expect(find(organization, 'KEY')).toBe(-1)
 })
 
-test('finds suspended, revoked, expired and blacklisted licenses', () => {
+test('findLicense ignores access rules and the state of the license', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply([...tenant(), rule({ type: 'COUNTRY', country: 'DE' })])

@@ -78,7 +78,7 @@ export function decideNow(reader: IndexReader, check: NaiveCheck, nowMs: number)
   return outcomeOf(reader, verdict)
 }
 
-/** Decides a check of a batch whose hashes are at the index `n`. Its license key is not read. */
+/** Decides the check of a batch whose hashes have the index `n`, without its license key. */
 export function decideHashed(
   reader: IndexReader,
   check: NaiveCheck,

@@ -1,6 +1,6 @@
 /**
  * An index that is written continuously. The facts below hold before and after every write section, but not within one,
- * so a check that contradicts them has read an intermediate state.
+ * so a reader whose verdict contradicts them has read an intermediate state.
  *
  * - The guarded license is suspended, or it is active and blacklisted. So a check of it is never VALID.
  * - The license's used count, limit and expiry are one number.

@@ -207,7 +207,7 @@ export class History implements World {
     }
   }
 
-  /** Stores a license, unless another license of its organization has its key. */
+  /** Stores a license, unless another license of its organization has the same key. */
   #storeLicense(row: LicenseRecord): Change[] {
     const hasItsKey = (one: LicenseRecord): boolean =>
       one.organizationId === row.organizationId && hex(one.key) === hex(row.key)
@@ -222,7 +222,7 @@ export class History implements World {
     return this.#storeRule(this.#drawRule(license, this.random.chance(0.2) ? this.rules.find(isOwn) : undefined))
   }
 
-  /** Changes only the mode, expiry, scope, kind or value of a rule. */
+  /** Changes only one property of a rule: the mode, expiry, scope, kind or value. */
   #changeRule(rule: AccessRuleRecord): Change[] {
     const { random: r } = this
     const licenses = this.licenses.filter((one) => one.organizationId === rule.organizationId)

@@ -1,5 +1,5 @@
 /**
- * The specification of a verdict as a program over plain arrays: rules V1 to V9, V14, V15, L1 and L3 of docs/api.md.
+ * The specification of a verdict as a program over plain arrays: rules V1 to V9, V12 to V15, L1 and L3 of docs/api.md.
  * Start reading here. The engine (`src/read/decide.ts`) computes the same verdict from its index, and tests check that
  * the two agree over random worlds. This file uses only types and constants of the engine.
  */
@@ -32,9 +32,9 @@ export interface NaiveCheck {
   productId: Id | null
   licenseKey: Uint8Array
   machineId: Uint8Array | null
-  /** The client's address, or null when it is unknown. */
+  /** The caller's address, or null when it is unknown. */
   address: Network | null
-  /** The client's country, or null when it is unknown. */
+  /** The caller's country, or null when it is unknown. */
   country: string | null
 }
 
@@ -50,8 +50,8 @@ export interface NaiveVerdict {
   excluded: boolean
   /**
    * `claim`: the machine needs a slot. `record`: the machine is only recorded, because there is no limit. `start`: the
-   * check starts the term. `lease`: the machine holds a slot by a lease, and the caller must verify that the lease is
-   * alive.
+   * check starts the term. `lease`: the machine holds a slot by a lease, and the caller must verify that the lease has
+   * not ended.
    */
   slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
 }

@@ -84,7 +84,7 @@ test('a reload finds exactly the row of which a single field has changed', () =>
   }
 })
 
-test('a new license with more rules than fit into one section is never VALID before its blacklist', () => {
+test('a new license with more rules than fit into one section is never VALID before its blacklist is written', () => {
   const codes = new Set<string | undefined>()
   const sections = { rows: 1, atomicRows: 1 }
   const writer = createIndex({

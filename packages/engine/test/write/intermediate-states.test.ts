@@ -37,7 +37,7 @@ interface Story {
   checks: { check: NaiveCheck; secretHash: Uint8Array | null; nowMs: number }[]
 }
 
-/** Returns a world, its state some transactions before, and checks drawn from both. */
+/** Returns a world, its state some transactions earlier, and random checks of both states. */
 function storyOf(seed: number): Story {
   const world = new History(seed, seed % 2 === 0)
   const { random } = world

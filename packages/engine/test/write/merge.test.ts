@@ -73,7 +73,7 @@ function world(): IndexWriter {
   return writer
 }
 
-/** Collects the codes of checks with a sample of the licenses after every write section. */
+/** Collects the codes of checks of a sample of the licenses after every write section. */
 function watch(writer: IndexWriter): { codes: Set<string | undefined>; sections: () => number } {
   const reader = openIndex(writer.shared)
   const check = { ...createCheck(), organization: reader.findOrganization(organizationId) }

@@ -83,7 +83,7 @@ test.each(CHANGES)(
     for (const inPages of [false, true]) {
       const seen = codesDuring(before, changes, inPages)
       for (const n of allowed) expect([n, ...seen.get(n)!]).toEqual([n, ...VALID])
-      // No restriction matches the last machine, so each scope with restrictions rejects it.
+      // No restriction matches the last machine, so its checks are rejected while there are restrictions.
       expect(seen.get(60)!.has('BLACKLISTED')).toBe(true)
     }
   },
