@@ -1,6 +1,5 @@
 /**
- * Signs and verifies with the OpenSSL command line, an implementation that is independent of this package. The tests and the generator of
- * the vectors use this module.
+ * Signs and verifies with the OpenSSL command line, an implementation that is independent of this package.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -17,7 +16,7 @@ export function hasOpenssl(): boolean {
   return status === 0 && /^OpenSSL [3-9]/.test(stdout)
 }
 
-/** Returns the X.509 SubjectPublicKeyInfo of the private key with this 32-byte seed. */
+/** Returns the public key of the private key with this 32-byte seed, as X.509 SubjectPublicKeyInfo. */
 export function opensslPublicKey(seed: Uint8Array): Buffer {
   return withFiles({ key: pkcs8(seed) }, ({ key }) =>
     openssl(['pkey', '-inform', 'DER', '-in', key, '-pubout', '-outform', 'DER']),

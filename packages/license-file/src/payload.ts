@@ -1,6 +1,6 @@
 /**
  * The payload of an offline license file: its fields, its serialization and its parser.
- * Invariant: `parsePayload` accepts everything that `serializePayload` writes and returns equal values.
+ * Invariant: `parsePayload` accepts what `serializePayload` writes for a valid payload, and returns equal values.
  */
 
 export const POLICY_TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const
@@ -59,8 +59,8 @@ export function serializePayload(payload: LicensePayload): Uint8Array {
 }
 
 /**
- * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a required field is missing or has
- * another type. Ignores unknown fields and optional fields of another type, so that apps can read files of newer servers.
+ * Parses a payload. Returns null when the bytes are not strict UTF-8 or not JSON, or when a required field is missing or
+ * invalid. Ignores unknown fields and invalid optional fields, so that apps can read files of newer servers.
  */
 export function parsePayload(bytes: Uint8Array): LicensePayload | null {
   const value = parseJson(bytes)

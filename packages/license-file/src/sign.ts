@@ -11,7 +11,7 @@ export type Sign = (bytes: Uint8Array, privateKey: Uint8Array) => Uint8Array
 /**
  * Returns the file `base64url(payload) + "." + base64url(signature)` (docs/api.md#f1). `privateKey` is the 32-byte seed of
  * the key `payload.kid`. Throws a TypeError for a payload that verifiers would reject. `sign` can replace the portable
- * implementation of the signature by a faster one.
+ * implementation of the signature with a faster one.
  */
 export function signLicenseFile(
   payload: LicensePayload,

@@ -7,7 +7,7 @@ export const CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 
 /**
  * The validity of a file. `FILE_EXPIRED`: the license has expired. `REFRESH_NEEDED`: `refreshAfter` has passed. `CLOCK_SET_BACK`: the clock
- * returns no time, or a time before one that has certainly passed.
+ * returns no time, or a time more than `CLOCK_TOLERANCE_MS` before one that has certainly passed.
  */
 export type FileValidity = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH_NEEDED'
 

@@ -1,6 +1,6 @@
 /**
  * Verifies the form and the signature of an offline license file, independent of the time. Invariant: a payload is returned
- * only when the key with its `kid` signed exactly these bytes.
+ * only when the key with its `kid` signed exactly the bytes in the file.
  */
 
 import { ed25519 } from '@noble/curves/ed25519.js'
@@ -42,7 +42,7 @@ export function claimedLicenseKey(file: string): string | null {
   return parseFile(file)?.payload.licenseKey ?? null
 }
 
-/** Parses a file without verifying its payload. Returns null for a malformed file. */
+/** Parses a file without verifying its signature. Returns null for a malformed file. */
 function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; payload: LicensePayload } | null {
   if (file.length > MAX_FILE_LENGTH) return null
   const [payloadPart, signaturePart, ...rest] = file.split('.')

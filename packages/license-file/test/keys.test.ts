@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { hasOpenssl, opensslNewPublicKey, opensslPublicKey } from '../scripts/openssl.ts'
 import { generateKeyPair, keyIdOf, publicKeyToSpki, spkiToPublicKey } from '../src/index.ts'
 
-test('derives a short, stable id from the key', () => {
+test('derives an id of 16 hexadecimal digits from the public key', () => {
   const { keyId, publicKey } = generateKeyPair()
   expect(keyId).toMatch(/^[0-9a-f]{16}$/)
   expect(keyIdOf(publicKey)).toBe(keyId)

@@ -37,7 +37,7 @@ test('serializes compact JSON with the fields in the documented order', () => {
   )
 })
 
-test('serializes the product after the license and non-empty entitlements at the end', () => {
+test('serializes the product id after the license id, and non-empty entitlements at the end', () => {
   const { licenseKey, licenseId, ...rest } = payload
   const entitlements = { edition: 'pro', seats: 5, export: true } as const
   const whole = { ...rest, entitlements, licenseKey, licenseId, productId: 'p' }
@@ -48,7 +48,7 @@ test('serializes the product after the license and non-empty entitlements at the
   expect(serializePayload({ ...payload, entitlements: {} })).toEqual(serializePayload(payload))
 })
 
-test('treats a product or entitlements of another type as absent', () => {
+test('treats an invalid product id or invalid entitlements as absent', () => {
   const parsed = (more: object): unknown =>
     parsePayload(new TextEncoder().encode(JSON.stringify({ ...payload, ...more })))
   for (const more of [{ productId: 7 }, { productId: '' }, { entitlements: [] }, { entitlements: { a: 1.5 } }])

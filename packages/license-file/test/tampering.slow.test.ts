@@ -7,7 +7,7 @@ import { encodeBase64Url } from '../src/base64.ts'
 import { generateKeyPair, serializePayload, signLicenseFile, verifyLicenseFile } from '../src/index.ts'
 import { file, key, payload } from './fixtures.ts'
 
-test('rejects any flipped bit of the file', () => {
+test('rejects a file in which any single bit of the text is flipped', () => {
   const accepted: string[] = []
   for (let position = 0; position < file.length; position++) {
     for (let bit = 0; bit < 8; bit++) {
@@ -19,7 +19,7 @@ test('rejects any flipped bit of the file', () => {
   expect(accepted).toEqual([])
 })
 
-test('rejects any flipped bit of the payload or the signature in canonical encoding', () => {
+test('rejects a canonically encoded file in which any single bit of the payload or signature is flipped', () => {
   const parts = file.split('.').map((part) => Buffer.from(part, 'base64url'))
   const accepted: string[] = []
   for (const part of parts) {
@@ -39,7 +39,7 @@ test("rejects another organization's key, even with the same id", () => {
   expect(verifyLicenseFile(file, [{ ...stranger, keyId: key.keyId }])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
 })
 
-test('rejects a changed kid', () => {
+test('rejects a file whose kid names a key that did not sign it', () => {
   const second = generateKeyPair()
   const renamed = signLicenseFile({ ...payload, kid: second.keyId }, key.privateKey)
   expect(verifyLicenseFile(renamed, [key, second])).toEqual({ ok: false, reason: 'BAD_SIGNATURE' })
