@@ -58,7 +58,7 @@ function describe(name: string, value: string | undefined): string {
   return SECRET_NAME.test(name) ? 'the value received is not shown' : `got ${JSON.stringify(value.slice(0, 100))}`
 }
 
-/** Returns a schema that converts text with `parse`. `takes` describes the allowed values, after the words "must be". */
+/** Returns a schema that converts text with `parse`. `takes` describes the allowed values, as the continuation of "must be". */
 export function variable<T>(takes: string, parse: (text: string) => T | undefined): z.ZodType<T, string> {
   return z.string({ error: takes }).transform((text, context) => {
     const value = parse(text)
@@ -156,7 +156,7 @@ export const secret = (minLength: number): z.ZodType<string, string> =>
   )
 
 const POSTGRES_HOSTS = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#]*)/
-/** The values of `target_session_attrs` that the services support. Both mean the primary. */
+/** The values of `target_session_attrs` that the services support. Both select the primary. */
 const SESSION_ATTRIBUTES = new Set(['read-write', 'primary'])
 const POSTGRES_ADDRESS =
   'an address such as postgres://user:password@host:5432/database. It may contain several hosts, separated by commas, and ' +

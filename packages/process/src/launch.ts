@@ -10,7 +10,7 @@ export const LAUNCH = {
      * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. A
      * semi-space for young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its
      * maximum of 16 MiB, one collection would copy more objects. The memory reducer is off, because it runs full collections
-     * when idle.
+     * while the process is idle.
      */
     nodeArguments: [
       '--single-threaded-gc',

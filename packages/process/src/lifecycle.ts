@@ -1,5 +1,5 @@
 /**
- * Starts and stops a program. It explains a failed start, and sends the ports to a parent process once the program listens. A
+ * Starts and stops a program: explains a failed start, and sends the ports to a parent process once the program listens. A
  * stop runs once, within a bounded time, and always ends in an exit (docs/api.md#p5).
  */
 
@@ -14,7 +14,7 @@ export interface StopOptions {
 /**
  * Runs `stop` on SIGTERM, on SIGINT, and when a parent process that is connected by IPC has ended. The process then exits
  * with 0, or with 1 when `stop` failed or took too long. Further signals have no effect.
- * Returns a function by which the program begins the same stop. Its argument is the exit code.
+ * Returns a function with which the program can begin the same stop itself. Its argument is the exit code.
  */
 export function onStop(stop: () => Promise<void>, options: StopOptions = {}): (exitCode?: number) => void {
   const limitMs = options.limitMs ?? 15_000

@@ -1,4 +1,4 @@
-/** Tests which values of `traceparent` are continued, and what is passed on. */
+/** Tests which values of `traceparent` continue a trace, and which value is sent to other programs. */
 
 import { expect, test } from 'vitest'
 
@@ -36,7 +36,7 @@ test.each([
   expect(isSampled).toBe(false)
 })
 
-test('passes on the trace, with its own span, in everything that a request starts', async () => {
+test('sends the trace, with a new span id, from everything that a request starts', async () => {
   expect([currentTrace(), traceHeaders()]).toEqual([undefined, {}])
   const trace = continueTrace(`00-${TRACE}-${PARENT}-01`)
   const headers = await runInTrace(trace, async () => {

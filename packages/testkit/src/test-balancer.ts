@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** Whether requests pass a balancer. Tests skip cases that a balancer does not forward. */
+/** Whether requests pass through a balancer. Tests skip requests that a balancer does not forward. */
 export const isBehindBalancer = process.env['TEST_THROUGH'] === 'haproxy'
 
 export interface Ports {

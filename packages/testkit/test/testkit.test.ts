@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-test('gives each test file a clone of the template and drops it', async () => {
+test('creates independent clones of the template and drops them', async () => {
   const [a, b] = await Promise.all([createTestDatabase(), createTestDatabase()])
   closers.push(b.drop)
   const organizationId = await insertOrganization(a.pool)

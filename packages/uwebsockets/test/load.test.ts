@@ -37,7 +37,7 @@ describe('loadNewest', () => {
     expect(loaded).toMatchObject({ library: 'one', notLoaded: ['library 2 lacks functions that Keyward uses.'] })
   })
 
-  test('loads a chosen release or none', async () => {
+  test('loads only the chosen release, or rejects', async () => {
     expect(await loadNewest('previous', isText, [newer, older])).toMatchObject({ release: 'library 1', notLoaded: [] })
     await expect(loadNewest('current', isText, [{ ...newer, load: failing('no file') }, older])).rejects.toThrow(
       /^library 2 cannot be loaded: no file$/,
@@ -68,7 +68,7 @@ test('the names of the releases contain the versions of the catalog', () => {
   ])
 })
 
-test('this machine loads a release, which it names', async () => {
+test('loads a release on this machine, and HTTP_LIBRARY names it', async () => {
   const loaded = await loadNewest(process.env['UWEBSOCKETS_RELEASE'], isLibrary)
   expect(loaded).toMatchObject(HTTP_LIBRARY)
   expect(RELEASES.map(({ name }) => name)).toContain(HTTP_LIBRARY.release)
