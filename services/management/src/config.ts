@@ -101,7 +101,7 @@ export interface ManagementConfig {
   /** The current token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   masterKey: Uint8Array
-  /** The key that opens signing keys until all are sealed under `masterKey`. */
+  /** The key that decrypts stored signing keys and secrets until all are encrypted with `masterKey`. Null when none is set. */
   previousMasterKey: Uint8Array | null
   resolver: OriginResolverOptions
   /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */
@@ -118,7 +118,7 @@ export interface ManagementConfig {
   logLevel: LogLevel
 }
 
-/** Returns the provider of OpenID Connect, or null. The first three variables are set together or not at all. */
+/** Returns the provider of OpenID Connect, or null. Adds an issue when only some of the three required variables are set. */
 function identityProviderOf(env: z.output<typeof variables>, context: z.RefinementCtx): IdentityProviderOptions | null {
   const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET } = env
   if (OIDC_ISSUER !== undefined && OIDC_CLIENT_ID !== undefined && OIDC_CLIENT_SECRET !== undefined)

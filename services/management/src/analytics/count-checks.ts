@@ -1,6 +1,6 @@
 /**
  * Reads counts of checks by hour or day (UTC). Validators write the counts, and leave out checks that an exclusion decides. The result has
- * an entry for every interval and every group that occurs in the period. It includes counts of 0, so a chart can show the result unchanged.
+ * an entry for each combination of an interval and a group of the period, even if the count is 0, so a chart can show it unchanged.
  */
 
 import { code } from '@keyward/contract'

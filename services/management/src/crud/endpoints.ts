@@ -130,9 +130,7 @@ export function crudEndpoints<
   }
 }
 
-/**
- * Returns the schema, or the default when the option omits it. The type parameter is then the default's type, so the overload is correct.
- */
+/** Returns the schema, or `fallback` when it is undefined. `Schema` is then the type of the fallback, so the overload is correct. */
 function given<Schema extends z.ZodObject>(schema: Schema | undefined, fallback: z.ZodObject): Schema
 function given(schema: z.ZodObject | undefined, fallback: z.ZodObject): z.ZodObject {
   return schema ?? fallback

@@ -71,7 +71,7 @@ export function findRow<Table extends OwnedTable>(
   return selectRow(rows, context, id, 'none')
 }
 
-/** Returns the row and locks it. No other transaction can change or delete the row until this one ends. Throws NOT_FOUND. */
+/** Returns the row and locks it. No other transaction can change or delete the row until this transaction ends. Throws NOT_FOUND. */
 export function lockRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   context: ReadContext,

@@ -28,7 +28,7 @@ const NEXT_AFTER_MS = 500
 /** The timeout of one request. It is longer than a validator takes to catch up with the change log. */
 const TIMEOUT_MS = 3_000
 
-/** The reason with which requests to other validators are aborted. Without one, each `abort` would create an exception. */
+/** The reason with which requests to other validators are aborted. Without a reason, each `abort` would create an exception. */
 const DECIDED = 'another validator has decided'
 
 /** Requests the verdict from one validator. Rejects unless the response is a verdict. The error contains no part of the response's body. */
@@ -70,7 +70,7 @@ async function firstOf<T>(
   return state === false ? next : Promise.any([asked, next])
 }
 
-/** Returns the addresses of live validators, ready ones first, the key that authenticates the request, and the current snapshot. */
+/** Returns the current snapshot, the key that authenticates the request, and the addresses of live validators, ready ones first. */
 async function prepare({ db }: ReadContext) {
   const { rows } = await sql<{ snapshot: string; secret: string | null; adminUrls: string[] }>`
     select pg_current_snapshot()::text as snapshot,

@@ -20,7 +20,6 @@ export interface EventQuery extends PageQuery {
   to?: Date | undefined
 }
 
-/** Returns the representation of an event. The time of an event is the time in its id, so a range of times is a range of ids. */
 function showEvent({ id, type, organizationId, data }: EventRow): Event {
   return { id, type, timestamp: timeOfEvent(id), organizationId, data }
 }
@@ -37,7 +36,7 @@ export async function listEvents({ db, organizationId }: ReadContext, query: Eve
   let select = db.selectFrom('events').selectAll().where('organizationId', '=', organizationId)
   if (type !== undefined) select = select.where('type', 'in', typesOf(type))
   if (resourceId !== undefined) select = select.where('resourceId', '=', resourceId)
-  // The time of an event is the time in its id.
+  // The time of an event is the time in its id, so a range of times is a range of ids.
   if (from !== undefined) select = select.where('id', '>=', firstIdAt(from.getTime()))
   if (to !== undefined) select = select.where('id', '<', firstIdAt(to.getTime()))
   return selectPage({ name: 'events', organizationId }, rest, select, showEvent)

@@ -30,7 +30,7 @@ export interface OwnedEvent extends NewEvent {
   id?: string
 }
 
-/** The maximum size of `data`, so that a whole event has less than 20 kB. */
+/** The maximum size of `data` in bytes, so that a whole event has less than 20 kB. */
 const MAX_DATA_BYTES = 19_500
 /** The members that may be long. They are omitted, the longest first, until the event is short enough. */
 const OMISSIBLE = ['metadata', 'entitlements'] as const
@@ -79,7 +79,7 @@ function shortened(data: Readonly<Record<string, unknown>>): string {
   return text
 }
 
-/** Returns an array of the patterns that select the type in the column `type`: itself, its group and `*`. */
+/** Returns an SQL array of the patterns that select an event type: the type, its group and `*`, or only the type if it is opt-in. */
 export function patternsOf(type: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`case when ${type} = any (${OPT_IN_TYPES}::text[]) then array[${type}]
     else array['*', ${type}, split_part(${type}, '.', 1) || '.*'] end`

@@ -9,7 +9,7 @@ import { z } from 'zod'
 
 const routeSchema = z.object({ path: z.string() })
 
-/** Call it after `requestIds`. A response that its caller did not receive completely is logged with `aborted`. */
+/** Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with `aborted`. */
 export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
   return (request, response, next) => {
     const startedMs = performance.now()

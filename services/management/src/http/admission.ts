@@ -1,6 +1,6 @@
 /**
  * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
- * beyond a limit is rejected without a query to Postgres if its credential was valid at its last use.
+ * beyond a limit is rejected without a query to Postgres if the last request with the same credential was valid.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'
@@ -49,7 +49,7 @@ export class Admission {
   }
 
   /**
-   * Returns the caller of the `Authorization` header, or of the session when this header is absent. `ip` is the caller's address. Throws
+   * Returns the caller that the `Authorization` header identifies or, without this header, the session. `ip` is the caller's address. Throws
    * UNAUTHENTICATED, RATE_LIMITED and UNAVAILABLE.
    */
   async admit({ authorization, session }: SentCredentials, ip: string | null): Promise<Admitted> {

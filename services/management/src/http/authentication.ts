@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Except for the operator token, every request reads its credential from
- * Postgres, so a revocation and the withdrawal of a permission take effect at the next request.
+ * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every credential except the operator token is read from Postgres for
+ * each request, so a revocation and the withdrawal of a permission take effect at the next request.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -87,7 +87,7 @@ export function bearerSecret(authorization: string | undefined): string | undefi
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
-/** Returns whether the secret is one of the tokens. Digests have equal lengths, so the comparison takes the same time for every secret. */
+/** Returns whether the secret is one of the tokens. Compares digests of equal length, so that the time does not depend on the secret. */
 export function isOneOf(tokens: readonly string[], secret: string): boolean {
   const digest = sha256(secret)
   return tokens.map((token) => timingSafeEqual(digest, sha256(token))).includes(true)

@@ -23,7 +23,7 @@ const DECODERS: Record<string, () => Transform> = {
 export interface BodyLimits {
   /** The maximum size of the decoded body. */
   maxBytes: number
-  /** Splits the rows of an import. */
+  /** The options for splitting the rows of an import. Undefined for other requests. */
   rows: SplitterOptions | undefined
 }
 

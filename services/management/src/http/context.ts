@@ -16,11 +16,11 @@ export interface ReadContext {
 /** The fields of a request's credential that limit the credentials which the request may create. */
 export interface CallerCredential {
   id: string
-  /** Null: never. */
+  /** Null when the credential never expires. */
   expiresAt: Date | null
-  /** The product that an API key is bound to. Null: none. */
+  /** The product that an API key is bound to. Null when there is none. */
   productId: string | null
-  /** The member whose access token created the credential, directly or through other credentials. Null: none. */
+  /** The member whose access token created the credential, directly or through other credentials. Null when there is none. */
   madeByMember: string | null
 }
 

@@ -28,7 +28,6 @@ export interface AuthorizationValues {
   codeVerifier: string
 }
 
-/** A provider of OpenID Connect. `owner` is the address of the caller, by which the sign-ins that wait for the provider are shared. */
 /** An account at an identity provider. The provider never assigns the same subject to another person. */
 export interface VerifiedAccount {
   readonly issuer: string
@@ -37,10 +36,11 @@ export interface VerifiedAccount {
   readonly email: string
 }
 
+/** A provider of OpenID Connect. `owner` is the caller's address. Sign-ins that wait for the provider are limited for each owner. */
 export interface IdentityProvider {
-  /** The text of the button in the console. */
+  /** The text of the sign-in button in the console. */
   readonly label: string
-  /** Returns the address of the provider to which the browser goes. Throws UNAVAILABLE. */
+  /** Returns the address at the provider to which the browser is redirected. Throws UNAVAILABLE. */
   authorizationUrl(owner: string, redirectUri: string, values: AuthorizationValues): Promise<string>
   /**
    * Exchanges the response of the provider for the account of the person. `response` is the query of the redirect. Throws UNAUTHENTICATED,

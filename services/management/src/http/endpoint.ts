@@ -1,6 +1,6 @@
 /**
  * Defines endpoints. One definition yields the Express route and the OpenAPI operation, so the two always agree. A handler receives parsed
- * input and, for a write, the transaction of its audit entry.
+ * input and, for a write, a transaction.
  */
 
 import { type Actor, describeIssue, type Permission, type ProblemCode, type PROBLEMS } from '@keyward/contract'
@@ -52,7 +52,7 @@ export interface Call<Params, Query, Body> {
   actor: Actor
   /** The headers of the response. The handler may add others. */
   headers: Record<string, string>
-  /** Null when the `Host` header is missing or malformed. */
+  /** The site that the `Host` header names. Null when the header is missing or malformed. */
   site: Site | null
   /** The session that authenticated the request. Null when a secret authenticated it. */
   session: { id: string } | null
@@ -114,7 +114,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   detached?: boolean
 }
 
-/** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except bodies with metadata. */
+/** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except imports and bodies with metadata. */
 export const MAX_BODY_BYTES = 64 * 1024
 /** The maximum size in bytes of a body from an app, whose API key is public. A check has the same limit. */
 export const MAX_APP_BODY_BYTES = 16 * 1024
@@ -149,10 +149,7 @@ const nothing = z.strictObject({})
 /** The schema of a body without fields, which is absent or an empty object. */
 const noBody = nothing.optional()
 
-/**
- * Returns the schema, or the default when the definition omits it. The type parameter is then the default's type, so the overload is
- * correct.
- */
+/** Returns the schema, or `nothing` when it is undefined. `Schema` is then the type of `nothing`, so the overload is correct. */
 function orNothing<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNothing(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? nothing
@@ -163,7 +160,7 @@ function orNoBody(schema: z.ZodType | undefined): z.ZodType {
   return schema ?? noBody
 }
 
-/** Returns the error for a malformed id. It is a 404, as for an unknown id. */
+/** Returns the error for a malformed id. Its status is 404, as for an unknown id. */
 function malformedId(error: z.ZodError, params: unknown): ApiError {
   const name = String(error.issues[0]?.path[0])
   const values = typeof params === 'object' && params !== null ? Object.entries(params) : []
@@ -213,7 +210,7 @@ export function vendorEndpoint<
   return build({ kind: 'vendor', permission }, definition, handle)
 }
 
-/** Defines an endpoint for customers' apps, which send an API key. */
+/** Defines an endpoint for apps, which send an API key. */
 export function appEndpoint<Body, Response>(
   definition: Definition<typeof nothing, typeof nothing, Body, Response>,
   handle: Handler<VendorCall<unknown, unknown, Body>, NoInfer<Response>>,

@@ -1,4 +1,4 @@
-/** Shares the connections to Postgres and the memory of imports and exports between organizations. */
+/** Shares the connections to Postgres, and the memory for imports and exports, among organizations. */
 
 import { createFairGate, type FairGate } from './fair-gate.ts'
 
@@ -35,8 +35,7 @@ export function createGates(onReject: () => void): Gates {
     writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
     // A large import occupies memory from its first byte to its response.
     imports: createFairGate({ total: 4, perOwner: 1, maxWaiting: 8, maxWaitMs: 5_000, onReject, what: 'imports' }),
-    // An export occupies the memory of one page until its caller has read everything. It holds a share of the connections only while it
-    // reads a page.
+    // An export occupies the memory of one page until its caller has read everything. It uses a connection only while it reads a page.
     exports: createFairGate({
       total: 32,
       perOwner: 2,

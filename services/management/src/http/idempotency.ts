@@ -19,7 +19,7 @@ const RETENTION = sql`interval '24 hours'`
 const MAX_BYTES = 1024 ** 3
 /** The size in bytes of a row without headers and body: key, hash and index entries. */
 const ROW_BYTES = 512
-/** The time after which the stored bytes of an organization are read again. */
+/** The time after which the number of stored bytes of an organization is read again. */
 const FRESH_MS = 60_000
 const MAX_REMEMBERED = 10_000
 

@@ -66,7 +66,7 @@ export interface Page<Item> {
   nextCursor: string | null
 }
 
-/** Returns one page. `read` returns up to `count` rows with ids below `after` (null: from the start), by id descending. */
+/** Returns one page. `read` returns up to `count` rows with ids below `after` (null: from the start), in descending order of id. */
 export async function listPage<Row extends { id: string }, Item>(
   list: List,
   { limit, cursor }: PageQuery,

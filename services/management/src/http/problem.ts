@@ -46,7 +46,7 @@ export function quote(value: string): string {
   return JSON.stringify(value.length > MAX_QUOTED_LENGTH ? `${value.slice(0, MAX_QUOTED_LENGTH)}…` : value)
 }
 
-/** Returns a 422 with one validation error. `detail` completes a sentence that begins with the field. */
+/** Returns INVALID_REQUEST with one validation error. `detail` completes a sentence that begins with the field. */
 export function invalid(pointer: string, detail: string): ApiError {
   return invalidRequest([{ pointer, detail }])
 }
@@ -54,7 +54,7 @@ export function invalid(pointer: string, detail: string): ApiError {
 /** The maximum number of validation errors in a response, except for the rows of an import. */
 export const MAX_LISTED_ERRORS = 100
 
-/** Returns a 422 that lists the first `maxListed` validation errors. Its detail states `count`, the number of all errors. */
+/** Returns INVALID_REQUEST with the first `maxListed` validation errors. Its detail states `count`, the number of all errors. */
 export function invalidRequest(
   found: readonly ValidationError[],
   count = found.length,

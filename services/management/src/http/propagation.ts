@@ -29,7 +29,7 @@ export async function changingTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the id of the running transaction. A validator that has applied it has applied every transaction committed before. */
+/** Returns the id of the running transaction. A validator that has applied it has applied every transaction committed before this call. */
 export async function thisTransaction(db: Db): Promise<string | null> {
   const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db)
   return rows[0]?.id ?? null

@@ -85,8 +85,8 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
 }
 
 /**
- * Returns the caller of a request. A page of another site can make a browser sign in or send a session cookie. A request that signs in, or
- * changes data with a session, must therefore come from a page of this site.
+ * Returns the caller of a request. A page of another origin can make a browser sign in and, from the same domain, send a session cookie. A
+ * request that signs in, or changes data with a session, must therefore come from a page of this site (site.ts).
  */
 async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
   const { authorization, cookie, origin, host } = request.headers
@@ -159,7 +159,7 @@ async function serveCaller(
   })
 }
 
-/** Rejects requests that have a large body although their method takes none. */
+/** Rejects requests that have a large body although their method allows none. */
 export function rejectMeaninglessBodies(dependencies: Dependencies): RequestHandler {
   return (request, response, next) => {
     if (!hasMeaninglessBody(request)) return next()

@@ -61,7 +61,7 @@ export class RowSplitter {
     this.#rowsBegin = new RegExp(String.raw`[^\\]"${options.name}"\s*:\s*\[$`)
   }
 
-  /** Takes the next bytes of the body. Throws PAYLOAD_TOO_LARGE and MALFORMED_JSON. */
+  /** Processes the next bytes of the body. Throws PAYLOAD_TOO_LARGE and MALFORMED_JSON. */
   push(chunk: Buffer): void {
     let start = 0
     for (let i = 0; i < chunk.length; i++) {

@@ -1,6 +1,6 @@
 /**
  * Parses the rows of an import one by one. Well-formed rows are validated further even if others are malformed, so one response lists the
- * errors of both. Between rows, the process serves other requests.
+ * errors of all rows. Between rows, the process serves other requests.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -20,7 +20,7 @@ const MAX_TURN_MS = 5
 /** A well-formed row of an import. */
 export interface Row<Input> {
   input: Input
-  /** `#/rules/17`. */
+  /** The JSON pointer to the row, such as `#/rules/17`. */
   pointer: string
 }
 
@@ -35,7 +35,7 @@ export interface Rows<Input, Others = unknown> {
 
 export interface RowsOptions<Others extends z.ZodObject> {
   maxRowBytes: number
-  /** Default: the rows of an import. */
+  /** Default: `MAX_IMPORT_ROWS`. */
   maxRows?: number
   /** Default: 1. */
   minRows?: number
@@ -46,7 +46,7 @@ export interface RowsOptions<Others extends z.ZodObject> {
 /** The splitter and the parser of the body of an import. */
 export interface RowsOf<Body> {
   splitter: SplitterOptions
-  /** The schema of a body that is absent. It yields only errors. */
+  /** The schema for a request without a body. It yields only errors. */
   schema: z.ZodType<Body>
   /** Returns the rows, or the errors of the whole body. Throws IMPORT_TOO_LARGE. */
   parse(split: SplitBody): Promise<{ data: Body } | FoundErrors>
@@ -73,8 +73,8 @@ function otherMembers<Others extends z.ZodObject>(
 }
 
 /**
- * Returns the split body with its rows. The splitter does not recognize rows whose name contains escapes, so those are taken from the
- * frame.
+ * Returns the split body with its rows. If the name of the list contains escapes, the splitter does not recognize the list, and the rows
+ * are taken from the frame.
  */
 function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRows: number): SplitBody {
   const list: unknown =
@@ -86,9 +86,7 @@ function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRow
 
 const noMembers = z.strictObject({})
 
-/**
- * Returns the schema, or the default when the option omits it. The type parameter is then the default's type, so the overload is correct.
- */
+/** Returns the schema, or `noMembers` when it is undefined. `Schema` is then the type of `noMembers`, so the overload is correct. */
 function orNoMembers<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNoMembers(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? noMembers
@@ -133,7 +131,7 @@ export function rowsOf<Input, Others extends z.ZodObject = typeof noMembers>(
   }
 }
 
-/** Returns a 422 that lists the errors of all rows, in the order of the rows (the number in `#/rules/17/value`). */
+/** Returns INVALID_REQUEST with all errors, in the order of the rows (the number in `#/rules/17/value`). */
 export function invalidRows(errors: readonly ValidationError[]): ApiError {
   const rowOf = ({ pointer }: ValidationError) => Number(/^#\/[^/]+\/(\d+)/.exec(pointer)?.[1] ?? -1)
   const sorted = errors.toSorted((a, b) => rowOf(a) - rowOf(b))

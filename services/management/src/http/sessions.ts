@@ -11,7 +11,7 @@ import { sql } from 'kysely'
 import { type Caller, intersection, operatorCaller, permissionsFrom, unauthenticated } from './authentication.ts'
 import type { Db } from './context.ts'
 
-/** The number of hours after its last use at which a session ends. `last_used_at` has a precision of one minute. */
+/** The number of hours without use after which a session ends. `last_used_at` has a precision of one minute. */
 export const SESSION_IDLE_HOURS = 12
 
 /**
