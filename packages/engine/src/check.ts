@@ -1,7 +1,7 @@
 /**
  * The input and the result of a decision. Callers create one of each and reuse them for every check, so that a decision allocates nothing.
- * A row is identified by its number and its generation. The number of a deleted row is reused with another generation. So a pair whose
- * generation no longer matches refers to a former row.
+ * A row is identified by its number and its generation. The number of a deleted row is reused with another generation. So a row number
+ * with an outdated generation refers to a former row.
  */
 
 import { MAX_VALUE_BYTES } from './memory/value-set.ts'
@@ -60,7 +60,7 @@ export interface Verdict {
    */
   busy: boolean
   /**
-   * The outcome, as a number of CODE. With CLAIM_SLOT, it is VALID if the index counts a free slot, otherwise TOO_MANY_MACHINES.
+   * The outcome, as a value of CODE. With CLAIM_SLOT, it is VALID if the index counts a free slot, otherwise TOO_MANY_MACHINES.
    */
   code: number
   slot: typeof NO_SLOT | typeof CLAIM_SLOT | typeof RECORD_MACHINE | typeof START_TERM | typeof HOLDS_LEASE

@@ -1,5 +1,5 @@
 /**
- * The decision engine: an index in shared memory, written by one thread and read by many, and the verdict of a check. The package imports
+ * The decision engine decides checks from an index in shared memory, which one thread writes and many threads read. The package imports
  * nothing, does no I/O and reads no clock.
  */
 

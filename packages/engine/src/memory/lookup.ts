@@ -36,7 +36,7 @@ const ROW_MASK = (1 << KIND_SHIFT) - 1
 const BY_KEY = 1
 const BY_SECRET = 2
 
-/** The structures that a lookup works on. */
+/** The structures that a lookup reads and changes. */
 export interface LookupParts {
   readonly memory: Memory
   readonly organizations: Slab

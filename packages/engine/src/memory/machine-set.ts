@@ -44,7 +44,7 @@ export class MachineSet {
     else this.table.setWord(position, 2, third)
   }
 
-  /** Sets the mark of a machine in the set. Returns false when it is not in the set. */
+  /** Sets the mark of a machine. Returns false when the machine is not in the set. */
   mark(license: number, generation: number, hash: Int32Array, mark: number): boolean {
     const position = this.#find(license, generation, hash)
     if (position === NONE) return false

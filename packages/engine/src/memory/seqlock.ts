@@ -3,7 +3,7 @@
  * reader acquires nothing. It reads the version, then the data, then the version again, and repeats when the version
  * was odd or has changed. Processors with weak memory ordering could move plain reads past the second read of the
  * version, and plain writes before the odd store. Two fences prevent that: the reader's store to its own cache line
- * before that read, and the writer's load after the odd store.
+ * before the second read, and the writer's load after the odd store.
  */
 
 import { VERSION } from './shared-memory.ts'

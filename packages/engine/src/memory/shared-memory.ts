@@ -83,7 +83,7 @@ const LARGE_BYTES: Record<RegionName, number> = {
   machinesOverflow: 512 * MIB,
 }
 
-/** Address space that a large index reserves where the system allows it, in bytes. */
+/** The address space in bytes that a large index reserves where the system allows it. */
 export const LARGE_INDEX_BYTES = Object.values(LARGE_BYTES).reduce((sum, bytes) => sum + bytes)
 
 /** A part of the shared memory, as 32-bit words and as doubles. */
@@ -96,7 +96,7 @@ export class Region {
     this.doubles = new Float64Array(buffer, SKIPPED_BYTES)
   }
 
-  /** Returns whether the region is at least this long. */
+  /** Returns whether the region has at least this number of bytes. */
   holds(bytes: number): boolean {
     return bytes <= this.words.byteLength
   }

@@ -162,8 +162,8 @@ function setRestricted(verdict: Verdict, matching: RuleMatching, scope: number):
 
 /**
  * Sets the verdict of a check that rules decide. A blacklist rejects the check (docs/api.md#v5), as do restrictions
- * that the check does not satisfy (docs/api.md#v15). An exclusion skips blacklists and the machine limit. The license's own
- * state still counts, unless the exclusion allows suspended and expired licenses (docs/api.md#v6).
+ * that the check does not satisfy (docs/api.md#v15). An exclusion skips blacklists, restrictions and the machine limit. The
+ * license's own state still counts, unless the exclusion allows suspended and expired licenses (docs/api.md#v6).
  */
 function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
   if (rule === RESTRICTED) {

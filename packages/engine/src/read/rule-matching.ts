@@ -107,7 +107,7 @@ export class RuleMatching {
     return rule === 0 && this.unsatisfied !== 0 ? RESTRICTED : rule
   }
 
-  /** Returns the types of which the scope has unexpired, enforced restrictions. */
+  /** Returns the types for which the scope has unexpired, enforced restrictions. */
   #restrictedTypes(scope: number, nowMs: number): number {
     const { doubles } = this.#store.scopes.region
     const until = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2

@@ -35,7 +35,7 @@ export class Capacity {
     return this.#selectEach(changes, takesRow, onFull)
   }
 
-  /** Tests change by change whether it still fits. This is slow, so `select` calls it only when the index is nearly full. */
+  /** Tests for each change whether it still fits. This is slow, so `select` calls it only when the index is nearly full. */
   #selectEach(
     changes: readonly Change[],
     takesRow: (change: Change) => boolean,
@@ -58,7 +58,7 @@ export class Capacity {
 
   /**
    * Returns whether the index has capacity for `fresh` new rows and for writing `written` rows. Writing an existing row may need a new
-   * entry in a table or trie, because a row written before it may have taken its former entry.
+   * entry in a table or trie, because a row that was written earlier may have taken the former entry.
    */
   #fits(fresh: Counts, written: Counts): boolean {
     const store = this.#store

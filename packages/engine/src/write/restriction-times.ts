@@ -126,7 +126,7 @@ export class RestrictionTimes {
     return words[row * ROW_WORDS + RULE_SCOPE]! * RESTRICTION_TYPES + type
   }
 
-  /** Returns the number of counted restrictions with a key. */
+  /** Returns the number of expiries stored for a scope and type (see `keyOf`). */
   countOf(key: number): number {
     return this.#ends.get(key)?.size ?? 0
   }

@@ -33,7 +33,7 @@ export class Transition {
   leaving: RuleRef[] = []
   /** New restrictions that restrict nothing yet. */
   dormant: RuleRef[] = []
-  /** The restrictions whose expiry becomes later: the old row, detached from its id, by the new, hollow row. */
+  /** The restrictions whose expiry becomes later. The key is the new, hollow row. The value is the old row, which is detached. */
   readonly companions = new Map<number, number>()
 
   get isEmpty(): boolean {

@@ -123,7 +123,7 @@ test('writes the id of a row only while the row has the generation of the verdic
   expect(reader.licenseId(1_000_000, 1, id)).toBe(false)
 })
 
-test('a machine left behind by a deleted license holds no slot of the next license in its row', () => {
+test('a machine left behind by a deleted license holds no slot of the next license in the same row', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   writer.apply([...tenant(), machine(1)])
@@ -204,7 +204,7 @@ test('a verdict contains a hash of the machine id that is the same in all reader
   expect(hashOf(one, '')).toBe('0/0')
 })
 
-test('finds a license by its key only in its organization, and writes its id', () => {
+test('findLicense finds a key only in its own organization, and writes the id of the license', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)
   const other = idOf(1, 2)

@@ -156,7 +156,7 @@ test('no state between two write sections allows a check that both the old and t
   expect(states).toBeGreaterThan(10 * WORLDS)
 }, 600_000)
 
-test('the changes of an organization that fit into one section take effect at once', () => {
+test('the changes of an organization that fit into one section take effect together', () => {
   for (let seed = FIRST; seed < FIRST + WORLDS / 3; seed++) {
     const story = storyOf(seed)
     const { before, world, checks } = story
