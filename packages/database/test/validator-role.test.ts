@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-describe('as a validator', () => {
+describe('the role of validators', () => {
   test.each([
     `update licenses set status = 'active'`,
     `insert into licenses (id) values (gen_random_uuid())`,
@@ -66,11 +66,11 @@ describe('as a validator', () => {
     `select write_rule_counts('[]')`,
     'create table mine (id integer)',
     "select pg_read_file('/etc/hostname')",
-  ])('may not run: %s', async (statement) => {
+  ])('a validator may not run: %s', async (statement) => {
     await expect(validator.query(statement)).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('may read the columns that verdicts need, and write its heartbeat', async () => {
+  test('a validator may read the columns that verdicts need, and write its heartbeat', async () => {
     expect((await validator.query('select secret_hash from credentials')).rows).toHaveLength(1)
     expect((await validator.query('select public_key from signing_keys')).rows).toHaveLength(1)
     const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details: { workers: 2 } }

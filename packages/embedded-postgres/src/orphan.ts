@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The time that a server with a running guard gets to end, because its guard may be stopping it. Then the folder counts as in use. */
+/** The maximum wait for a server whose guard runs, because the guard may be stopping it. After this time, the folder is in use. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 
@@ -25,8 +25,8 @@ export interface PostmasterState {
 }
 
 /**
- * Reads `postmaster.pid`. Returns null if it does not exist. Its lines are pid, folder, start time, port, socket, address,
- * shared memory and state.
+ * Reads `postmaster.pid`. Returns null if the file contains no pid or does not exist. Its lines are pid, folder, start time,
+ * port, socket, address, shared memory and state.
  */
 export async function readPostmaster(folder: string): Promise<PostmasterState | null> {
   const text = await readFile(join(folder, 'postmaster.pid'), 'utf8').catch(() => '')

@@ -54,7 +54,7 @@ function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; pa
   return payload === null ? null : { bytes, signature, payload }
 }
 
-/** Verifies a signature by RFC 8032. Unlike ZIP 215, this rejects non-canonical points and keys of small order. */
+/** Verifies a signature by RFC 8032. Unlike a verification by ZIP 215, it rejects non-canonical points and keys of small order. */
 function isSignedBy(publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, bytes, publicKey, { zip215: false })

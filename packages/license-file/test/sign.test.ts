@@ -60,7 +60,7 @@ test('omits unknown fields from the signed bytes', () => {
   expect(serializePayload(withMore)).toEqual(serializePayload(payload))
 })
 
-test('parses the payload that it serialized', () => {
+test('parsePayload returns the payload that serializePayload encoded', () => {
   expect(parsePayload(serializePayload(payload))).toEqual(payload)
 })
 

@@ -61,7 +61,7 @@ export interface LicenseToInsert {
   /** The expiry. Default: never. */
   readonly expiresAt?: Date | null
   readonly entitlements?: object
-  /** The length of a term that starts with the first VALID check. Omit `expiresAt` with it. */
+  /** The length of the term. Without `expiresAt`, the term starts with the first VALID check. */
   readonly durationDays?: number | null
   readonly leaseSeconds?: number | null
 }

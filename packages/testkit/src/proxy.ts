@@ -22,7 +22,7 @@ export interface Proxy {
   readonly close: () => Promise<void>
 }
 
-/** Starts a proxy on a free port of 127.0.0.1 to the given port. */
+/** Starts a proxy on a free port of 127.0.0.1, which forwards connections to the target. */
 export async function startProxy(targetPort: number, targetHost = '127.0.0.1'): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const state = { mode: 'pass' as 'pass' | 'swallow' | 'refuse', delayMs: 0, connections: 0 }

@@ -1,4 +1,4 @@
-/** Logs an error with fields that must never be stored. The program is run by log.test.ts. */
+/** Logs an error with fields that must never be stored. log.test.ts runs this program. */
 
 import { createLogger } from '../../src/index.ts'
 

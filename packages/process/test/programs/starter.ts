@@ -1,4 +1,4 @@
-/** Forks `stoppable.ts` with the same argument and output. The program is run by lifecycle.test.ts. */
+/** Forks `stoppable.ts` with the same argument and output. lifecycle.test.ts runs this program. */
 
 import { fork } from 'node:child_process'
 

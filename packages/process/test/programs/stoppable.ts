@@ -1,6 +1,6 @@
 /**
- * Stops in the way that the first argument selects, and prints a line when a stop begins. The program is run by
- * lifecycle.test.ts.
+ * Stops in the way that the first argument selects, and prints a line when a stop begins. lifecycle.test.ts runs this
+ * program.
  */
 
 import { announceListening, onStop } from '../../src/index.ts'
