@@ -1,4 +1,4 @@
-/** Every endpoint of the management API, in the order of the documentation. A new resource is registered here. */
+/** Every endpoint of the management API, in the order of the documentation. Register new resources here. */
 
 import { activity } from './activity/activity.ts'
 import { analytics } from './analytics/analytics.ts'

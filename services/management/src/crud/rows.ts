@@ -62,7 +62,7 @@ async function selectRow<Table extends OwnedTable>(
   throw notFound(rows.type.replaceAll('_', ' '))
 }
 
-/** Returns the row. Throws NOT_FOUND. */
+/** Returns the organization's row with this id. Throws NOT_FOUND. */
 export function findRow<Table extends OwnedTable>(
   rows: OwnedRows<Table, unknown>,
   context: ReadContext,

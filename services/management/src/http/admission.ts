@@ -1,6 +1,6 @@
 /**
  * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
- * beyond a limit is rejected without a query to Postgres if the last request with the same credential was valid.
+ * beyond a limit is rejected without a query to Postgres if its credential was valid in the previous request.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'

@@ -27,9 +27,9 @@ const MAX_REMEMBERED = 10_000
 export interface WireResponse {
   status: number
   headers: Record<string, string>
-  /** '' for none. */
+  /** The text of the body, or '' when there is none. */
   body: string
-  /** Sent instead of the body. */
+  /** The stream to send instead of `body`. */
   stream?: Streamed
 }
 

@@ -59,7 +59,7 @@ function inAnySpelling(char: string): string {
  */
 const PROTO = new RegExp(String.raw`${Array.from('__proto__', inAnySpelling).join('')}"\s*:`, 'i')
 
-/** A value inside the body. Its path is computed from its parents, so that places store no copies of paths. */
+/** A value inside the body. The path of a place is computed from its parents, so that no place stores a path. */
 interface Place {
   value: object
   name: string | number

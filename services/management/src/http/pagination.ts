@@ -1,7 +1,7 @@
 /**
- * Keyset pagination, newest first (docs/api.md#m1). The cursor contains the id of the last row of a page. Inserts and deletes between two
- * pages therefore neither repeat nor skip a row, and every page has the same cost. A cursor is valid only for its own list and
- * organization.
+ * Keyset pagination (docs/api.md#m1), newest first unless the list is sorted by a value. The cursor contains the position of the last row
+ * of a page. Inserts and deletes between two pages therefore neither repeat nor skip a row, and every page has the same cost. A cursor is
+ * valid only for its own list and organization.
  */
 
 import { createHash } from 'node:crypto'
@@ -60,7 +60,7 @@ function decodeCursor(list: List, cursor: string): Place {
 }
 
 export interface Page<Item> {
-  /** Newest first. */
+  /** The items in the order of the list. */
   data: Item[]
   /** Null on the last page. */
   nextCursor: string | null

@@ -168,7 +168,7 @@ export function rejectMeaninglessBodies(dependencies: Dependencies): RequestHand
   }
 }
 
-/** Returns a factory of handlers that send 405. `allow` is the value of the `Allow` header. */
+/** Returns a function that creates handlers, which send 405. `allow` is the value of the `Allow` header. */
 export function methodNotAllowed(dependencies: Dependencies): (allow: string) => RequestHandler {
   return (allow) => (request, response) => {
     const detail = `Method ${request.method} is not allowed here. Allowed: ${allow}.`
