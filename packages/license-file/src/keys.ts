@@ -6,7 +6,7 @@ import { ed25519 } from '@noble/curves/ed25519.js'
 
 import { spkiToBytes } from './spki.ts'
 
-/** A public key that verifies files. `keyId` is the `kid` of the files that the key signs. */
+/** A public key with which files are verified. `keyId` is the `kid` in these files. */
 export interface VerificationKey {
   keyId: string
   /** The 32 bytes of the key. */

@@ -198,7 +198,7 @@ export const EXTENSION_LEASE_SECONDS = 2
 export const VALUE_REFERENCES = 0
 /** The length in bytes. */
 export const VALUE_LENGTH = 1
-/** Row of the first block, 0 when the value's own record holds all of its bytes. */
+/** Row of the first block, 0 when the value's own record contains all of its bytes. */
 export const VALUE_NEXT = 2
 export const VALUE_HASH = 3
 /** The first 44 bytes, as big-endian words. */

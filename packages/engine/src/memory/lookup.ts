@@ -92,7 +92,7 @@ export class Lookup {
     this.#slabs = slabs
   }
 
-  /** Returns the slab that holds the rows of a kind. */
+  /** Returns the slab that contains the rows of a kind. */
   slab(kind: number): Slab {
     const slab = this.#slabs[kind]
     if (slab === undefined) throw new Error(`There is no slab for rows of kind ${kind}.`)

@@ -31,7 +31,7 @@ import {
 /** The maximum number of nodes on a path: one for each four bits of 128, and one more. */
 export const MAX_PATH = 33
 /**
- * The maximum number of rules that a search returns, also during a concurrent write: four for each node, and one more.
+ * The maximum number of rules that a search returns, even during a concurrent write: four for each node, and one more.
  */
 export const MAX_COVERS = 4 * MAX_PATH + 1
 

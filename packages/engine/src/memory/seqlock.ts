@@ -1,6 +1,6 @@
 /**
  * A seqlock between the one writer and any number of readers. The writer makes the version odd while it writes. A
- * reader acquires nothing. It reads the version, then the data, then the version again, and repeats when the version
+ * reader acquires no lock. It reads the version, then the data, then the version again, and repeats when the version
  * was odd or has changed. Processors with weak memory ordering could move plain reads past the second read of the
  * version, and plain writes before the odd store. Two fences prevent that: the reader's store to its own cache line
  * before the second read, and the writer's load after the odd store.

@@ -103,7 +103,7 @@ export class IndexReader {
   }
 
   /**
-   * Prefetches the rows of the first `count` checks of a batch. It takes no lock, because it only loads memory.
+   * Prefetches the rows of the first `count` checks of a batch. Acquires no lock, because it only loads memory.
    *
    * Each loop loads what the next one needs. The loops are short and use no result of their own loads, so the processor
    * executes many of their iterations at the same time and the loads overlap.
@@ -265,7 +265,7 @@ export class IndexReader {
     return this.#id(KIND_RULE, row, generation, out)
   }
 
-  /** Returns whether the rule in a row is monitored. Only the writer's thread may call it, because it takes no lock. */
+  /** Returns whether the rule in a row is monitored. Only the writer's thread may call it, because it acquires no lock. */
   isMonitored(row: number): boolean {
     return (this.#store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! & RULE_MONITOR) !== 0
   }

@@ -236,7 +236,7 @@ function leasedBit({ leaseSeconds, maxMachines }: LicenseRecord): number {
   return leaseSeconds !== null && maxMachines !== null ? LICENSE_LEASED : 0
 }
 
-/** Returns whether the row holds the license with this id now. */
+/** Returns whether the row currently contains the license with this id. */
 function hasId(words: Int32Array, row: number, id: Id): boolean {
   const base = row * ROW_WORDS
   if (words[base + GENERATION] === 0) return false

@@ -52,7 +52,7 @@ import type { ScopeWriter } from './scope-writer.ts'
 import { beginLoosening, endRestricting, type RuleRef, type RunSection, Transition } from './transition.ts'
 import { TrieWriter } from './trie-writer.ts'
 
-/** The bits of a rule's traits that determine what it matches: type and prefix length. */
+/** The bits of a rule's traits that determine what the rule matches: type and prefix length. */
 const MATCH_BITS = (RULE_TYPE_MASK << RULE_TYPE_SHIFT) | (RULE_PREFIX_MASK << RULE_PREFIX_SHIFT)
 
 /**

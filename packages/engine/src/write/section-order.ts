@@ -10,8 +10,8 @@
  *   3. The loosening part: blacklists are removed, exclusions and credentials added.
  *
  * In phase 1, a rule or credential that changes in another way gets a row that restricts at least as much as its old
- * and its new row. So a license in its old state is never combined with rules that allow more than the old ones. The
- * same applies to its new state and the new rules.
+ * and its new row. So a license in its old state is never combined with rules that allow more than the old ones, and a
+ * license in its new state is never combined with rules that allow more than the new ones.
  */
 
 import type { Change } from '../model.ts'

@@ -20,7 +20,7 @@ import type { RestrictionTimes } from './restriction-times.ts'
 /** Runs a function as one write section. */
 export type RunSection = (write: () => void) => void
 
-/** A rule's row with its generation. If the row has another generation, it holds another rule. */
+/** A rule's row with its generation. If the row has another generation, it contains another rule. */
 export interface RuleRef {
   row: number
   generation: number

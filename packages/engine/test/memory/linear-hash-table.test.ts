@@ -46,7 +46,7 @@ test.each([2, 3] as const)(
       const r = random(seed)
       const table = makeTable(words)
       const map = new Map<number, { second: number; third: number }[]>()
-      // Few hashes that share their low bits make long chains.
+      // A small number of hashes that share their low bits leads to long chains.
       const hashOf = (): number => (seed % 2 === 0 ? r.int(2 ** 32) | 0 : (r.int(200) << (seed % 4)) | 0)
       let count = 0
       for (let i = 1; i <= 4000; i++) {

@@ -110,8 +110,8 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   // V5, V15: a blacklist or an unsatisfied restriction rejects the check, whatever the license's state.
   if (decidedBy?.kind === 'BLACKLIST' || restricted.length > 0) return { ...verdict, code: 'BLACKLISTED' }
 
-  // V6: an exclusion skips the machine limit. The state counts, unless the exclusion allows suspended and expired
-  // licenses.
+  // V6: an exclusion skips blacklists, restrictions and the machine limit. The license's state decides, unless the
+  // exclusion allows suspended and expired licenses.
   const state = stateOf(license, nowMs)
   if (excluded) {
     const isAllowed = state !== 'REVOKED' && decidedBy.allowSuspendedOrExpired

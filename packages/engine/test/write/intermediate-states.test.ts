@@ -56,7 +56,7 @@ function storyOf(seed: number): Story {
   return { world, before, changes, checks }
 }
 
-/** Returns whether the check is VALID in the naive model, with a valid credential if it has one. */
+/** Returns whether the check is VALID in the naive model and its credential, if it has one, is valid. */
 function naiveAllows(world: History, { check, secretHash, nowMs }: Story['checks'][number]): boolean {
   if (secretHash !== null) {
     const credential = world.credentials.find((one) => hex(one.secretHash) === hex(secretHash))
