@@ -65,7 +65,7 @@ function decoderOf(request: IncomingMessage): Transform | null {
 }
 
 /**
- * Passes the decoded bytes to `take` as they arrive. Rejects with PAYLOAD_TOO_LARGE, MALFORMED_JSON, or an error of `take`. Throws
+ * Passes the decoded bytes to `take` as they arrive. Rejects with PAYLOAD_TOO_LARGE, MALFORMED_JSON, or an error that `take` throws. Throws
  * UNSUPPORTED_MEDIA_TYPE.
  */
 function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Buffer) => void): Promise<void> {

@@ -14,7 +14,7 @@ import { ApiError } from './problem.ts'
 import { requestIdOf } from './request-id.ts'
 import { problemResponse } from './transaction.ts'
 
-/** The problem codes by the code of Node's error. Every other error is MALFORMED_HTTP. */
+/** The problem code for each error code of Node. Every other error is MALFORMED_HTTP. */
 const CODES: Record<string, ProblemCode> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'PAYLOAD_TOO_LARGE',

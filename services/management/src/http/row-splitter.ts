@@ -50,7 +50,7 @@ export class RowSplitter {
   /** The parts of the row that is being read. */
   #row: Buffer[] = []
   #rowBytes = 0
-  /** The number of brackets that are open. Rows are at depth 2. */
+  /** The number of brackets that are open. Between two rows it is 2. */
   #depth = 0
   #inString = false
   #isEscaped = false
