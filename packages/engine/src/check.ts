@@ -55,8 +55,8 @@ export const HOLDS_LEASE = 4
 
 export interface Verdict {
   /**
-   * Whether the writer was writing during each of 1,000 attempts to decide. If so, the other fields have no meaning, and the caller responds
-   * with 503.
+   * Whether the writer was writing during each of 1,000 attempts to decide. If so, the other fields have no meaning, and the caller
+   * responds with 503.
    */
   busy: boolean
   /**

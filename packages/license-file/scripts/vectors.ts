@@ -1,7 +1,7 @@
 /**
  * Generates the test vectors for implementations in any language: keys, files, times and expected outcomes. OpenSSL creates the signatures,
- * and Node's Buffer creates the encodings, so no code of this package is involved. Invariant: every run generates the same vectors, because the
- * keys are fixed and Ed25519 is deterministic.
+ * and Node's Buffer creates the encodings, so no code of this package is involved. Invariant: every run generates the same vectors, because
+ * the keys are fixed and Ed25519 is deterministic.
  */
 
 import { opensslPublicKey, opensslSign } from './openssl.ts'

@@ -25,8 +25,8 @@ export const { App } = library
 library._cfg('silent')
 
 /**
- * Ends a response to HEAD with the content length `bodyBytes`, and closes the connection. Call it inside `cork`. `isClosed` returns whether the
- * client has closed the connection, after which the response must not be used.
+ * Ends a response to HEAD with the content length `bodyBytes`, and closes the connection. Call it inside `cork`. `isClosed` returns whether
+ * the client has closed the connection, after which the response must not be used.
  */
 export function endHeadAndClose(response: HttpResponse, bodyBytes: number, isClosed: () => boolean): void {
   if (closesAfterHead) {

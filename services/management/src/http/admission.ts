@@ -49,8 +49,8 @@ export class Admission {
   }
 
   /**
-   * Returns the caller that the `Authorization` header identifies or, without this header, the session. `ip` is the caller's address. Throws
-   * UNAUTHENTICATED, RATE_LIMITED and UNAVAILABLE.
+   * Returns the caller that the `Authorization` header identifies or, without this header, the session. `ip` is the caller's address.
+   * Throws UNAUTHENTICATED, RATE_LIMITED and UNAVAILABLE.
    */
   async admit({ authorization, session }: SentCredentials, ip: string | null): Promise<Admitted> {
     const { db, operatorTokens, rateLimiter } = this.#options

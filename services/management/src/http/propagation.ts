@@ -53,8 +53,8 @@ interface Waiting {
 
 /**
  * Returns the state of each transaction, in order. While a validator applies a large change of other organizations, a later snapshot than
- * `applied` counts (`ValidatorDetails`). The operator's changes affect any organization, so they wait for `applied`. The snapshot `1:1:` means
- * that the snapshots of the validator belong to another server.
+ * `applied` counts (`ValidatorDetails`). The operator's changes affect any organization, so they wait for `applied`. The snapshot `1:1:`
+ * means that the snapshots of the validator belong to another server.
  */
 async function countApplied(db: Db, waiting: readonly Pick<Waiting, 'id' | 'organizationId'>[]): Promise<State[]> {
   const ids = waiting.map(({ id }) => id)
