@@ -9,7 +9,7 @@ import { chmod, cp, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/p
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** The ids of the user and group as which Postgres runs. */
+/** The user id and the group id under which Postgres runs. */
 export interface Account {
   readonly uid: number
   readonly gid: number

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The maximum wait for the end of a server whose guard still runs, because the guard may already be stopping the server. */
+/** The maximum wait for the end of a server whose guard still runs. The guard may already be stopping the server. */
 const GRACE_MS = 2_000
 const SHUTDOWN_MS = 20_000
 

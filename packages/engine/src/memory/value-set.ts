@@ -87,7 +87,7 @@ export class ValueSet {
     return this.slab.region.words[row * ROW_WORDS + GENERATION]! | 0
   }
 
-  /** Writes the bytes of a value to `out`, which has at least MAX_VALUE_BYTES bytes, and returns the length of the value. */
+  /** Writes the bytes of a value to `out`, which must have MAX_VALUE_BYTES bytes, and returns the length of the value. */
   read(row: number, out: Uint8Array): number {
     const { words } = this.slab.region
     const length = Math.min(words[row * ROW_WORDS + VALUE_LENGTH]! >>> 0, MAX_VALUE_BYTES)

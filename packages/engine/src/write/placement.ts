@@ -89,8 +89,8 @@ export class Placement {
   }
 
   /**
-   * Returns the one license that a change concerns, in the form of `nameOf`. Returns null for a rule that has another
-   * scope or moves from one scope to another, and for any entity other than license, machine and rule.
+   * Returns the one license that a change concerns, in the form of `nameOf`. Returns null for a rule whose scope is no
+   * license or changes, and for any entity other than license, machine and rule.
    */
   licenseOf(change: Change): string | null {
     if (change.entity === 'machine') return nameOf(change.licenseId)
