@@ -178,17 +178,17 @@ export class IndexReader {
     )
   }
 
-  /** Returns the row of the credential whose secret has this SHA-256 (32 bytes), UNKNOWN or BUSY. */
+  /** Returns the row of the credential whose secret has this SHA-256 (32 bytes), or else UNKNOWN or BUSY. */
   findCredential(secretHash: Uint8Array): number {
     return this.#read(() => this.#store.lookup.findSecret(secretHash) || UNKNOWN)
   }
 
-  /** Returns the row of the organization with this id (16 bytes), UNKNOWN or BUSY. */
+  /** Returns the row of the organization with this id (16 bytes), or else UNKNOWN or BUSY. */
   findOrganization(id: Uint8Array): number {
     return this.#read(() => this.#store.lookup.findId(KIND_ORGANIZATION, id) || UNKNOWN)
   }
 
-  /** Returns the row of the product with this id (16 bytes), UNKNOWN or BUSY. */
+  /** Returns the row of the product with this id (16 bytes), or else UNKNOWN or BUSY. */
   findProduct(id: Uint8Array): number {
     return this.#read(() => this.#store.lookup.findId(KIND_PRODUCT, id) || UNKNOWN)
   }
@@ -216,8 +216,8 @@ export class IndexReader {
   }
 
   /**
-   * Reads the entitlements of the license in a row. Skips the bytes of both values if `isKnown` returns true for their rows and
-   * generations. Returns false when the row has another generation or the index is busy.
+   * Reads the entitlements of the license in a row. `isKnown` receives the rows and generations of both values. If it returns true, the
+   * bytes of the values are not read. Returns false when the row has another generation or the index is busy.
    */
   entitlements(
     row: number,

@@ -35,7 +35,7 @@ import { validationError } from './validation.ts'
 
 export interface IndexOptions {
   /**
-   * 16 random bytes, which must be secret. Without them the hashes are predictable, which is acceptable only in tests and measurements.
+   * 16 random bytes, which must be secret. The default makes hashes predictable, which is acceptable only in tests and measurements.
    */
   hashKey?: Uint8Array
   /** The address space to reserve: `large` (default) for a service, or `small` (1/1024) for tests. */
@@ -220,7 +220,7 @@ export class IndexWriter {
 
   /**
    * Returns the parts of memory that an image consists of. The caller must copy them before the next write. Returns
-   * null during a reload and between the pages of a change, when the index mixes two states.
+   * null during a reload and between the pages of a change, when the index contains parts of two states.
    */
   image(): ImagePart[] | null {
     const isWhole = this.#reload === null && !this.#isMarkMixed && this.#pages.isEmpty

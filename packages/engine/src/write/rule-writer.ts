@@ -131,8 +131,8 @@ export class RuleWriter {
    * `upsert` or `remove` completes the change later, and `removeDetached` removes the rows that this method leaves in force.
    *
    * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed, unless
-   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have this field. Then it becomes a
-   * blacklist. `transition.ts` describes how restrictions change. Monitored rules decide nothing, so they are written later.
+   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have this field. In that case it becomes
+   * a blacklist. `transition.ts` describes how restrictions change. Monitored rules decide nothing, so they are written later.
    */
   restrict({ id, row: record }: RuleChange): void {
     const target = record === null ? null : this.#resolve(record)

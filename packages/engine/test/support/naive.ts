@@ -63,8 +63,7 @@ export type RestrictionType = (typeof RESTRICTION_TYPES)[number]
 
 /** Decides a check at `nowMs`. */
 export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): NaiveVerdict {
-  // V1: an unknown key is NOT_FOUND, and no rule is evaluated. V12: to a bound API key, keys of other products are
-  // unknown.
+  // V1: an unknown key is NOT_FOUND, and no rule is evaluated. V12: a bound API key finds only licenses of its product.
   const license = world.licenses.find(
     (one) =>
       same(one.organizationId, check.organizationId) &&
