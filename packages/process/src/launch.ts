@@ -1,6 +1,6 @@
 /**
  * The arguments and environment with which a service's process starts. A running process cannot change them. They equal those
- * in infra/docker/validator.Dockerfile and docs/operations/install.md. Without the options for garbage collection and memory, a
+ * in the Dockerfiles of infra/docker and in docs/operations/install.md. Without the options for garbage collection and memory, a
  * check takes a few percent more time. Without `--disable-sigusr1`, the signal SIGUSR1 opens a debugger on the
  * loopback address, through which every user of the machine could run code in the service.
  */
