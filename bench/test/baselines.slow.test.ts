@@ -17,7 +17,6 @@ import { ADDRESSES, fillWorld, MACHINE, readWorld } from './support/world.ts'
 const shape: Shape = { seed: 11, licenses: 200, rules: 400, organizations: 4, machinesPerLicense: 3, maxMachines: 5 }
 const SEED = 20
 const CHECKS = 300
-/** Express is last, because its claims change the database from which the others load. */
 const NAMES = ['nginx-lua', 'fastify-redis', 'express-postgres'] as const satisfies BaselineName[]
 const runnable = NAMES.filter((name) => missingPackages(name) === null)
 
@@ -47,7 +46,7 @@ interface Check {
   country: string | null
 }
 
-/** Returns checks of every kind of license, machine, address and country, and some of unknown keys. */
+/** Returns a random check. Over many calls, every kind of license, machine, address and country occurs, and some unknown keys. */
 function generate({ pick, int, chance }: Random): Check {
   const license = int(shape.licenses)
   const { organization, value, type } = ruleRow(shape, int(shape.rules))
@@ -87,7 +86,7 @@ async function send(server: Child, check: Check): Promise<z.infer<typeof respons
   return { http: sent.status, ...response.parse(await sent.json()) }
 }
 
-/** Returns the code and the expiry of the naive model, and adds the machine that the check claims or records. */
+/** Returns the code and the expiry of the naive model. Adds the machine that the check claims or records to `copy`. */
 function decide(copy: World, check: Check): { code: string; expiresAt?: string | null } {
   const organizationId = copy.licenses[check.organization]!.organizationId
   const given: NaiveCheck = {
@@ -122,7 +121,7 @@ describe.each(NAMES)('%s', (name) => {
   })
 })
 
-/** Returns the codes that occurred. Throws at the first difference. */
+/** Returns the codes that occurred. Throws at the first difference between the baseline and the model. */
 async function compare(server: Child): Promise<string[]> {
   const copy: World = { ...world, licenses: world.licenses.map((one) => ({ ...one })), machines: [...world.machines] }
   const generator = random(SEED)

@@ -11,7 +11,7 @@ function parse(...args: string[]): BenchOptions {
 }
 
 describe('parseBenchArguments', () => {
-  test('loads the demo by default', () => {
+  test('uses the demo as the target by default', () => {
     expect(parse()).toMatchObject({
       url: null,
       connections: 50,

@@ -1,4 +1,4 @@
-/** Runs the program like a user, against a real server: the ceiling, which responds VALID to every request. */
+/** Runs the program as a user does, against a real server: the ceiling, which sends a VALID response to every request. */
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -44,7 +44,7 @@ function load(...args: string[]): Promise<Ended> {
 }
 
 describe('npm run bench', () => {
-  test('sends at --rate and prints JSON, with a warning about unexpected verdicts', async () => {
+  test('sends at the rate of --rate, prints JSON, and warns about unexpected verdicts', async () => {
     const { code, stdout, stderr } = await load('--rate', '100', '--json', '--mix', 'known=1,unknown=1')
     expect(code).toBe(0)
     const result = report.parse(JSON.parse(stdout))
@@ -58,7 +58,7 @@ describe('npm run bench', () => {
     expect(Object.keys(result.latency.percentilesUs)).toEqual(['50', '75', '90', '99', '99.9', '99.99'])
   })
 
-  test('explains the result and prints the figures of both runs without --json', async () => {
+  test('prints sentences and the figures of both runs without --json', async () => {
     const { code, stdout } = await load()
     expect(code).toBe(0)
     expect(stdout).toMatch(
@@ -69,7 +69,7 @@ describe('npm run bench', () => {
     )
   })
 
-  test('exits with 2 and prints one line for a wrong argument', async () => {
+  test('exits with 2 and prints one line for an invalid argument', async () => {
     const { code, stdout, stderr } = await load('--rate', 'fast')
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toBe('bench: --rate takes a number above 0 and up to 1000000, got "fast"\n')

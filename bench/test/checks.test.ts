@@ -12,7 +12,7 @@ const targets = [
 const url = new URL('http://127.0.0.1:8080')
 
 describe('prepared checks', () => {
-  test('use all licenses and their machines in turn', () => {
+  test('prepareChecks uses all licenses and their machines in turn', () => {
     const checks = prepareChecks({ targets, mix: parseMix('known=1'), length: 4 })
     expect(checks.map((check) => `${check.licenseKey} ${check.machineId}`)).toEqual([
       'AAAA m1',
@@ -22,11 +22,11 @@ describe('prepared checks', () => {
     ])
   })
 
-  test('cannot be prepared when the mix needs machine ids that are missing', () => {
+  test('prepareChecks throws when the mix needs machine ids and none are given', () => {
     expect(() => prepareChecks({ targets, mix: parseMix('blacklisted=1'), length: 1 })).toThrow(/machine ids/)
   })
 
-  test('have a content-length in bytes for non-ASCII text', () => {
+  test('rawRequest counts bytes in the content-length of non-ASCII text', () => {
     const [check] = prepareChecks({
       targets: [{ apiKey: 'k', licenseKey: 'Ä', machineIds: ['機'] }],
       mix: parseMix('known=1'),
@@ -39,7 +39,7 @@ describe('prepared checks', () => {
     expect(checkBody(check, 'v1')).toContain('"licenseKey":"Ä"')
   })
 
-  test('have a different new machine id of the same length in each request', () => {
+  test('each request for a new machine has a different machine id of the same length', () => {
     const checks = prepareChecks({ targets, mix: parseMix('new=1'), length: 1 })
     const supply = createSupply(checks, 'v2', url)
     const requests = Array.from({ length: 100 }, () => String(supply()))

@@ -24,7 +24,7 @@ const half: LoadOutcome = {
 }
 
 describe('explain', () => {
-  test('states throughput, latency at half of it, and the share of recording', () => {
+  test('states the throughput, the latency at half of the throughput, and the share of recording', () => {
     expect(explain({ run, half, recordingShare: 0.0091 })).toBe(
       `Your validator decided 92,000 checks a second.
 At half of that, 46,000 checks a second, half of the responses arrived within 210 us, and 99 of 100 within 1.10 ms.
@@ -32,7 +32,7 @@ The validator spent 0.9 % of its processor time on the aggregation of usage.`,
     )
   })
 
-  test('names checks that were not VALID, failures and a slow generator', () => {
+  test('states the share of checks that were not VALID, the failures, and that the generator was too slow', () => {
     const codes = { VALID: 900_000, BLACKLISTED: 20_000 }
     const errors = { 'connection refused': 3 }
     const outcome: LoadOutcome = {
@@ -69,14 +69,14 @@ process_cpu_seconds_total 4.5
 keyward_record_seconds_total 0.25
 `
 
-  test('is read from the metrics of the validator', () => {
+  test('the share of recording is computed from two readings of the metrics', () => {
     const before = parseUsage(metrics)
     expect(before).toEqual({ checks: 1000, cpuSeconds: 4.5, recordSeconds: 0.25 })
     const after = { checks: 3000, cpuSeconds: 6.5, recordSeconds: 0.27 }
     expect(recordingShare(before, after, 2000)).toBeCloseTo(0.01)
   })
 
-  test('is unknown when a metric is missing or the validator has decided other checks', () => {
+  test('the share of recording is null when a metric is missing or the validator did not decide the checks', () => {
     expect(parseUsage('process_cpu_seconds_total 4.5')).toBeNull()
     const reading = { checks: 1000, cpuSeconds: 4.5, recordSeconds: 0.25 }
     expect(recordingShare(null, reading, 10)).toBeNull()

@@ -14,7 +14,7 @@ describe('statistics', () => {
     expect(() => summarize([])).toThrow(/no values/)
   })
 
-  test('ratios divides the values of each round', () => {
+  test('ratios divides the two values of each round', () => {
     expect(ratios([90, 45], [100, 50])).toEqual([0.9, 0.9])
   })
 
@@ -32,7 +32,7 @@ describe('cores', () => {
     expect(parseCoreList('3')).toEqual([3])
   })
 
-  test('planCores never assigns a core of the server to the load', () => {
+  test('planCores never assigns a core of the server to the load generator', () => {
     expect(planCores(1, [0, 1], true)).toMatchObject({ server: [0], load: [1], postgres: [1], pinned: true })
     expect(planCores(2, [0, 1, 2, 3], true)).toEqual({
       server: [0, 1],
@@ -64,7 +64,7 @@ describe('parseCollection', () => {
   })
 })
 
-test('knownChecks returns the same checks of the selected organizations each time', () => {
+test('knownChecks returns the same checks each time, and only of the selected organizations', () => {
   const shape = shapeOf(5000, 100)
   const checks = knownChecks(shape, { count: 300, addressRules: true, forwarded: true })
   expect(checks.length).toBe(1000)

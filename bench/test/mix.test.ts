@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { interleave, parseMix } from '../src/load/mix.ts'
 
 describe('mix', () => {
-  test('parses kinds and weights and omits kinds of weight 0', () => {
+  test('parseMix returns kinds with their weights and omits kinds of weight 0', () => {
     expect([...parseMix('known=90, new=2,unknown=0')]).toEqual([
       ['known', 90],
       ['new', 2],
@@ -17,7 +17,7 @@ describe('mix', () => {
     },
   )
 
-  test('has the exact proportions over a whole cycle', () => {
+  test('interleave returns the exact proportions of the mix over a whole cycle', () => {
     const counts = new Map<string, number>()
     for (const kind of interleave(parseMix('known=90,new=2,blacklisted=3,excluded=2,unknown=3'), 1000)) {
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
@@ -25,7 +25,7 @@ describe('mix', () => {
     expect(Object.fromEntries(counts)).toEqual({ known: 900, new: 20, blacklisted: 30, excluded: 20, unknown: 30 })
   })
 
-  test('spreads a rare kind evenly', () => {
+  test('interleave spreads a rare kind evenly', () => {
     const kinds = interleave(parseMix('known=9,new=1'), 100)
     const places = kinds.flatMap((kind, at) => (kind === 'new' ? [at] : []))
     expect(places.slice(1).map((at, n) => at - (places[n] ?? 0))).toEqual(Array.from({ length: 9 }, () => 10))

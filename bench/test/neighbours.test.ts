@@ -8,7 +8,7 @@ function measured(check: number[], errors: Record<string, number> = {}): Measure
   return { durations: { check, claim: [], release: [], read: [], write: [], evaluate: [], file: [] }, errors }
 }
 
-test('returns the median of the rounds and the figures of the best round', () => {
+test('summarizes attacks by the median of the rounds and the figures of the best round', () => {
   const row = rowOf()
   row.quiet.push(measured([2]), measured([40]), measured([4]))
   row.attacked.push(measured([10]), measured([3]), measured([12], { 'check 503': 2 }))

@@ -21,13 +21,13 @@ function duplicateKey(rule: RuleRow): string {
 }
 
 describe('a generated population', () => {
-  test('is the same for the same seed', () => {
+  test('equal seeds generate equal license keys and rules', () => {
     expect(licenseKey(shape, 17)).toBe(licenseKey({ ...shape }, 17))
     expect(licenseKey(shape, 17)).not.toBe(licenseKey({ ...shape, seed: 8 }, 17))
     expect(ruleRow(shape, 19_999)).toEqual(rules[19_999])
   })
 
-  test('has unique keys and machine ids of the right form', () => {
+  test('license keys and machine ids are unique, and license keys have the form of generated ones', () => {
     const keys = Array.from({ length: shape.licenses }, (_, n) => licenseKey(shape, n))
     expect(new Set(keys).size).toBe(shape.licenses)
     expect(keys.every((key) => /^([2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/.test(key))).toBe(true)
@@ -35,12 +35,12 @@ describe('a generated population', () => {
     expect(new Set(machines).size).toBe(30_000)
   })
 
-  test('has API keys with a valid checksum', () => {
+  test('API keys have a valid checksum', () => {
     expect(parseSecret(apiKey(shape, 0))).toEqual({ kind: 'API_KEY' })
     expect(apiKey(shape, 0)).not.toBe(apiKey(shape, 1))
   })
 
-  test('has licenses whose customer belongs to their organization', () => {
+  test('all licenses of a customer belong to one organization', () => {
     const owners = new Map<number, number>()
     for (let license = 0; license < shape.licenses; license += 1) {
       const { organization, customer } = licenseFacts(shape, license)
@@ -51,23 +51,23 @@ describe('a generated population', () => {
 })
 
 describe('generated rules', () => {
-  test('have every type and scope without duplicates', () => {
+  test('rules have every type and scope, and no duplicates', () => {
     expect(new Set(rules.map(({ type }) => type))).toEqual(new Set(['IP', 'HWID', 'COUNTRY', 'CUSTOMER']))
     expect(new Set(rules.map(({ scope }) => scope))).toEqual(new Set(['ORGANIZATION', 'PRODUCT', 'LICENSE']))
     expect(new Set(rules.map(duplicateKey)).size).toBe(rules.length)
   })
 
-  test('include no address or country rules for even organizations', () => {
+  test('even-numbered organizations have no address or country rules', () => {
     const located = rules.filter(({ type }) => type === 'IP' || type === 'COUNTRY')
     expect(located.every(({ organization }) => hasAddressRules(organization))).toBe(true)
   })
 
-  test('have a license of their own organization as scope', () => {
+  test('the license in the scope of a rule belongs to the organization of the rule', () => {
     const scoped = rules.filter((rule) => rule.license !== null)
     expect(scoped.every((rule) => licenseFacts(shape, rule.license ?? 0).organization === rule.organization)).toBe(true)
   })
 
-  test('match only customers that are marked as blocked', () => {
+  test('customer rules match only customers that are marked as blocked', () => {
     const blocked = new Set<number>()
     for (let license = 0; license < shape.licenses; license += 1) {
       const facts = licenseFacts(shape, license)
@@ -78,7 +78,7 @@ describe('generated rules', () => {
     expect(named.every(({ customer }) => customer !== null && blocked.has(customer))).toBe(true)
   })
 
-  test('match no client address', () => {
+  test('address rules match no client address', () => {
     const list = new BlockList()
     for (const { type, value } of rules.slice(0, 4000)) {
       const [address = '', length] = value.split('/')

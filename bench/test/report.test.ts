@@ -52,7 +52,7 @@ function resultOf(data: unknown): ResultFile {
   return { name: 'local-known', date: '2026-01-01T00:00:00.000Z', machine, node: '22.0.0', commit: 'abc', data }
 }
 
-/** Returns closing tags without an opening one, and tags that are never closed. */
+/** Returns the closing tags without an opening tag, and the tags that are never closed. */
 function unbalanced(drawing: string): string[] {
   const open: string[] = []
   const wrong: string[] = []
@@ -77,7 +77,7 @@ describe('scales and ticks', () => {
     expect(at.length).toBeLessThan(12)
   })
 
-  test('uses powers of ten as logarithmic ticks', () => {
+  test('logarithmic ticks are powers of ten', () => {
     expect(ticks(37, 120_000, true)).toEqual([10, 100, 1000, 10_000, 100_000, 1_000_000])
   })
 
@@ -93,7 +93,7 @@ describe('scales and ticks', () => {
     [4213.4, '4213'],
     [146_000, '146 k'],
     [3_000_000, '3 M'],
-  ])('%d reads %s', (value, words) => {
+  ])('compact formats %d as %s', (value, words) => {
     expect(compact(value)).toBe(words)
   })
 })
@@ -108,7 +108,7 @@ describe('drawings', () => {
     },
   )
 
-  test('escape labels', () => {
+  test('drawings escape labels', () => {
     expect(draw(bars)).toContain('&lt;SQL&gt; &amp; co')
   })
 })
@@ -159,7 +159,7 @@ describe('the page', () => {
     expect(page).not.toContain('<h2>Goals</h2>')
   })
 
-  test('flatten returns dotted names, and only the length of long lists', () => {
+  test('flatten returns dotted names, and only the number of values of a long list', () => {
     expect(flatten({ a: { b: 1.5 }, c: Array.from({ length: 20 }, () => 1), d: [true, null] })).toEqual([
       ['a.b', '1.5'],
       ['c', '20 values'],

@@ -10,7 +10,7 @@ import { EventQueue } from '../src/simulation/event-queue.ts'
 import { printTable, seeded } from '../src/simulation/markdown-tables.ts'
 import { simulatePropagation } from '../src/simulation/propagation-model.ts'
 
-test('runs events by time, and events of the same time in the order of their addition', () => {
+test('runs events in the order of their times, and simultaneous events in the order of their addition', () => {
   const queue = new EventQueue()
   const { int } = random(5)
   const added = Array.from({ length: 2_000 }, (_, order) => ({ atMs: int(300), order }))
@@ -29,11 +29,11 @@ describe('propagation', () => {
   const run = (validators: number, more: object = {}): ReturnType<typeof simulatePropagation> =>
     simulatePropagation({ ...quiet, validators, ...more, next: seeded(1) })
 
-  test('to one validator takes the times of the wake-up, the round trip and the read', () => {
+  test('propagation to one validator takes the sum of the wake-up, the round trip and the read', () => {
     expect(run(1)).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
 
-  test('to many validators takes longer when their reads wait for cores', () => {
+  test('propagation to many validators takes longer when their reads wait for cores', () => {
     expect(run(10)).toMatchObject({ p50Ms: 20, p99Ms: 20 })
     expect(run(10, { cores: 10 })).toMatchObject({ p50Ms: 16, p99Ms: 16 })
   })
@@ -44,7 +44,7 @@ describe('propagation', () => {
     expect(report.p99Ms).toBeLessThanOrEqual(17)
   })
 
-  test('loads the server less with relays', () => {
+  test('relays reduce the load of the server and the p99 of propagation', () => {
     const busy = { changesPerSecond: 100, seconds: 20, roundTripMs: 1 }
     const direct = run(300, busy)
     const relayed = run(300, { ...busy, relays: 3, forwardMs: 0.01 })
@@ -59,22 +59,22 @@ describe('claims', () => {
   const run = (claimsPerSecond: number, mostInStatement = 256): ReturnType<typeof simulateClaims> =>
     simulateClaims({ ...model, claimsPerSecond, mostInStatement, seconds: 20, next: seeded(2) })
 
-  test('a single claim takes the times of the round trip, the statement and the commit', () => {
+  test('a single claim takes the sum of the round trip, the statement and the commit', () => {
     expect(run(1).p50Ms).toBeCloseTo(6.55)
   })
 
-  test('a higher rate of claims increases the batches, not the waits', () => {
+  test('a higher rate of claims enlarges the batches and at most doubles the wait', () => {
     const [few, many] = [run(100), run(8_000)]
     expect(many.batch).toBeGreaterThan(few.batch * 5)
     expect(many.p99Ms).toBeLessThan(few.p99Ms * 2)
   })
 
-  test('a new machine waits more than a second without batches', () => {
+  test('at 8,000 claims a second without batches, a claim waits more than a second', () => {
     expect(run(8_000, 1).p50Ms).toBeGreaterThan(1_000)
   })
 })
 
-test('the same seed returns the same figures', () => {
+test('equal seeds return equal figures, and different seeds different ones', () => {
   const model = { validators: 20, cores: 2, readMs: 0.5, roundTripMs: 1, changesPerSecond: 50, seconds: 20 }
   const [one, two, other] = [4, 4, 5].map((seed) => simulatePropagation({ ...model, next: seeded(seed) }))
   expect(two).toEqual(one)

@@ -22,13 +22,13 @@ test('parses the line that the script prints', () => {
   expect(outcome.latency.percentilesUs['99.99']).toBe(850)
 })
 
-test('throws with the output of wrk when it fails', () => {
+test('throws an error with the output of wrk when wrk fails', () => {
   expect(() => parseWrk('unable to connect to 127.0.0.1:1 Connection refused')).toThrow(/Connection refused/)
 })
 
 // wrk runs with two threads, because its script must find the event queue of each thread.
 test.skipIf(!hasWrk())(
-  'counts every response, and naps only with the naps option (needs wrk)',
+  'wrk counts every response, and takes naps only with the option `naps`',
   { timeout: 20_000 },
   async () => {
     let responded = 0

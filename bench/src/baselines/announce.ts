@@ -1,7 +1,7 @@
 /** Connects a baseline to the program that started it. */
 
 /**
- * Sends the port over the IPC channel, or prints it where there is none. Ends the baseline on a signal or when the
+ * Sends the port over the IPC channel, or prints the address if there is no channel. Ends the baseline on SIGTERM or SIGINT, or when the
  * channel closes. `close` stops listening.
  */
 export function announce(port: number, close: () => void): void {

@@ -6,13 +6,13 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The time in which a server must accept connections. nginx loads a million licenses before it listens. */
+/** The time within which a server must accept connections. nginx loads a million licenses before it listens. */
 const START_LIMIT_MS = 240_000
 const POLL_MS = 50
 
 /**
- * A shell between the baseline and the server. Its standard input closes when the baseline ends, even by SIGKILL, and the shell then
- * ends the server.
+ * A shell between the baseline and the server. The standard input of the shell closes when the baseline ends, even by SIGKILL. The shell
+ * then ends the server.
  */
 const GUARD = `exec 3<&0
 "$@" 3<&- & server=$!
@@ -52,7 +52,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Starts a server and resolves when it accepts connections. Rejects with its output if it ends or starts too slowly. */
+/** Starts a server and resolves when it accepts connections. Rejects with the output of the server if it ends or exceeds the limit. */
 export async function startCompanion(
   command: readonly string[],
   target: { port: number } | { path: string },

@@ -1,6 +1,6 @@
 /**
- * Express with Postgres: one prepared statement reads everything that a check needs by indexes, and the app server decides. It uses
- * Keyward's own tables. The baseline records no usage.
+ * Express with Postgres: one prepared statement reads everything that a check needs from Keyward's own tables, by indexes. The app server
+ * decides. The baseline records no usage.
  */
 
 import { createHash } from 'node:crypto'
@@ -23,8 +23,8 @@ import {
 } from './verdict.ts'
 
 /**
- * Parameters: the hash of the API key, the license key, the machine id, and the types and values of the rules that may match. The rule of the
- * customer is added here.
+ * Parameters: the hash of the API key, the license key, the machine id, and the types and values of the rules that may match. The statement
+ * itself adds the value of rules about the customer.
  */
 const CHECK = `
   select c.organization_id, l.id, l.status, l.expires_at, l.max_machines, m.license_id is not null as known,
@@ -56,12 +56,12 @@ interface Row {
   effects: Match['effect'][] | null
 }
 
-// By default, Postgres plans this statement again for each check, because it overestimates the length of the arrays. The planning takes five
-// times as long as the statement.
+// By default, Postgres plans this statement again for each check, because it overestimates the length of the arrays. Planning takes five
+// times as long as executing.
 const url = new URL(process.env['DATABASE_URL'] ?? '')
 url.searchParams.set('options', '-c plan_cache_mode=force_generic_plan')
 const pool = createPool(url.toString(), { name: 'baseline-express-postgres', max: 10 })
-/** The organizations of API keys by the hash, and the lengths of their networks, which are read once. */
+/** The prefix lengths of an organization's address rules, by the hash of its API key. They are read once. */
 const lengths = new Map<string, Promise<PrefixLengths>>()
 
 function lengthsOf(hash: Buffer): Promise<PrefixLengths> {
@@ -108,7 +108,7 @@ async function lookUp(
   return rows[0]
 }
 
-/** Takes a slot for a new machine, or records it where there is no limit. The lock orders the claims of a license. */
+/** Takes a slot for a new machine, or records the machine if the license has no limit. The row lock serializes the claims of a license. */
 async function claim(licenseId: string, limit: number | null, machineId: Buffer): Promise<boolean> {
   const client = await pool.connect()
   let failure: Error | undefined

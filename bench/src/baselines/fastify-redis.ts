@@ -1,6 +1,7 @@
 /**
- * Fastify with Redis: one script on the Redis server reads everything that a check needs, and the app server decides. Redis runs beside it,
- * connected by a Unix socket, with its data in memory only. The baseline records nothing, and its data does not follow changes.
+ * Fastify with Redis: one script on the Redis server reads everything that a check needs, and the app server decides. Redis runs on the
+ * same machine, is connected by a Unix socket, and has its data in memory only. The baseline records nothing, and its data does not follow
+ * changes.
  */
 
 import { createHash } from 'node:crypto'
@@ -26,7 +27,8 @@ import { readWorld } from './world.ts'
 
 /**
  * KEYS: the license, then one key per rule value that the check has. ARGV: the prefix of the organization's rules about customers, and the
- * machine id. Returns the license, whether the machine is known, and all rules of these values as one text, or nothing for an unknown key.
+ * machine id. Returns the license, whether the machine is known, and the rules of all these values as one text. Returns null for an unknown
+ * license key.
  */
 const LOOK_UP = `
 local license = redis.call('GET', KEYS[1])
@@ -39,7 +41,10 @@ end
 if ARGV[2] ~= '' then known = redis.call('SISMEMBER', 'm:' .. number, ARGV[2]) end
 return { license, known, table.concat(found) }`
 
-/** KEYS: the set of machines. ARGV: the machine id, and the machine limit or an empty text. */
+/**
+ * KEYS: the set of machines. ARGV: the machine id, and the machine limit or an empty text. Returns 1 if the machine has a slot, otherwise
+ * 0.
+ */
 const CLAIM = `
 if ARGV[2] ~= '' and redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0
   and redis.call('SCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
@@ -52,9 +57,9 @@ const EFFECTS: Record<string, Match['effect']> = {
   E: EFFECT.exclusion,
   A: EFFECT.exclusionThatAllows,
 }
-/** The number of values that are sent together while the data is loaded. */
+/** The number of keys that are written to Redis at once while the data is loaded. */
 const LOADED_TOGETHER = 5000
-/** The time for which the app server keeps the organization of an API key. */
+/** The time for which the app server caches the organization of an API key. */
 const CREDENTIAL_LIFE_MS = 1000
 
 const folder = serverFolder()
@@ -105,7 +110,7 @@ function ruleKey(organization: string, type: string, value: string): string {
 }
 
 interface Found {
-  /** The key of the set of its machines. */
+  /** The Redis key of the set of the license's machines. */
   machines: string
   license: License
   isKnown: boolean

@@ -1,4 +1,4 @@
-/** Finds out which baselines this machine can run. */
+/** Determines which baselines this machine can run. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,12 +7,12 @@ import { isInstalled } from './companion.ts'
 
 /** The folder of nginx's modules on Debian. */
 export const MODULE_FOLDER = '/usr/lib/nginx/modules'
-/** The modules of Lua that the baseline loads, and the folders in which Debian installs them. */
+/** The paths at which Debian installs the Lua module `cjson`, on x86-64 and arm64. */
 const LUA_JSON = ['/usr/lib/x86_64-linux-gnu/lua/5.1/cjson.so', '/usr/lib/aarch64-linux-gnu/lua/5.1/cjson.so']
 
 export type BaselineName = 'ceiling' | 'fastify-sql' | 'nginx-lua' | 'fastify-redis' | 'express-postgres'
 
-/** Returns the command that installs what a baseline lacks on Debian, or null when it can run. */
+/** Returns the command that installs the missing packages of a baseline on Debian, or null if the baseline can run. */
 export function missingPackages(name: BaselineName): string | null {
   if (name === 'nginx-lua') {
     const found =

@@ -1,4 +1,4 @@
-/** Decides checks for the baselines in JavaScript: what an app server computes from the rows of its store. */
+/** Decides checks in JavaScript, for the baselines whose app server reads rows from a store. */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
 import { CODE_MESSAGES } from '@keyward/contract/codes'
@@ -18,13 +18,13 @@ export interface License {
   maxMachines: number | null
 }
 
-/** A rule that matches: its scope, and its effect, each as its place in an order. A greater one decides. */
+/** A rule that matches. The rule with the greatest scope decides, and in this scope the one with the greatest effect. */
 export interface Match {
   scope: 1 | 2 | 3
   effect: 1 | 2 | 3
 }
 
-/** The scopes of a rule, and the effects of one. */
+/** The ranks of scopes and effects. */
 export const SCOPE = { ORGANIZATION: 1, PRODUCT: 2, LICENSE: 3 } as const
 export const EFFECT = { blacklist: 1, exclusion: 2, exclusionThatAllows: 3 } as const
 
@@ -33,7 +33,7 @@ export interface Reply {
   body: { valid: boolean; status: number; message: string; code: keyof typeof CODE_MESSAGES; expiresAt?: string | null }
 }
 
-/** Returns the request in a body, or null for a malformed one. */
+/** Returns the request in a parsed body, or null if the body is malformed. */
 export function readRequest(body: unknown): Request | null {
   if (typeof body !== 'object' || body === null) return null
   const {
@@ -44,17 +44,17 @@ export function readRequest(body: unknown): Request | null {
   return typeof license === 'string' && typeof machineId === 'string' ? { licenseKey: license, machineId } : null
 }
 
-/** Returns the client's address: the last one of `x-forwarded-for`, since every peer is a proxy, or the peer's. */
+/** Returns the last address of `x-forwarded-for`, because every peer is a proxy. Returns the peer's address if the header is absent. */
 export function clientAddress(forwardedFor: string | string[] | undefined, peer: string | undefined): string {
   const list = typeof forwardedFor === 'string' ? forwardedFor : (forwardedFor?.at(-1) ?? '')
   return list.slice(list.lastIndexOf(',') + 1).trim() || (peer ?? '')
 }
 
-/** The lengths of the networks that an organization has rules for. */
+/** The prefix lengths of the networks in an organization's rules. */
 export class PrefixLengths {
   readonly #lengths: Record<4 | 6, number[]> = { 4: [], 6: [] }
 
-  /** Adds the network of a rule in canonical text. */
+  /** Adds the prefix length of a rule's network. `value` is the network in canonical form. */
   add(value: string): void {
     const network = parseNetwork(value)
     if (network === null) return
@@ -62,7 +62,7 @@ export class PrefixLengths {
     if (!list.includes(network.prefixLength)) list.push(network.prefixLength)
   }
 
-  /** Returns the networks of these lengths that contain the address, in canonical text. */
+  /** Returns the networks of these lengths that contain the address, in canonical form. */
   networksOf(address: string): string[] {
     const { length } = this.#lengths[4]
     if (length === 0 && this.#lengths[6].length === 0) return []
@@ -84,8 +84,8 @@ function masked(word: number, bits: number): number {
 }
 
 /**
- * Decides a check. `claim` takes a slot for a machine that is not known and returns whether one was free, or records a machine of a
- * license without a limit.
+ * Decides a check. `claim` takes a slot for an unknown machine and returns whether a slot was free. For a license without a limit, it
+ * records the machine and returns true.
  */
 export async function decide(
   license: License | null,

@@ -1,6 +1,6 @@
 /**
- * Reads the rows that decide a check from Keyward's database, for baselines that keep them in their own store. Rows refer to
- * each other by small numbers instead of UUIDs. Restrictions, monitored rules, terms and leases are left out.
+ * Reads the rows that verdicts depend on from Keyward's database, for baselines with a store of their own. Rows refer to each other by
+ * small numbers instead of UUIDs. Restrictions, monitored rules, terms and leases are left out.
  */
 
 import { createWriteStream } from 'node:fs'
@@ -56,7 +56,7 @@ export async function writeWorld(databaseUrl: string, path: string): Promise<voi
   })
 }
 
-/** Calls `receive` with the columns of each line. Waits for the promise that it returns, if any. */
+/** Calls `receive` with the columns of each line. If `receive` returns a promise, waits for it before the next line. */
 export async function readWorld(
   databaseUrl: string,
   receive: (columns: string[]) => Promise<void> | undefined,

@@ -1,4 +1,4 @@
-/** Writes rows in COPY's binary format into large buffers, which avoids building, escaping and parsing text. */
+/** Writes rows in the binary format of COPY into large buffers, which is faster than building, escaping and parsing text. */
 
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -14,7 +14,7 @@ const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const TRAILER = Buffer.from([0xff, 0xff])
 const POSTGRES_EPOCH_MS = Date.UTC(2000, 0, 1)
 
-/** Writes rows in sequence. `row` begins a row and writes its number of fields. The methods after it append one field each. */
+/** Writes rows in sequence. `row` begins a row and writes its number of fields. Each method below `row` appends one field. */
 export class RowWriter {
   #chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   #at = 0
@@ -28,7 +28,7 @@ export class RowWriter {
     return this.#at > CHUNK_BYTES - LARGEST_ROW_BYTES
   }
 
-  /** Returns the bytes written since the last call. */
+  /** Returns the bytes written since the previous call of this method. */
   take(): Buffer {
     const chunk = this.#chunk.subarray(0, this.#at)
     this.#chunk = Buffer.allocUnsafe(CHUNK_BYTES)

@@ -14,7 +14,7 @@ import {
 } from './engine-rows.ts'
 
 /**
- * Fills in the fields that every kind of check has. Returns the number of the license. It is odd if `withRules` is true, because only
+ * Fills in the fields that every kind of check has. Returns the number of the license, which is odd if `withRules` is true, because only
  * odd-numbered organizations have rules.
  */
 export function fill(

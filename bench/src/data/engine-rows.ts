@@ -1,7 +1,4 @@
-/**
- * The rows of the engine's microbenchmark. They are computed from their ordinals and not stored. Only odd-numbered
- * organizations have rules.
- */
+/** The rows of the engine's microbenchmark. Each row is computed from its ordinal and not stored. */
 
 import type { AccessRuleRecord, Change, RuleMatch } from '@keyward/engine'
 
@@ -115,7 +112,7 @@ export function* machines(sizes: Sizes): Generator<Change> {
   }
 }
 
-/** Yields access rules of odd-numbered organizations. No rule matches an address of 32.0.0.0 or above. */
+/** Yields access rules of odd-numbered organizations. No rule matches an IPv4 address of 32.0.0.0 or above. */
 export function* rules(sizes: Sizes): Generator<Change> {
   for (let n = 0; n < sizes.rules; n++) {
     const license = (2 * n + 1) % sizes.licenses
@@ -143,7 +140,7 @@ function matchOf(n: number): RuleMatch {
   return { type: 'HWID', machineId: machineOf(n, 999) }
 }
 
-/** Yields blacklists of networks with 16 to 32 bits, most of them near 32. */
+/** Yields blacklists of networks with prefix lengths of 16, 23, 28, 31 and 32 bits, about equally often. */
 export function* prefixes(count: number): Generator<Change> {
   for (let n = 0; n < count; n++) {
     const prefixLength = 32 - (scatter(n ^ 0x5555) % 5) ** 2

@@ -1,7 +1,6 @@
 /**
- * Computes the contents of a generated database: the owner, key and machines of each license. License n belongs to
- * organization n mod O, where O is the number of organizations. Even-numbered organizations have no address or country
- * rules.
+ * Computes the contents of a generated database: the organization, product, customer, key and machines of each license. License n belongs
+ * to organization n mod O, where O is the number of organizations. Even-numbered organizations have no address or country rules.
  */
 
 import { createHash } from 'node:crypto'
@@ -21,7 +20,7 @@ export interface Shape {
 
 export const PRODUCTS_PER_ORGANIZATION = 10
 const LICENSES_PER_CUSTOMER = 10
-/** The share of customers that CUSTOMER rules may blacklist. */
+/** The share of the customers of an organization that CUSTOMER rules may blacklist. */
 const BLOCKED_CUSTOMERS = 0.02
 
 /** The machine ids for which every organization has a blacklist and an exclusion, in addition to the shape's rules. */
@@ -30,10 +29,10 @@ export const EXCLUDED_MACHINE = 'bench-excluded'
 
 export interface LicenseFacts {
   organization: number
-  /** The ordinals of product and customer over all organizations. */
+  /** The ordinals of the product and the customer, counted over all organizations. */
   product: number
   customer: number
-  /** Whether a CUSTOMER rule may blacklist its customer. */
+  /** Whether a CUSTOMER rule may blacklist the license's customer. */
   blocked: boolean
 }
 

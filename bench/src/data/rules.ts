@@ -1,7 +1,6 @@
 /**
- * Computes the access rules of a generated database, without duplicates. Half of them are address rules, the others
- * machine, customer and country rules. A check from `clientAddress` with a generated machine matches no rule unless the
- * customer of its license is blocked.
+ * Computes the access rules of a generated database, without duplicates. In odd-numbered organizations, half of the rules are address
+ * rules. A check from `clientAddress` with a generated machine matches no rule unless the customer of its license is blocked.
  */
 
 import {
@@ -19,7 +18,7 @@ export interface RuleRow {
   type: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
   value: string
   scope: 'ORGANIZATION' | 'PRODUCT' | 'LICENSE'
-  /** The ordinals of the scope and of the customer in a CUSTOMER rule; null where they do not apply. */
+  /** The ordinals of the product or license in the scope, and of the customer of a CUSTOMER rule; otherwise null. */
   product: number | null
   license: number | null
   customer: number | null
@@ -31,7 +30,7 @@ const FIRST_OCTET = 64
 const COUNTRIES =
   'AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG CH CI'.split(' ')
 
-/** Returns rule number `ordinal` of the shape. The same shape has the same rules. */
+/** Returns rule number `ordinal` of the shape. Equal shapes have equal rules. */
 export function ruleRow(shape: Shape, ordinal: number): RuleRow {
   const organization = ordinal % shape.organizations
   const number = Math.floor(ordinal / shape.organizations)
@@ -78,9 +77,9 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
 }
 
 /**
- * Returns a network of 20, 24 or 32 bits that begins with 64 to 127. Its twentieth bit is 1, and the twentieth bit of
- * every client address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd
- * number yields all networks of a length before one repeats.
+ * Returns a network of 20, 24 or 32 bits whose first octet is 64 to 127. Its twentieth bit is 1, and the twentieth bit of every client
+ * address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd number yields all networks
+ * of a length before one repeats.
  */
 function ipv4Network(seed: number, turn: number, count: number): string {
   const length = turn === 0 ? 20 : turn === 1 ? 24 : 32

@@ -17,7 +17,7 @@ function finish(value: number): number {
   return (h ^ (h >>> 16)) >>> 0
 }
 
-/** The tables with ids. Their numbers make the ids of two tables differ. */
+/** The numbers of the tables with ids. They make the ids of different tables differ. */
 export const TABLE = {
   organization: 1,
   credential: 2,

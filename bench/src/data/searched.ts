@@ -5,7 +5,7 @@ import pg from 'pg'
 
 const PRODUCTS = 20
 
-/** Inserts customers, and a license and a machine for each. Of 100 licenses, 3 are suspended and 1 is revoked. */
+/** Inserts customers with a license and a machine each. Of 100 licenses, 3 are suspended and 1 is revoked. */
 async function insertLicenses(client: pg.Client, organization: string, products: string[], count: number) {
   await client.query(
     `insert into customers (id, organization_id, email, name)
@@ -32,7 +32,7 @@ async function insertLicenses(client: pg.Client, organization: string, products:
   )
 }
 
-/** Inserts rules: half of them about addresses, the others about machines. A fifth belong to products. */
+/** Inserts rules: half of them about addresses, the others about machines. A fifth of the rules have a product as scope. */
 async function insertRules(client: pg.Client, organization: string, products: string[], count: number) {
   await client.query(
     `insert into access_rules (id, organization_id, kind, mode, type, value, scope, product_id, created_by)
@@ -54,8 +54,8 @@ async function insertRules(client: pg.Client, organization: string, products: st
 }
 
 /**
- * Inserts licenses with a customer and a machine each, and access rules. Returns the ids of the products. No trigger runs, because triggers
- * would write a log entry for each row.
+ * Inserts products, licenses with a customer and a machine each, and access rules. Returns the ids of the products. Triggers run only for
+ * the products, because they would write a log entry for each other row.
  */
 export async function fillOrganization(
   url: string,
@@ -74,7 +74,7 @@ export async function fillOrganization(
     await client.query('set session_replication_role = replica')
     await insertLicenses(client, organizationId, products, licenses)
     if (rules > 0) await insertRules(client, organizationId, products, rules)
-    // Otherwise the background process for this disturbs the first measurements.
+    // Otherwise autovacuum disturbs the first measurements.
     await client.query('vacuum analyze')
     return products
   } finally {

@@ -1,4 +1,4 @@
-/** Writes the rows of every table of a generated database, in the order of their references. */
+/** Writes the rows of every table of a generated database. Referenced tables precede the tables that refer to them. */
 
 import { createHash } from 'node:crypto'
 
@@ -129,7 +129,7 @@ async function copyRules(client: pg.ClientBase, shape: Shape, writer: RowWriter)
   })
 }
 
-/** Returns the blacklist (even `n`) or the exclusion (odd `n`) of an organization for mixes with such checks. */
+/** Returns the blacklist (even `n`) or the exclusion (odd `n`) that checks of the kind `blacklisted` or `excluded` match. */
 function namedRule(n: number): RuleRow {
   const base = {
     organization: n >> 1,

@@ -1,6 +1,6 @@
 /**
- * Runs the child processes of a bench. Each has an IPC channel and ends when the channel closes, so no child outlives
- * this program. On Ctrl-C children are stopped in order.
+ * Runs the child processes of a bench. A child of `startChild` has an IPC channel and ends when the channel closes, so it does not outlive
+ * this program. `stopChildren` stops all children.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -13,16 +13,16 @@ export interface Child {
   port: number
   /** The admin port, or 0 without one. */
   adminPort: number
-  /** The last lines of the output, and every line that `keepLine` accepted. */
+  /** The last lines of the output, and all earlier lines that `keepLine` accepts. */
   lines: string[]
-  /** The time from the spawn to the child's message that it listens. */
+  /** The time from the spawn of the child to its message `listening`. */
   startedMs: number
   /** Sends a message over the IPC channel. */
   send: (message: string) => void
   stop: () => Promise<void>
 }
 
-/** The arguments of Node and the environment with which the product starts such a program. */
+/** The arguments of Node and the environment variables with which the product starts a program. */
 export interface Launch {
   readonly nodeArguments: readonly string[]
   readonly env: Record<string, string>
@@ -49,7 +49,10 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 
 const running = new Set<ChildProcess>()
 
-/** Starts a program and resolves when it listens. Rejects with its last lines of output if it ends earlier. */
+/**
+ * Starts a program and resolves when it listens. Rejects if the program ends earlier, with its last lines of output, or does not listen
+ * within five minutes.
+ */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
   const { prefix = [], nodeArguments = [], launch = PLAIN } = options

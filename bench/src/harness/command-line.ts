@@ -13,9 +13,8 @@ export async function runMain(name: string, main: () => Promise<void>): Promise<
 }
 
 /**
- * Reads options that are whole numbers of at least 0. `defaults` contains the name and default of each option, so
- * `{ rounds: 5 }` accepts `--rounds 7`. Prints `help` and returns null for `--help`. Throws an Error that names a wrong
- * option.
+ * Reads options that are whole numbers of at least 0. `defaults` contains the name and default of each option, so `{ rounds: 5 }` accepts
+ * `--rounds 7`. Prints `help` and returns null for `--help`. Throws an Error that names an invalid option.
  */
 export function numbersFrom<Name extends string>(
   help: string,

@@ -1,6 +1,6 @@
 /**
- * Assigns cores. A measured server never shares its core with the load generator. Postgres has a separate core on a
- * machine with at least three. Without taskset (macOS) no process is pinned.
+ * Assigns cores. A measured server never shares its core with the load generator. Postgres has a core of its own if the server leaves at
+ * least two. Without taskset (macOS), no process is pinned.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -25,10 +25,10 @@ export interface CorePlan {
 /** The arguments of `chrt` for the lowest real-time priority, which is above that of all ordinary programs. */
 const FIRST = ['--rr', '1']
 
-/** The cores of this process at its start. Later the process is pinned to some of them. */
+/** The cores of this process at its start, before it is pinned to some of them. */
 const AVAILABLE = availableCores()
 
-/** Assigns `workers` cores to the server and the others to load and Postgres. Throws if the machine has too few. */
+/** Assigns `workers` cores to the server and the others to load and Postgres. Throws if the machine has too few cores. */
 export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskset()): CorePlan {
   const server = available.slice(0, workers)
   const rest = available.slice(workers)
@@ -42,12 +42,12 @@ export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskse
   return { server, load: isShared ? rest : rest.slice(0, -1), postgres: rest.slice(-1), pinned, loadFirst }
 }
 
-/** Returns the words before a command that run it on these cores. */
+/** Returns the words that, before a command, run it on these cores. */
 export function pinPrefix(cores: readonly number[], plan: CorePlan): string[] {
   return plan.pinned ? ['taskset', '-c', cores.join(',')] : []
 }
 
-/** Returns the words before the command of a load generator. */
+/** Returns the words that, before the command of a load generator, pin it and give it priority. */
 export function loadPrefix(plan: CorePlan): string[] {
   return [...(plan.loadFirst ? ['chrt', ...FIRST] : []), ...pinPrefix(plan.load, plan)]
 }
@@ -75,7 +75,7 @@ export function pinTree(pid: number, cores: readonly number[], plan: CorePlan): 
   }
 }
 
-/** Returns the descendants of a process. */
+/** Returns the process ids of the descendants of a process. */
 export function descendants(pid: number): number[] {
   const parents = new Map<number, number>()
   for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -101,7 +101,7 @@ function availableCores(): number[] {
   return Array.from({ length: availableParallelism() }, (_, core) => core)
 }
 
-/** Parses a core list of the kernel. For example, `0-2,5` returns 0, 1, 2 and 5. */
+/** Parses a core list in the format of the kernel. For example, `0-2,5` is 0, 1, 2 and 5. */
 export function parseCoreList(list: string): number[] {
   return list.split(',').flatMap((part) => {
     const [first = 0, last = first] = part.split('-').map(Number)

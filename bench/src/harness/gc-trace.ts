@@ -3,7 +3,7 @@
 export interface Collection {
   /** The name that V8 uses for the thread's isolate. */
   isolate: string
-  /** The time of the collection since the start of the thread. */
+  /** The time from the start of the thread to the collection. */
   atMs: number
   kind: string
   /** The time for which the thread was stopped. */

@@ -11,16 +11,18 @@ import { parseMix } from '../load/mix.ts'
 
 export interface CheckChoice {
   count: number
-  /** Whether the organizations of the licenses have address rules. Selects all licenses when absent. */
+  /** Selects licenses of organizations with (true) or without (false) address rules. Selects all licenses when absent. */
   addressRules?: boolean
   /** Whether to send a client address near the rules' networks as `x-forwarded-for`. */
   forwarded?: boolean
 }
 
-/** The number of checks. They are spread over the whole index, and their requests fit into the generator's memory. */
+/**
+ * The number of checks in most scenarios. The checks are spread over the whole index, and their requests fit into the generator's memory.
+ */
 export const CHECK_COUNT = 200_000
 
-/** Returns checks of licenses spread over the whole database. The same shape has the same checks. */
+/** Returns checks of licenses spread over the whole database. Equal shapes and choices have equal checks. */
 export function knownChecks(shape: Shape, choice: CheckChoice): Check[] {
   const targets: Target[] = []
   const keys = Array.from({ length: shape.organizations }, (_, organization) => apiKey(shape, organization))

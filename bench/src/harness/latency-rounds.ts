@@ -32,7 +32,10 @@ const GENERATOR_LIMIT_US = 300
 /** The time that a generator with priority sleeps between sends. */
 const SLEEP_US = 1_000
 
-/** Returns half of the server's peak rate, or the highest rate below it that the generator can send without delays. */
+/**
+ * Returns half of the server's peak rate. If the generator delays checks at this rate, lowers the rate in steps of 15 %, at most eight
+ * times.
+ */
 export async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench): Promise<Rate> {
   const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000), log: () => undefined }
   const peakPerSecond = summarize(
@@ -86,7 +89,7 @@ export async function takeTurn(
   return outcome.latency
 }
 
-/** Returns the points of a chart: (1 / (1 - percentile), median latency in us over the rounds). */
+/** Returns the points of a chart. x is 1 / (1 - percentile / 100), and y is the median latency of the rounds in us. */
 export function percentileSeries(rounds: readonly LatencySummary[]): [number, number][] {
   const names = Object.keys(rounds[0]?.percentilesUs ?? {})
   return names.map((name) => {

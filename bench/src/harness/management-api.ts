@@ -1,4 +1,4 @@
-/** A management process for measurements, and requests to it with their durations. */
+/** Starts management processes for measurements, and sends requests to them with the duration of each. */
 
 import { join } from 'node:path'
 

@@ -1,9 +1,9 @@
-/** Reads the statistics of Postgres about a run: rows written, bytes on disk and in the log, statements. */
+/** Reads the statistics of Postgres about a run: rows written, statements, and bytes on disk and in the write-ahead log. */
 
 import type pg from 'pg'
 
 export interface Figures {
-  /** The number of rows and of their changes, by table. */
+  /** The numbers of rows, insertions and updates, and the bytes on disk with indexes, by table. */
   tables: Record<string, { rows: number; inserted: number; updated: number; bytes: number }>
   /** The number of statements, by purpose. */
   statements: Record<string, number>
@@ -62,7 +62,7 @@ export interface Difference {
   walBytes: number
 }
 
-/** Returns the growth between two readings. */
+/** Returns the growth of the figures between two readings. */
 export function difference(before: Figures, after: Figures): Difference {
   const seconds = (after.atMs - before.atMs) / 1_000
   const none = { rows: 0, inserted: 0, updated: 0, bytes: 0 }

@@ -1,6 +1,6 @@
 /**
- * Provides the Postgres of `npm run bench:local`. The embedded server keeps its data, so that millions of rows are
- * generated only once. If DATABASE_URL (of a superuser) is set, its server is used instead and not pinned.
+ * Provides the Postgres of `npm run bench:local`. The embedded server keeps its data, so that millions of rows are generated only once. If
+ * DATABASE_URL (of a superuser) is set, that server is used instead and is not pinned.
  */
 
 import { createHash } from 'node:crypto'
@@ -23,7 +23,9 @@ export interface BenchPostgres {
   stop(): Promise<void>
 }
 
-/** The settings of the server. fsync is off, because generated data can be lost and checks of known machines do not commit. */
+/**
+ * The settings of the embedded server. fsync is off, because lost data can be generated again and checks of known machines do not commit.
+ */
 const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '16GB',
@@ -42,7 +44,7 @@ export async function openPostgres(plan: CorePlan, folder: string): Promise<Benc
   return { pid: server.pid, urlOf: (database) => withDatabase(server.url, database), stop: () => server.stop() }
 }
 
-/** Returns the URL of the database with this shape. Generates the database if it is missing or has other migrations. */
+/** Returns the URL of the database with this shape. Generates the database if it is missing or was generated with other migrations. */
 export async function openShape(postgres: BenchPostgres, shape: Shape, log: (line: string) => void): Promise<string> {
   const name = `keyward_bench_${shape.licenses}_${shape.rules}_${shape.organizations}_${shape.seed}`
   const mark = JSON.stringify({ ...shape, migrations: migrationsHash() })

@@ -24,13 +24,13 @@ export interface Contender {
   prepare?: () => void
   /** The number of checks in each request, 1 when absent. Figures are per check, except the latencies. */
   batchSize?: number
-  /** Whether all responses are constant, so that a sample of them is not verified. */
+  /** Whether all responses are constant. If so, no sample of them is verified. */
   constant?: boolean
 }
 
 export interface RoundFigure {
   perSecond: number
-  /** The processor time of the server and its helpers per response; null where the system does not report it. */
+  /** The processor time of the server and its helpers per check; null if the system does not report it. */
   cpuUs: number | null
   p50Us: number
   p99Us: number
@@ -40,7 +40,7 @@ export interface RoundFigure {
 
 export type Rounds = Map<string, RoundFigure[]>
 
-/** Throws if wrk is missing, the only generator that can send 100,000 checks a second. */
+/** Throws if wrk is missing. It is the only generator that can send 100,000 checks a second. */
 export function requireWrk(): void {
   if (hasWrk()) return
   throw new Error(
@@ -48,7 +48,7 @@ export function requireWrk(): void {
   )
 }
 
-/** Runs all rounds after one more round for warm-up, which does not count. */
+/** Runs a warm-up round, which does not count, and then all rounds. */
 export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
   const prepared = contenders.map((contender) => ({
     ...contender,
@@ -73,7 +73,7 @@ export async function alternate(contenders: readonly Contender[], bench: Bench):
   return rounds
 }
 
-/** Returns one figure of every round. Throws if the system did not report it. */
+/** Returns one figure of every round. Throws if the system did not report the figure. */
 export function column(rounds: Rounds, name: string, figure: keyof RoundFigure): number[] {
   return rounds.get(name)!.map((round) => {
     const value = round[figure]
@@ -131,7 +131,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
   }
 }
 
-/** Returns the processor time since `before`. Processes that have ended meanwhile, such as Postgres backends, count 0. */
+/** Returns the processor time since `before` in milliseconds. A process that has ended meanwhile, such as a Postgres backend, counts 0. */
 function usedMs(before: ReadonlyMap<number, number | null>): number {
   let sum = 0
   for (const [pid, was] of before) sum += Math.max(0, (cpuMs(pid) ?? 0) - (was ?? 0))

@@ -1,7 +1,7 @@
 /**
- * Changes access rules at a fixed rate by SQL: adds an address rule and removes it, repeatedly. It runs as a separate
- * process, so that its work delays no measurement. RULE_CHANGES is the number of changes a second. An IPC message with
- * the URL of a database starts changes in that database and ends those in the previous one.
+ * Changes access rules at a fixed rate by SQL: adds an address rule and removes it, repeatedly. It runs as a separate process, so that its
+ * work delays no measurement. The environment variable RULE_CHANGES is the number of changes a second. An IPC message with the URL of a
+ * database starts changes in that database and ends those in the previous one.
  */
 
 import { createPool, uuidv7 } from '@keyward/database'
@@ -33,7 +33,7 @@ async function connectTo(databaseUrl: string): Promise<void> {
   pool = opened
 }
 
-/** Schedules the next change from the time at which this one was due, so that slow changes do not lower the rate. */
+/** Schedules the next change by the time at which this one was due, so that a slow change does not lower the rate. */
 function schedule(dueMs: number): void {
   const next = dueMs + 1000 / ratePerSecond
   setTimeout(

@@ -1,6 +1,6 @@
 /**
- * The interface between scenarios and the program that runs them. A scenario stops the servers that it has started
- * before it returns.
+ * Defines the interface between scenarios and the program that runs them. A scenario stops the servers that it has started before it
+ * returns.
  */
 
 import type { Chart } from '../report/chart.ts'
@@ -23,9 +23,9 @@ export interface Bench {
 
 /** A result for readers who see only the top of the report. */
 export interface Headline {
-  /** The number with its unit, such as `95,000`. */
+  /** A number, with its unit if it has one, such as `95,000` or `1.2 ms`. */
   figure: string
-  /** Completes the sentence that the figure begins. */
+  /** The rest of the sentence that the figure begins. */
   text: string
 }
 

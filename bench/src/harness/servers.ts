@@ -18,7 +18,7 @@ export interface Server extends Child {
 export interface KeywardOptions {
   name?: string
   workers?: number
-  /** Environment variables in addition to those that every bench sets. */
+  /** Environment variables in addition to those that `startKeyward` sets. */
   env?: Record<string, string>
   nodeArguments?: readonly string[]
   keepLine?: (line: string) => boolean

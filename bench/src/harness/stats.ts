@@ -4,7 +4,7 @@ export interface Summary {
   median: number
   min: number
   max: number
-  /** The quartiles. Half of all rounds are between them. */
+  /** The quartiles. Half of the values are between them. */
   low: number
   high: number
   rounds: number
@@ -24,7 +24,10 @@ export function summarize(values: readonly number[]): Summary {
   }
 }
 
-/** Divides the values of each round. Disturbances of the machine affect both values of a round, so they mostly cancel out. */
+/**
+ * Divides the first value of each round by the second. Disturbances of the machine affect both values of a round, so they mostly cancel
+ * out.
+ */
 export function ratios(values: readonly number[], against: readonly number[]): number[] {
   return values.slice(0, against.length).map((value, round) => value / against[round]!)
 }

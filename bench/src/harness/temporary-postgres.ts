@@ -1,4 +1,4 @@
-/** Starts a migrated Postgres for one measurement. Its commits are durable, and its data is deleted afterwards. */
+/** Starts a Postgres with a migrated database for one measurement. By default, its commits are durable. Its data is deleted afterwards. */
 
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,8 +10,8 @@ import { startPostgres } from '@keyward/embedded-postgres'
 import { stopChildren } from './children.ts'
 
 /**
- * Runs `work` with the URL of a superuser and the process id of the server. Then stops all children and the server, and
- * deletes its data.
+ * Runs `work` with a database URL of a superuser and the process id of the server. Then stops all children and the server, and deletes the
+ * data.
  */
 export async function withPostgres(
   work: (url: string, pid: number) => Promise<void>,

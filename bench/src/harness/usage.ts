@@ -1,4 +1,7 @@
-/** Reads the processor time and memory of processes from the kernel. Linux only; null elsewhere. */
+/**
+ * Reads the processor time and memory of processes from `/proc`, which only Linux has. `cpuMs` and `residentBytes` return null elsewhere
+ * and for ended processes.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -10,7 +13,7 @@ export function cpuMs(pid: number): number | null {
   return sumOfTimes(pid, [11, 12])
 }
 
-/** Returns the sum of the fields of `/proc/PID/stat` behind the name of the process that contain times, in milliseconds. */
+/** Returns the sum of some times in `/proc/PID/stat`, in milliseconds. `fields` are their places after the name of the process, from 0. */
 function sumOfTimes(pid: number, fields: readonly number[]): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -34,7 +37,7 @@ export function residentBytes(pid: number): number | null {
   }
 }
 
-/** Returns the processor time of the Postgres server with its running and ended processes, in milliseconds. */
+/** Returns the processor time of a Postgres server and its running and ended child processes, in milliseconds. */
 export function postgresCpuMs(postmaster: number): number {
   const isChild = (pid: number): boolean => {
     try {

@@ -1,6 +1,6 @@
 /**
- * Receives webhooks and returns 204 to each. `GET` returns the number of received events and the times from their ids to their receipt.
- * `DELETE` forgets the received events.
+ * Receives webhooks and returns 204 to each. `GET` returns the number of received events, the number of repeated attempts, and percentiles
+ * of the time from the creation of an event to its receipt. `DELETE` resets these figures.
  */
 
 import { createServer } from 'node:http'

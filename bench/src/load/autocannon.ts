@@ -21,7 +21,7 @@ export interface AutocannonOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Each connection prepares a copy of its requests, so the requests are divided among the connections. */
+/** The number of requests of one connection. Each connection copies its requests, so the requests are divided among the connections. */
 const REQUESTS_PER_CONNECTION = 1000
 
 export async function runAutocannon(options: AutocannonOptions): Promise<LoadOutcome> {

@@ -11,7 +11,7 @@ import { formatMix, parseMix, type Mix } from './mix.ts'
 export interface BenchOptions {
   /** The address of the validator; null for the demo of `npm start`. */
   url: URL | null
-  /** The admin address of the validator; null when it is unknown. */
+  /** The admin address of the validator; null if it is unknown. */
   adminUrl: URL | null
   apiKey: string | null
   licenses: string[]
@@ -148,7 +148,7 @@ function requireTogether(options: BenchOptions): void {
     throw new ArgumentError('--wrk cannot send at a fixed rate: remove --wrk or --rate')
 }
 
-/** Returns the given address, or that of the demo. */
+/** Returns the given address, or the demo's if `url` is null, otherwise null. */
 function parseAdminUrl(text: string | undefined, url: URL | null, env: NodeJS.ProcessEnv): URL | null {
   if (text !== undefined) return parseUrl('--admin-url', text)
   return url === null ? new URL(`http://127.0.0.1:${env['VALIDATOR_ADMIN_PORT'] ?? '9080'}`) : null

@@ -1,6 +1,6 @@
 /**
- * Creates the requests of a run from licenses and a mix. They are prepared before the measurement starts, except the ids
- * of new machines.
+ * Creates the requests of a run from licenses and a mix. The requests are prepared before the measurement starts, except the ids of new
+ * machines.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -25,7 +25,7 @@ export interface Check {
 
 export type ApiVersion = 'v1' | 'v2'
 
-/** The placeholder in a prepared body for the number of a new machine. It has the length of the number. */
+/** The placeholder in a prepared body for the number of a new machine. It is as long as the number that replaces it. */
 export const NEW_MACHINE_MARK = '{{machine-number}}'
 
 export interface CheckOptions {
@@ -79,7 +79,7 @@ export function checkHeaders(check: Check): Record<string, string> {
   }
 }
 
-/** Returns a text of fixed width, so that a prepared content-length is correct for every number. */
+/** Returns the number as a text of fixed length, so that a prepared content-length is correct for every number. */
 export function newMachineNumber(number: number): string {
   return number.toString(36).padStart(NEW_MACHINE_MARK.length, '0')
 }
@@ -116,7 +116,7 @@ function machineIdFor(
   }
 }
 
-/** Returns a key that has the form of generated keys, but letters that their alphabet does not contain. */
+/** Returns a key in the form of generated keys, with letters that no generated key contains. */
 function unknownKey(index: number): string {
   const digits = index.toString(10).padStart(12, '0')
   return `O${digits.slice(0, 3)}-I${digits.slice(3, 6)}-O${digits.slice(6, 9)}-I${digits.slice(9, 12)}`

@@ -1,6 +1,6 @@
 /**
- * A keep-alive HTTP/1.1 connection with one request in flight at a time. It supports only the HTTP that a measurement
- * needs, so a response takes much less work than in a general client. It reports a failure and reconnects.
+ * A keep-alive HTTP/1.1 connection with one request in flight at a time. It supports only the part of HTTP that a measurement needs, so it
+ * reads a response with much less work than a general client. After a failure, it reports the failure and reconnects.
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'

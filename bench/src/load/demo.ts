@@ -41,7 +41,7 @@ export async function useDemo(options: BenchOptions): Promise<{
       },
       body: JSON.stringify({ kind, type: 'HWID', value, scope: 'ORGANIZATION', note: 'npm run bench', expiresAt }),
     })
-    // 409: An earlier run has added the rule.
+    // 409: an earlier run has added the rule.
     if (!response.ok && response.status !== 409) throw new Error(`the demo rejected a rule: ${await response.text()}`)
   }
   if (options.mix.has('blacklisted')) await addRule('BLACKLIST', BLACKLISTED_MACHINE)

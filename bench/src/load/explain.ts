@@ -8,13 +8,13 @@ export interface Measured {
   run: LoadOutcome
   /** A run at half of the throughput of the first one. Null when it was not measured. */
   half: LoadOutcome | null
-  /** The share of the validator's processor time that recording took, from 0 to 1. Null when it is unknown. */
+  /** The share of the validator's processor time that the aggregation of usage took, from 0 to 1. Null when it is unknown. */
   recordingShare: number | null
 }
 
-/** The checks a second from which a generator may be slower than the server. */
+/** The throughput in checks a second above which a generator may be slower than the server. */
 const GENERATOR_LIMITS: Partial<Record<LoadOutcome['generator'], number>> = { autocannon: 25_000, 'fixed-rate': 50_000 }
-/** A fixed rate counts as reached if at least this share of the checks received a response in time. */
+/** A fixed rate counts as reached if the throughput is at least this share of it. */
 const REACHED = 0.99
 
 /** Returns one sentence per line. */

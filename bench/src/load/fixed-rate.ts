@@ -1,8 +1,7 @@
 /**
- * Sends at a fixed rate that does not depend on the server, and measures every latency from the time at which its request
- * was DUE. A stall of the server therefore counts for every request that had to wait (no coordinated omission).
- * autocannon's rate limit is not used, because it sends each second's requests in one burst and corrects latencies for
- * an interval of 1 ms at any rate.
+ * Sends at a fixed rate that does not depend on the server, and measures every latency from the time at which its request was due. A stall
+ * of the server therefore counts for every request that had to wait (no coordinated omission). autocannon's rate limit is not used, because
+ * it sends each second's requests in one burst and corrects latencies for an interval of 1 ms at any rate.
  */
 
 import { Connection } from './connection.ts'
@@ -11,7 +10,7 @@ import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
 
 export interface FixedRateOptions {
   url: URL
-  /** Returns the next HTTP request as a whole. */
+  /** Returns the next HTTP request, complete with headers and body. */
   nextRequest: () => Buffer | string
   ratePerSecond: number
   connections: number
@@ -19,7 +18,7 @@ export interface FixedRateOptions {
   /** The length of the warm-up before the measurement, at the same rate. */
   warmUpMs?: number
   timeoutMs?: number
-  /** The time after the end in which requests that were due earlier may still be sent and receive their response. */
+  /** The time after the measurement in which requests that were due earlier may still be sent and get their response. */
   drainMs?: number
   /**
    * Whether to sleep a millisecond between sends, so that other programs can use the core. Requests that are due
@@ -31,7 +30,7 @@ export interface FixedRateOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Computes the times at which requests are due: one every `1e9 / rate` nanoseconds from the start. */
+/** Computes the times at which requests are due, one every `1e9 / ratePerSecond` nanoseconds from the start. */
 export class Schedule {
   readonly #startNs: number
   readonly #intervalNs: number

@@ -1,11 +1,8 @@
-/**
- * A latency histogram in microseconds. It has 128 linear steps per power of two, so the error of a percentile is less
- * than 0.8 %.
- */
+/** A latency histogram in microseconds. It has 128 linear steps per power of two, so a percentile is at most 0.8 % or 1 us too high. */
 
 const STEP_BITS = 7
 const STEPS = 1 << STEP_BITS
-/** The number of powers of two after the first 128 buckets. The last one ends at 2^36 us, longer than any run. */
+/** The number of powers of two after the first 128 buckets. The last one ends at 2^37 us (38 hours), longer than any run. */
 const POWERS = 30
 const PERCENTILES = [50, 75, 90, 99, 99.9, 99.99] as const
 
@@ -36,8 +33,8 @@ export class LatencyHistogram {
   }
 
   /**
-   * Returns the smallest latency that at least `percentile` percent of the responses did not exceed. Returns 0 without
-   * responses.
+   * Returns a latency that at least `percentile` percent of the responses did not exceed: the upper bound of a bucket, or the maximum if
+   * that is lower. Returns 0 without responses.
    */
   percentileUs(percentile: number): number {
     if (this.#count === 0) return 0

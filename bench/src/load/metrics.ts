@@ -1,11 +1,11 @@
-/** Reads from a validator's metrics which share of its processor time recording takes. */
+/** Computes the share of a validator's processor time that the aggregation of usage takes, from the validator's metrics. */
 
 export interface UsageReading {
-  /** The number of checks since the start. */
+  /** The number of checks since the start of the validator. */
   checks: number
-  /** The processor time of all threads since the start, in seconds. */
+  /** The processor time of all threads since then, in seconds. */
   cpuSeconds: number
-  /** The time that the main thread has spent on aggregating usage since the start, in seconds. */
+  /** The time that the main thread has spent on the aggregation of usage since then, in seconds. */
   recordSeconds: number
 }
 
@@ -33,8 +33,8 @@ export function parseUsage(text: string): UsageReading | null {
 }
 
 /**
- * Returns the share of recording between two readings, from 0 to 1. Returns null if the validator has not decided the checks of the run,
- * for example because a balancer distributes them.
+ * Returns the share of the aggregation between two readings, from 0 to 1. Returns null if the validator has decided less than half of the
+ * checks, for example because a balancer distributes them.
  */
 export function recordingShare(before: UsageReading | null, after: UsageReading | null, checks: number): number | null {
   if (before === null || after === null || after.checks - before.checks < checks / 2) return null

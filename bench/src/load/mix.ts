@@ -1,12 +1,12 @@
 /**
- * Defines the kinds of check that a run sends, and their order. Every kind is spread evenly over the run, and two runs
- * send the same sequence.
+ * Defines the kinds of check that a run sends, and their order. Every kind is spread evenly over the run, and two runs with the same mix
+ * send the same sequence of kinds.
  */
 
 /**
  * - `known`: a machine that holds a slot.
  * - `new`: a machine id that was never sent before.
- * - `blacklisted`, `excluded`: a machine id that such a rule matches.
+ * - `blacklisted`, `excluded`: a machine id that a blacklist or an exclusion matches.
  * - `unknown`: a license key that does not exist.
  */
 export const CHECK_KINDS = ['known', 'new', 'blacklisted', 'excluded', 'unknown'] as const

@@ -1,4 +1,4 @@
-/** The outcome of a load run, the same for every generator. */
+/** Defines the outcome of a load run in one form for all generators. */
 
 import type { LatencySummary } from './histogram.ts'
 
@@ -14,7 +14,7 @@ export interface LoadOutcome {
   statuses: Record<string, number>
   /** The number of responses by the `code` in their body; null where the generator does not read bodies. */
   codes: Record<string, number> | null
-  /** The number of failures of connections (refused, reset, timed out), by message. */
+  /** The number of failures without a response (refused, reset, timed out or never sent), by message. */
   errors: Record<string, number>
   /** The fixed rate in requests a second; null without one. */
   targetPerSecond: number | null

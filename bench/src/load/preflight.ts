@@ -1,6 +1,6 @@
 /**
- * Runs before the measurement: takes the slots of the known machines and sends one check of every kind. A run with a wrong
- * API key, for example, fails before the measurement.
+ * Prepares a measurement: takes the slots of the known machines and sends one check of every other kind. A run with a wrong API key, for
+ * example, fails here.
  */
 
 import { z } from 'zod'
@@ -17,7 +17,7 @@ const EXPECTED: Record<CheckKind, readonly string[]> = {
   unknown: ['NOT_FOUND'],
 }
 
-/** The number of machines that take their slots. The others are assumed to hold theirs already. */
+/** The maximum number of known machines that take their slots. The others are assumed to hold slots already. */
 const ACTIVATED_AT_MOST = 1000
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Sends ordinary traffic over 10,000 licenses in real time. Most machines check every five minutes and a few every second.
- * Some checks are rejected, some are excluded, and some machines are replaced. The traffic is seeded, so two runs send
- * the same checks.
+ * Sends ordinary traffic over 10,000 licenses in real time. Every machine checks every five minutes, and one in a hundred also every
+ * second. Some checks are rejected, some are excluded, and some machines are replaced. The traffic is seeded, so two runs send equal
+ * traffic.
  */
 
 import { Agent, request } from 'node:http'
@@ -10,10 +10,10 @@ import { random, type Random } from '@keyward/testkit'
 
 export const LICENSES = 10_000
 export const MACHINES_PER_LICENSE = 2
-/** The number of full licenses. Each has one more machine, whose checks are rejected. */
+/** The number of full licenses. For each, a further machine sends checks that are rejected. */
 export const FULL = 200
 
-/** The rates of a plausible vendor. */
+/** The rates of a typical vendor. */
 const KINDS = [
   // Every machine checks every five minutes.
   { name: 'known', perSecond: (LICENSES * MACHINES_PER_LICENSE) / 300 },

@@ -1,4 +1,4 @@
-/** Supplies prepared requests in a cycle, and a new machine id for each check of a new machine. */
+/** Returns prepared requests in a cycle, with a new machine id in each check of a new machine. */
 
 import { NEW_MACHINE_MARK, newMachineNumber, rawRequest, type ApiVersion, type Check } from './checks.ts'
 

@@ -28,7 +28,10 @@ export interface WrkOptions {
   connections: number
   durationMs: number
   threads?: number
-  /** Whether to sleep by a timer instead of until a response, because wake-ups cost a server on the same machine time. */
+  /**
+   * Whether wrk sleeps by a timer instead of until a response. A wake-up by a response takes processor time of a server on the same
+   * machine.
+   */
   naps?: boolean
   /** The words before the command, such as `['taskset', '-c', '1']`. */
   prefix?: readonly string[]
@@ -36,7 +39,10 @@ export interface WrkOptions {
 }
 
 export interface WrkOutcome extends LoadOutcome {
-  /** The number of times that wrk slept because no response was waiting. It is low if wrk is the bottleneck. Null without `naps`. */
+  /**
+   * The number of times that wrk slept by the timer because no response was waiting. The number is low if wrk is the bottleneck. Null
+   * without `naps`.
+   */
   naps: number | null
 }
 
@@ -63,7 +69,9 @@ export function hasWrk(): boolean {
 }
 
 /**
- * Writes the checks into a temporary file for wrk's script, one per line, or in batches of v2 if `batchSize` exceeds 1. `remove` deletes the file. */
+ * Writes the requests into a temporary file for wrk's script, one per line. A request contains one check, or a batch of v2 if `batchSize`
+ * exceeds 1. `remove` deletes the file.
+ */
 export function writeWrkChecks(
   checks: readonly Check[],
   version: ApiVersion,
@@ -116,7 +124,7 @@ export function parseWrk(output: string): WrkOutcome {
   }
 }
 
-/** Returns full batches of checks of one organization each. */
+/** Returns lines with full batches. A batch contains checks of one organization. */
 function batchLines(checks: readonly Check[], batchSize: number): string[] {
   const lines: string[] = []
   for (const group of Map.groupBy(checks, ({ apiKey }) => apiKey).values())

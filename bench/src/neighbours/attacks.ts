@@ -39,7 +39,7 @@ async function sendCounted(context: AttackContext, sent: Omit<Sent, 'agent'>): P
   return reply
 }
 
-/** Returns a step that sends a check or a deactivation of the hostile organization. */
+/** Returns a step that sends a check or a deactivation as the hostile organization. */
 function onValidator(request: (world: World, n: number) => { path: string; body: object }): Attack['step'] {
   return async (context, n) => {
     const { path, body } = request(context.world, n)
@@ -48,7 +48,7 @@ function onValidator(request: (world: World, n: number) => { path: string; body:
   }
 }
 
-/** Returns a step that sends a request to management, with the hostile organization's token unless it has a secret. */
+/** Returns a step that sends a request to management, with the hostile organization's token unless `request` returns the field `secret`. */
 function onManagement(request: (world: World, n: number) => Omit<Sent, 'agent' | 'port'>): Attack['step'] {
   return async (context, n) => {
     const sent = request(context.world, n)
@@ -71,7 +71,7 @@ const bomb = gzipSync(huge)
 const deep = `{"metadata":{"a":${'[{"b":'.repeat(10_000)}0${'}]'.repeat(10_000)}}}`
 const metadata = JSON.stringify({ name: 'p', metadata: { a: 'x'.repeat(15_000) } })
 
-/** Returns a step that sends a huge body to the endpoints that take one, in turn. */
+/** Returns a step that sends a huge body to the endpoints that accept a body, in turn. */
 const hugeBody = (secret: (world: World) => string | undefined, body = huge, headers = {}): Attack['step'] =>
   onManagement((world, n) => ({
     ...of(world.bodyEndpoints, n),
@@ -129,7 +129,7 @@ function hold(port: number, text: string, context: AttackContext): Promise<void>
 }
 
 const headers = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-header-${i}`, 'x'.repeat(60)]))
-/** The customer that has the licenses before the next merge; null before the first. */
+/** The id of the customer to whom the last merge moved the licenses; null before the first merge. */
 let richCustomerId: string | null = null
 
 export const ATTACKS: readonly Attack[] = [

@@ -1,7 +1,7 @@
 /**
- * Runs as the process of a load generator, which sends the requests of the quiet organization or of the attackers. The former has a higher priority
- * than the services, and the latter a lower one. The attackers therefore delay the services only by their requests, and
- * the measured times contain no delays of the quiet organization's process.
+ * Runs a load generator as a separate process, which sends the requests of the quiet organization or of the attackers. The former has a
+ * higher priority than the services, and the latter a lower one. The attackers therefore delay the services only by their requests, and the
+ * measured times contain no delays of the quiet organization's process.
  */
 
 import { fork } from 'node:child_process'
@@ -36,9 +36,9 @@ export interface Generator {
   readonly pid: number
   /** Measures the quiet organization. */
   measure: (forMs: number) => Promise<Measured>
-  /** Starts attacks. Each uses this share of its connections. */
+  /** Starts attacks. Each attack uses this share of its connections. */
   attack: (names: readonly string[], share: number) => void
-  /** Ends the attacks. Resolves with the responses by status. */
+  /** Ends the attacks. Resolves with the number of responses by status. */
   stop: () => Promise<Record<string, number>>
   end: () => void
 }

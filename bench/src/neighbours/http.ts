@@ -10,7 +10,7 @@ export interface Sent {
   path: string
   /** The API key or token of the request. */
   secret?: string | undefined
-  /** The address of the caller, sent in the header of the edge. */
+  /** The address of the caller, which is sent in the header `x-client-ip`. */
   address?: string | undefined
   headers?: Record<string, string>
   body?: string | Buffer | undefined

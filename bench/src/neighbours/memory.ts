@@ -1,4 +1,4 @@
-/** Reads the memory of processes from the kernel. Linux only; 0 elsewhere. */
+/** Reads the memory of processes from `/proc`, which only Linux has. */
 
 import { readFileSync } from 'node:fs'
 
@@ -7,7 +7,7 @@ import { residentBytes } from '../harness/usage.ts'
 
 const MIB = 2 ** 20
 
-/** Returns the resident memory of a process in MiB. */
+/** Returns the resident memory of a process in MiB, or 0 if the process has ended. */
 export function residentMib(pid: number): number {
   return Math.round((residentBytes(pid) ?? 0) / MIB)
 }

@@ -11,7 +11,7 @@ export interface Row {
 interface Figures {
   p50: number
   p99: number
-  /** The lowest 99th percentile of all rounds, which is that of the round with the fewest disturbances by the machine. */
+  /** The lowest 99th percentile of all rounds. Disturbances of the machine affect it least. */
   bestP99: number
 }
 
@@ -28,7 +28,10 @@ export interface KindSummary {
 export interface Summary {
   kinds: Record<Kind, KindSummary>
   errors: { quiet: number; attacked: number; kinds: Record<string, number> }
-  /** The number of responses to the attackers, by status. Status 0 is a broken connection. */
+  /**
+   * The number of responses to the attackers, by status. Status 0 is a broken connection or a timeout, and 1 is a connection that was
+   * opened without waiting for a response.
+   */
   responses: Record<string, number>
 }
 

@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 export const KINDS = ['check', 'claim', 'release', 'read', 'write', 'evaluate', 'file'] as const
 export type Kind = (typeof KINDS)[number]
 
-/** The requests a second of each kind. */
+/** The number of requests a second of each kind. */
 const PACE: Readonly<Record<Kind, number>> = {
   check: 100,
   claim: 40,
@@ -23,7 +23,7 @@ const PACE: Readonly<Record<Kind, number>> = {
 export interface Measured {
   /** The duration of each request in milliseconds. */
   durations: Record<Kind, number[]>
-  /** The number of unexpected responses by kind and status, such as `claim 503`. */
+  /** The number of unexpected responses by kind and status, such as `claim 503`. Responses with status 200 are counted by their text. */
   errors: Record<string, number>
 }
 

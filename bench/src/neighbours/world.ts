@@ -31,7 +31,10 @@ const tenant = z.object({
 export const worldSchema = z.object({
   validatorPort: z.int(),
   managementPort: z.int(),
-  /** The keys in `limited` have free slots. The license `known` has the machine `machine`. */
+  /**
+   * The licenses with the keys in `limited` have free slots. The license with the key `known` and the id `knownId` has the machine
+   * `machine`.
+   */
   quiet: tenant.extend({ limited: z.array(z.string()), known: z.string(), knownId: z.string() }),
   hostile: tenant.extend({
     /** The keys of licenses that are full, that have free slots, and that have no limit. */
@@ -54,7 +57,7 @@ export interface RunningServices {
   stop: () => Promise<void>
 }
 
-/** Starts the services. `url` must contain a superuser. */
+/** Starts the services. The login in `url` must be a superuser. */
 export async function startWorld(url: string, licenses: number, hasDefaults: boolean): Promise<RunningServices> {
   const pool = createPool(url, { name: 'neighbours', max: 4, statementTimeoutMs: 0 })
   try {
@@ -95,7 +98,7 @@ function startManagement(databaseUrl: string, hasDefaults: boolean): Promise<Chi
       DATABASE_URL: databaseUrl,
       MANAGEMENT_PORT: '0',
       MANAGEMENT_ADMIN_PORT: '0',
-      // With the default, the rate limit rejects most attacks before they reach the code behind it.
+      // The default rate limit rejects most requests of the attacks before they reach the code behind it.
       ...(hasDefaults ? {} : { MANAGEMENT_RATE_LIMIT: '1000000' }),
       OPERATOR_TOKEN,
       MASTER_KEY: '5e'.repeat(32),

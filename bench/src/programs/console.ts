@@ -57,7 +57,7 @@ const SEARCHES: Readonly<Record<string, string>> = {
   'search, a host name': 'Host-N',
 }
 
-/** The time in milliseconds from the navigation until the table has rows, with the names of customers. */
+/** JavaScript that resolves with the milliseconds from the navigation until the table has rows and the names in them are loaded. */
 const SHOW = `(path) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error('nothing was shown within 20 s')), 20_000)
   const startedMs = performance.now()
@@ -70,7 +70,10 @@ const SHOW = `(path) => new Promise((resolve, reject) => {
   look()
 })`
 
-/** The time from the input of a text until a result of the server is shown. Results are in the groups before the commands. */
+/**
+ * JavaScript that resolves with the milliseconds from the input of a text until a search result is shown. Commands, such as "Block", do not
+ * count.
+ */
 const SEARCH = `(text) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error('nothing was shown within 20 s')), 20_000)
   const field = document.querySelector('[role=combobox][aria-controls=found]')
@@ -149,7 +152,7 @@ class Measurement {
   async lists(page: Page, path: string): Promise<Times> {
     const all: number[] = []
     for (let i = 0; i < this.#sizes.repeats; i++) {
-      // This page has no table. A load of the page empties its cache of responses. The scripts of the list are loaded before the measurement.
+      // The page `why` has no table. Loading it empties the cache of responses, and loads the scripts of the list before the measurement.
       await page.goto(`${this.#origin}/console/why`)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.waitForLoadState('networkidle')

@@ -82,10 +82,7 @@ function load(writer: IndexWriter, changes: Generator<Change>): number {
   return seconds
 }
 
-/**
- * Returns the nanoseconds per run as the median over short stretches, so that disturbances of the machine do not affect
- * it.
- */
+/** Returns the nanoseconds per run as the median over short stretches, so that disturbances of the machine hardly affect the result. */
 function nanoseconds(count: number, run: (n: number) => void): number {
   const times: number[] = []
   const stretch = Math.min(count, STRETCH)

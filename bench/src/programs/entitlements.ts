@@ -1,7 +1,7 @@
 /**
  * Measures the cost of entitlements (docs/api.md#v13): the memory of the index per license, and the processor time of a check with and
- * without a request for them. A license has no value, a value that all licenses share, or a different value. A validator caches
- * merged values. This program merges each time, so its figures are upper bounds.
+ * without a request for them. The licenses have no entitlements, equal entitlements, or different ones. A validator caches merged
+ * entitlements. This program merges them each time, so its figures are upper bounds.
  */
 
 import { effectiveEntitlements } from '@keyward/contract/entitlements'
@@ -67,7 +67,7 @@ function parse(bytes: Uint8Array, length: number): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
-/** Returns the entitlements of the license in a row as JSON. */
+/** Returns the effective entitlements of the license in a row as JSON. */
 function entitlementsIn(reader: IndexReader, row: number, generation: number): Uint8Array {
   if (!reader.entitlements(row, generation, view, () => false)) throw new Error('The row has another license.')
   const product = parse(view.productBytes, view.productLength)

@@ -1,7 +1,7 @@
 /**
- * Measures the cost of events. The first part claims slots with and without the triggers that record new machines. The second part compares
- * changes through the management API with those of another checkout, usually of the version without events. Rounds of all kinds alternate.
- * Processor time is compared in addition to durations, because it depends less on other programs on the machine.
+ * Measures the cost of events. The first part claims slots with and without the trigger that records new machines as occurrences. The
+ * second part compares changes through the management API with those of another checkout, usually of the version without events. Rounds of
+ * all kinds alternate. Processor time is compared in addition to durations, because it depends less on other programs on the machine.
  */
 
 import { resolve } from 'node:path'
@@ -45,7 +45,7 @@ interface Sizes {
 interface Cost {
   /** The duration of one statement or change. */
   ms: number
-  /** The processor time of Postgres, and of the management process, for one statement or change. */
+  /** The processor time of Postgres for one statement, or of Postgres and the management process for one change. */
   cpuMs: number
 }
 
@@ -139,7 +139,7 @@ async function startChanging(port: number, endpoint: boolean, changes: number): 
   const call = caller(port, value.managementToken)
   const productId = (await call('POST', 'products', created, { name: 'p' })).value.id
   const customerId = (await call('POST', 'customers', created, { email: 'a@example.com' })).value.id
-  // The name does not exist, so the attempts take no time of a receiver.
+  // The host name does not exist, so no receiver takes processor time.
   if (endpoint) await call('POST', 'webhook-endpoints', created, { url: 'https://receiver.invalid/', types: ['*'] })
   return async () => {
     const durations: number[] = []

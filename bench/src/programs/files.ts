@@ -31,7 +31,7 @@ Writes bench/results/files.json.`
 
 const ORGANIZATIONS = 8
 const LICENSES = 50
-/** The requests that wait for a response at the same time, per organization. */
+/** The number of requests of an organization that wait for a response at the same time. */
 const CONNECTIONS = 6
 
 interface App {
@@ -144,7 +144,7 @@ async function measureRound(service: Child, apps: readonly App[], roundMs: numbe
   }
 }
 
-/** Requests one file after the other until a time. Returns their number. */
+/** Requests one file after the other until `untilMs`. Returns the number of files. */
 async function requestFiles({ port }: Child, { apiKey, licenseKeys }: App, untilMs: number): Promise<number> {
   for (let count = 0; ; count += 1) {
     if (performance.now() >= untilMs) return count

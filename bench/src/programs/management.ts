@@ -1,6 +1,6 @@
 /**
- * Measures the management API over a temporary Postgres with durable commits. It imports 1,000 rules at a time into an
- * organization until it has 100,000, and then reads the list of rules page by page.
+ * Measures the management API over a temporary Postgres with durable commits. Imports 1,000 rules at a time until an organization has
+ * 100,000, repeats some of the imports, and then reads the list of rules page by page.
  */
 
 import { z } from 'zod'
@@ -61,7 +61,7 @@ function timesOf(values: readonly number[]): Times {
   return { count: values.length, first: Math.round(values[0]! * 100) / 100, ...percentiles(values) }
 }
 
-/** Imports the rules of all rounds. The responses must count each rule as `outcome`. */
+/** Imports the rules of all rounds. Throws unless each response counts all of its rules as `outcome`. */
 async function importRules(call: Call, rounds: number, outcome: 'created' | 'skipped'): Promise<Times> {
   const times: number[] = []
   for (let round = 0; round < rounds; round++) {

@@ -27,7 +27,7 @@ const HELP = `node bench/src/programs/neighbours.ts [options]
   --list            print the names of the attacks
   --help
 
-Prints the 50th and 99th percentile of the quiet organization's requests, quiet and under attack, and writes
+Prints the 99th percentiles of the quiet organization's requests before and under attack, and writes
 bench/results/neighbours.json, neighbours-defaults.json or, with --together, neighbours-together.json.`
 
 const SETTINGS = { max_wal_size: '4GB', max_connections: '100' }

@@ -1,6 +1,6 @@
 /**
- * Measures the search and the filtered lists of the management API in an organization with many licenses, each with a machine, and as
- * many customers. Another organization has a tenth of them.
+ * Measures the search and the filtered lists of the management API in an organization with many licenses, each with a machine, and as many
+ * customers. Another organization has a tenth as many.
  */
 
 import { z } from 'zod'
@@ -20,7 +20,7 @@ const HELP = `node bench/src/programs/search.ts [options]
 
 Writes bench/results/search.json.`
 
-/** Each path has random numbers in place of N. */
+/** The paths of the requests. Each request has a random number in place of N. */
 const PATHS = [
   'search?q=KEY-N',
   'search?q=customerN',

@@ -1,7 +1,7 @@
 /**
  * Measures the delivery of webhooks by one management process. Events and deliveries are inserted at a fixed rate by SQL, as changes insert
- * them. Rounds without and with deliveries alternate, and requests of another vendor run in both, so that the rounds show what deliveries
- * cost these requests.
+ * them. Rounds without and with deliveries alternate, and requests of another vendor run in both, so that the rounds show how much slower
+ * deliveries make these requests.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -170,7 +170,7 @@ async function prepareRequests(port: number): Promise<(times: Requests) => Promi
   }
 }
 
-/** Runs a round. `cpu` returns the processor times of management and of Postgres. */
+/** Runs a round. `cpu` returns the processor times of management and of Postgres in milliseconds. */
 async function run(
   pool: Pool,
   receiverPort: number,
@@ -214,7 +214,7 @@ async function run(
   }
 }
 
-/** Inserts events, and a delivery of each to the next endpoint, in one transaction. */
+/** Inserts one event for each of the next endpoints and, if `isDelivered` is true, its delivery, in one transaction. */
 async function insertEvents(
   pool: Pool,
   endpoints: readonly Endpoint[],

@@ -122,8 +122,8 @@ ${source(file)}</section>`
 }
 
 /**
- * Returns groups of lists of a few numbers, one group per object. The lists of an object are rounds of the same
- * measurement, so they share a chart.
+ * Returns the lists of 3 to 60 numbers in a value, one group per object. The lists of an object are rounds of the same measurement, so they
+ * share a chart.
  */
 function roundsIn(value: unknown): DotChart['rows'][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []

@@ -1,6 +1,6 @@
 /**
- * Writes and reads result files. Every measurement writes one JSON file to bench/results, with the machine and the
- * commit. The report reads only these files, so each of its figures can be traced to a file.
+ * Writes and reads result files. A result file is JSON in bench/results, with the machine and the commit. The report reads only these
+ * files, so each of its figures can be traced to a file.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -48,7 +48,7 @@ export function writeResult(name: string, data: unknown): string {
   return path
 }
 
-/** Returns all results in the order of their names. Skips other files. */
+/** Returns all results in the order of their names. Skips JSON files that are not results. */
 export function readResults(folder = RESULTS_FOLDER): ResultFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.toSorted().flatMap((name) => {

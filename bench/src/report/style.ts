@@ -1,4 +1,4 @@
-/** The style sheet of the report: one column, in light or dark colors by the setting of the reader's system. */
+/** The style sheet of the report: one column, in light or dark colors according to the setting of the reader's system. */
 
 export const STYLE = `
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c1e21; --soft: #667; --rule: #dfe2e8; --ours: #2563b8; --other: #b3bac6;

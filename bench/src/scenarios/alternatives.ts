@@ -1,4 +1,7 @@
-/** Compares Keyward with what an expert would build without it. All contenders decide the same checks with the same verdicts. */
+/**
+ * Compares Keyward with services that an expert would build from well-known parts. All contenders decide the same checks with the same
+ * verdicts.
+ */
 
 import { missingPackages, type BaselineName } from '../baselines/installed.ts'
 import { barsOf } from '../harness/bars.ts'
@@ -60,7 +63,7 @@ export const alternatives: Scenario = {
   },
 }
 
-/** Counts the processor time of Postgres, which shares the core of the server. */
+/** Returns options that move Postgres to the core of the server before a turn, and count its processor time. */
 function withPostgres(bench: Bench): Pick<Contender, 'helpers' | 'prepare'> {
   const { pid } = bench.postgres
   return {

@@ -1,4 +1,4 @@
-/** All scenarios of `npm run bench:local`, in the order in which they run. */
+/** Lists the scenarios of `npm run bench:local` in the order in which they run. */
 
 import type { Scenario } from '../harness/scenario.ts'
 import { alternatives } from './alternatives.ts'

@@ -12,7 +12,9 @@ import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
 
-/** The contenders, each with the ceiling for the same requests and the goal of the ratio of their processor times. */
+/**
+ * The contenders, each with the ceiling that receives requests of the same form, and with the goal for the ratio of both processor times.
+ */
 const COMPARED = [
   { name: '1,000 licenses', ceiling: 'ceiling', goal: 'knownSmall' },
   { name: 'no address rules', ceiling: 'ceiling', goal: 'knownUnaddressed' },

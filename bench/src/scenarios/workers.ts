@@ -1,4 +1,4 @@
-/** Measures the gain of more workers on the cores that the load generator does not use. */
+/** Measures the throughput of more workers, each with a core that the load generator does not use. */
 
 import { planCores } from '../harness/cores.ts'
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'
@@ -77,7 +77,7 @@ function chartsOf(steps: readonly Step[]): Chart[] {
   return [bars, lines]
 }
 
-/** Returns whether the cores suffice for wrk, which is hardly faster than a validator: one core for two workers. */
+/** Returns whether the cores suffice for the workers and wrk, which needs one core for every two workers. */
 function coresAllow(count: number): boolean {
   try {
     return planCores(count).load.length >= count / 2

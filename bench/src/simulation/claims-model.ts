@@ -1,7 +1,7 @@
 /**
- * Simulates how long a new machine waits for its slot. Each validator sends one statement at a time, with all claims that
- * have arrived meanwhile. The statements share the server's cores. Each ends with a commit that waits for the disk or a
- * synchronous standby.
+ * Simulates how long a new machine waits for its slot. Each validator sends one statement at a time, with the claims that have arrived
+ * meanwhile, at most `mostInStatement`. The statements share the server's cores. Each statement ends with a commit that waits for the disk
+ * or a synchronous standby.
  */
 
 import { EventQueue } from './event-queue.ts'
@@ -17,7 +17,7 @@ export interface ClaimsModel {
   /** The time that a commit waits for the disk or a standby. It takes no core time. */
   commitMs: number
   roundTripMs: number
-  /** The claims a second of all validators together. */
+  /** The number of claims a second of all validators together. */
   claimsPerSecond: number
   seconds: number
   mostInStatement: number

@@ -1,6 +1,6 @@
 /**
- * The queue of events and the clock of a simulation. Events run in the order of their time, and events of the same time in the order in which
- * they were added. The queue is a binary heap, so that millions of events take seconds.
+ * The queue of events and the clock of a simulation. Events run in the order of their time, and events of the same time in the order in
+ * which they were added. The queue is a binary heap, so millions of events run within seconds.
  */
 
 interface Event {

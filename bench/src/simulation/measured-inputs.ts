@@ -1,7 +1,7 @@
 /**
- * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a
- * claim statement, the cost of NOTIFY for commits, and the size and load time of an index. The work of Postgres is the
- * CPU time of the backend, which excludes other load. Linux only.
+ * Measures the inputs of the simulations on this machine: the work of Postgres for a read of the change log and for a claim statement, the
+ * cost of NOTIFY for commits, and the size and load time of an index. The work of Postgres is measured as CPU time of the backend, which
+ * excludes other load. Linux only.
  */
 
 import { readFileSync } from 'node:fs'
@@ -24,13 +24,13 @@ import type pg from 'pg'
 export interface Measured {
   /** The core time of Postgres for a read of the change log that returns one change. */
   readMs: number
-  /** The core time of Postgres for a claim statement, and for each claim in it. */
+  /** The core time of Postgres for a claim statement, and the additional time for each claim in it. */
   statementMs: number
   claimMs: number
   /** The commits a second with and without NOTIFY, over eight connections with one-row changes. */
   notifyingCommits: number
   silentCommits: number
-  /** The size in bytes that a license with three machines takes in the index. */
+  /** The bytes that a license with three machines takes in the index. */
   bytesPerLicense: number
   /** The rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
   loadRowsPerSecond: number
@@ -107,7 +107,7 @@ function indexChangesOf(change: FeedChange): Change[] {
   return [{ ...change, row: change.row && { ...change.row, status: 'active' } }]
 }
 
-/** Returns the CPU time that a backend of Postgres has used so far. */
+/** Returns the CPU time that a backend of Postgres has used so far, in milliseconds. */
 function backendMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS

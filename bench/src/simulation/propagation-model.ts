@@ -1,7 +1,7 @@
 /**
- * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener. Each
- * listener reads the change log once, and once more if another commit wakes it meanwhile. The reads share the server's
- * cores. A relay reads once and forwards to its validators.
+ * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener. Each listener reads the
+ * change log once, and once more if another commit wakes it meanwhile. The reads share the server's cores. A relay reads the change log
+ * once and forwards the changes to its validators.
  */
 
 import { EventQueue } from './event-queue.ts'
@@ -17,7 +17,7 @@ export interface PropagationModel {
   roundTripMs: number
   changesPerSecond: number
   seconds: number
-  /** The number of relays that listen and forward. Without relays every validator listens. */
+  /** The number of relays, which listen instead of the validators. When absent, every validator listens. */
   relays?: number
   /** The time that a relay needs per validator. */
   forwardMs?: number
@@ -25,10 +25,10 @@ export interface PropagationModel {
 }
 
 export interface PropagationReport {
-  /** The time until the last validator has a change, over all changes. */
+  /** The percentiles, over all changes, of the time until the last validator has the change. */
   p50Ms: number
   p99Ms: number
-  /** The share of the core time that reads take. */
+  /** The share of the core time that reads take, from 0 to 1. */
   load: number
 }
 

@@ -1,4 +1,4 @@
-/** Fills a database with a generated population of every state, and reads it as the world of the naive model. */
+/** Fills a database with generated licenses in every state, and reads its rows as the world of the naive model. */
 
 import { parseNetwork } from '@keyward/address'
 import { uuidToBytes } from '@keyward/database'
@@ -9,7 +9,10 @@ import { insertRule, type TestDatabase } from '@keyward/testkit'
 import { fillDatabase } from '../../src/data/fill.ts'
 import type { Shape } from '../../src/data/population.ts'
 
-/** The networks of additional rules. Later ones are within earlier ones, and all contain `ADDRESSES`. */
+/**
+ * The networks of additional rules. Those of a family are in the order from the widest to the narrowest, and each address of `ADDRESSES` is
+ * in at least one of them.
+ */
 const NETWORKS = ['198.51.0.0/16', '198.51.100.0/24', '198.51.100.7', '2001:db8::/32', '2001:db8:0:7::/64'] as const
 export const ADDRESSES = [
   '198.51.100.7',
@@ -21,7 +24,7 @@ export const ADDRESSES = [
 ] as const
 export const MACHINE = 'machine-with-rules'
 
-/** Fills the database: every fifth license is suspended, revoked, expired or has another machine limit, and rules have every scope. */
+/** Fills the database. Some licenses are suspended, revoked, expired or have another machine limit, and rules have every scope. */
 export async function fillWorld(database: TestDatabase, shape: Shape): Promise<void> {
   await fillDatabase(database.url, shape)
   const { pool } = database
