@@ -13,7 +13,7 @@ function* upTo(count: number, step = 1): Generator<number> {
 }
 
 describe('latency histogram', () => {
-  test('returns 0 for every figure of an empty histogram', () => {
+  test('returns 0 as percentile and mean when it is empty', () => {
     expect(histogramOf([]).percentileUs(99)).toBe(0)
     expect(histogramOf([]).summary().meanUs).toBe(0)
   })

@@ -28,7 +28,7 @@ test('throws an error with the output of wrk when wrk fails', () => {
 
 // wrk runs with two threads, because its script must find the event queue of each thread.
 test.skipIf(!hasWrk())(
-  'wrk counts every response, and takes naps only with the option `naps`',
+  'wrk counts every response, and counts naps only with the option `naps`',
   { timeout: 20_000 },
   async () => {
     let responded = 0
