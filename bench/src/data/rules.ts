@@ -77,9 +77,9 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
 }
 
 /**
- * Returns a network of 20, 24 or 32 bits whose first octet is 64 to 127. Its twentieth bit is 1, and the twentieth bit of every client
- * address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd number yields all networks
- * of a length before one repeats.
+ * Returns a network of 20, 24 or 32 bits whose first octet is 64 to 127. The twentieth bit of the network is 1, and the twentieth bit of
+ * every client address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd number yields
+ * all networks of a length before one repeats.
  */
 function ipv4Network(seed: number, turn: number, count: number): string {
   const length = turn === 0 ? 20 : turn === 1 ? 24 : 32

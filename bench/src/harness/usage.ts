@@ -27,7 +27,7 @@ function sumOfTimes(pid: number, fields: readonly number[]): number | null {
   }
 }
 
-/** Returns the resident memory of a process in bytes. Memory that its threads share counts once. */
+/** Returns the resident memory of a process in bytes. Memory that the threads of the process share counts once. */
 export function residentBytes(pid: number): number | null {
   try {
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))

@@ -12,7 +12,7 @@ export interface LoadOutcome {
   latency: LatencySummary
   /** The number of responses by HTTP status. */
   statuses: Record<string, number>
-  /** The number of responses by the `code` in their body; null where the generator does not read bodies. */
+  /** The number of responses by the `code` in their body; null if the generator does not read bodies. */
   codes: Record<string, number> | null
   /** The number of failures without a response (refused, reset, timed out or never sent), by message. */
   errors: Record<string, number>

@@ -20,7 +20,7 @@ export function createSupply(checks: readonly Check[], version: ApiVersion, url:
   }
 }
 
-/** Replaces the placeholder by a machine number that was never sent before. */
+/** Replaces the placeholder with a machine number that this process has not used before. */
 export function withNewMachine(text: string): string {
   newMachines += 1
   return text.replace(NEW_MACHINE_MARK, newMachineNumber(newMachines))

@@ -28,7 +28,7 @@ export interface Measured {
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 500 })
-/** The number of requests so far. It makes the machine id of each claim new. */
+/** The number of requests so far, which makes the machine id of each claim unique. */
 let counter = 0
 const held: { licenseKey: string; fingerprint: string }[] = []
 

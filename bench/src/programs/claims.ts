@@ -1,6 +1,6 @@
 /**
- * Measures the number of machine slots that Postgres grants per second. Rounds with many claims per statement, as the validator sends
- * them, alternate with rounds of one claim per statement. Both use the same server and connections, with durable commits.
+ * Measures the number of machine slots that Postgres grants per second. Rounds with many claims per statement, as the validator sends them,
+ * alternate with rounds of one claim per statement. All rounds use the same server and the same connections, with durable commits.
  */
 
 import { type Claim, claimSlots, createPool, uuidv7Bytes } from '@keyward/database'

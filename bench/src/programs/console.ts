@@ -1,7 +1,7 @@
 /**
- * Measures in Chromium how long the console takes to show lists, filtered lists and search results of an organization with many licenses and
- * access rules. A time begins with the action and ends when the browser shows the result. It includes the console, the management
- * service and Postgres.
+ * Measures in Chromium how long the console takes to show lists, filtered lists and search results of an organization with many licenses
+ * and access rules. A time begins with the action and ends when the browser shows the result. The time includes the work of the console,
+ * the management service and Postgres.
  */
 
 import { buildConsole } from '@keyward/console/build'
@@ -135,7 +135,7 @@ class Measurement {
     return page
   }
 
-  /** Returns the times until a browser with an empty cache shows the page for signing in. */
+  /** Measures how long a browser with an empty cache takes to show the sign-in page. */
   async firstLoads(): Promise<Times> {
     const all: number[] = []
     for (let i = 0; i < this.#sizes.repeats; i++) {

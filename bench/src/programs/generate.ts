@@ -28,7 +28,7 @@ Running validators do not receive the rows, so start validators afterwards.
   --out FOLDER          folder for organizations.json and licenses-<n>.tsv (default .keyward/bench)
   --help`
 
-/** The maximum number of license keys per file. Their rows do not fit into the caches of a processor. */
+/** The maximum number of license keys per file. The rows of that many licenses do not fit into the caches of a processor. */
 const LISTED_LICENSES = 50_000
 
 await runMain('bench:generate', async () => {

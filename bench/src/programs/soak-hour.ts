@@ -60,7 +60,7 @@ async function soak(url: string, minutes: number): Promise<void> {
   }
 }
 
-/** Inserts one vendor. Its machines already hold their slots, as in an installation that has run for some time. */
+/** Inserts one vendor. The vendor's machines already hold their slots, as in an installation that has run for some time. */
 async function insertVendor(pool: pg.Pool): Promise<{ secret: string }> {
   const organizationId = await insertOrganization(pool)
   const productId = await insertProduct(pool, { organizationId })

@@ -1,6 +1,6 @@
 /**
- * Renders the report as one HTML file without scripts or external parts, from the result files only. It shows the headlines and
- * the goals, then the charts of each scenario, and then the figures of the other programs.
+ * Renders the report as one HTML file without scripts or external parts, from the result files only. The page shows the headlines and the
+ * goals, then the charts of each scenario, and then the figures of the other programs.
  */
 
 import { z } from 'zod'

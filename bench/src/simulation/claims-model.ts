@@ -11,7 +11,7 @@ import { Cores } from './server-cores.ts'
 export interface ClaimsModel {
   validators: number
   cores: number
-  /** The core time of Postgres for a statement, and for each claim in it. */
+  /** The core time of Postgres for a statement, and the additional time for each claim in it. */
   statementMs: number
   claimMs: number
   /** The time that a commit waits for the disk or a standby. It takes no core time. */

@@ -1,7 +1,7 @@
 /**
- * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener. Each listener reads the
- * change log once, and once more if another commit wakes it meanwhile. The reads share the server's cores. A relay reads the change log
- * once and forwards the changes to its validators.
+ * Simulates how long a change takes to reach every validator on one Postgres. Each commit wakes every listener. Each listener then reads
+ * the change log once, and once more if another commit wakes the listener during the read. The reads share the server's cores. A relay
+ * reads the change log once and forwards the changes to its validators.
  */
 
 import { EventQueue } from './event-queue.ts'
