@@ -54,8 +54,8 @@ async function insertRules(client: pg.Client, organization: string, products: st
 }
 
 /**
- * Inserts products, licenses with a customer and a machine each, and access rules. Returns the ids of the products. Triggers run only for
- * the products, because they would write a log entry for each other row.
+ * Inserts products, licenses with a customer and a machine each, and access rules. Returns the ids of the products. Triggers are disabled
+ * for all rows except the products, because they would write an entry in the change log for each row.
  */
 export async function fillOrganization(
   url: string,

@@ -1,7 +1,7 @@
 /**
- * Runs a load generator as a separate process, which sends the requests of the quiet organization or of the attackers. The former has a
- * higher priority than the services, and the latter a lower one. The attackers therefore delay the services only by their requests, and the
- * measured times contain no delays of the quiet organization's process.
+ * Runs a load generator as a separate process, which sends the requests of the quiet organization or of the attackers. The process of the
+ * quiet organization has a higher priority than the services, and that of the attackers a lower one. The attackers therefore delay the
+ * services only by their requests, and the measured times contain no delays of the quiet organization's process.
  */
 
 import { fork } from 'node:child_process'

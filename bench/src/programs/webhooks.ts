@@ -214,7 +214,7 @@ async function run(
   }
 }
 
-/** Inserts one event for each of the next endpoints and, if `isDelivered` is true, its delivery, in one transaction. */
+/** Inserts `count` events for the endpoints in turn and, if `isDelivered` is true, a delivery of each event, in one transaction. */
 async function insertEvents(
   pool: Pool,
   endpoints: readonly Endpoint[],
