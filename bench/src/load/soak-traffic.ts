@@ -10,7 +10,7 @@ import { random, type Random } from '@keyward/testkit'
 
 export const LICENSES = 10_000
 export const MACHINES_PER_LICENSE = 2
-/** The number of full licenses. For each, a further machine sends checks that are rejected. */
+/** The number of full licenses. For each of these licenses, a machine without a slot sends checks, which are rejected. */
 export const FULL = 200
 
 /** The rates of a typical vendor. */

@@ -56,7 +56,7 @@ interface Times extends Percentiles {
   first: number
 }
 
-/** Returns the number, the first and the percentiles of times in milliseconds. */
+/** Returns the number of values, the first value and the percentiles. The values are times in milliseconds. */
 function timesOf(values: readonly number[]): Times {
   return { count: values.length, first: Math.round(values[0]! * 100) / 100, ...percentiles(values) }
 }

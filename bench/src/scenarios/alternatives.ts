@@ -63,7 +63,7 @@ export const alternatives: Scenario = {
   },
 }
 
-/** Returns options that move Postgres to the core of the server before a turn, and count its processor time. */
+/** Returns options that move Postgres to the core of the server before each turn, and add the processor time of Postgres to the figure. */
 function withPostgres(bench: Bench): Pick<Contender, 'helpers' | 'prepare'> {
   const { pid } = bench.postgres
   return {

@@ -1,4 +1,4 @@
-/** Measures the cost of recording: a validator against one in which a preloaded module disables recording. */
+/** Measures the cost of recording by a comparison with a validator in which a preloaded module disables recording. */
 
 import { join } from 'node:path'
 

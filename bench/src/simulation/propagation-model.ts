@@ -44,7 +44,7 @@ export function simulatePropagation(model: PropagationModel): PropagationReport 
   const cores = new Cores(events, model.cores)
   const readers = model.relays ?? model.validators
   const perReader = Math.ceil(model.validators / readers)
-  // The last validator of a relay waits until the relay has forwarded to all others.
+  // The last validator of a relay waits until the relay has forwarded the change to all of its other validators.
   const forwardMs = model.relays === undefined ? 0 : model.roundTripMs / 2 + perReader * (model.forwardMs ?? 0)
   const listeners = Array.from({ length: readers }, (): Listener => ({ isReading: false, isWoken: false, waiting: [] }))
   const missing = new Map<number, number>()

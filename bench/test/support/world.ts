@@ -10,8 +10,8 @@ import { fillDatabase } from '../../src/data/fill.ts'
 import type { Shape } from '../../src/data/population.ts'
 
 /**
- * The networks of additional rules. Those of a family are in the order from the widest to the narrowest, and each address of `ADDRESSES` is
- * in at least one of them.
+ * The networks of additional rules. For each address family, they are in the order from the widest to the narrowest. Each address of
+ * `ADDRESSES` is in at least one of them.
  */
 const NETWORKS = ['198.51.0.0/16', '198.51.100.0/24', '198.51.100.7', '2001:db8::/32', '2001:db8:0:7::/64'] as const
 export const ADDRESSES = [
