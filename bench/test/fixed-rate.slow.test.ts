@@ -1,4 +1,4 @@
-/** Loads servers on real sockets. One stalls, one is slower than the rate, and one cuts connections. */
+/** Sends load to servers on real sockets. One server stalls, one is slower than the rate, and one cuts connections. */
 
 import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'

@@ -55,11 +55,11 @@ describe('parseCollection', () => {
       '[711:0x7f12:0] 1834 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps since start of marking, biggest step 0.5 ms)',
       { isolate: '0x7f12', atMs: 1834, kind: 'Mark-Compact (reduce)', pauseMs: 5.12 },
     ],
-  ])('%s', (line, expected) => {
+  ])('parseCollection parses %s', (line, expected) => {
     expect(parseCollection(line)).toEqual(expected)
   })
 
-  test('returns null for other lines', () => {
+  test('parseCollection returns null for other lines', () => {
     expect(parseCollection('{"level":30,"msg":"listening"}')).toBe(null)
   })
 })

@@ -11,7 +11,7 @@ describe('mix', () => {
   })
 
   test.each(['known', 'known=', 'known=-1', 'known=x', 'old=3', 'known=1,known=2', 'known=0', '', 'known=1=2'])(
-    'rejects "%s"',
+    'parseMix rejects "%s"',
     (text) => {
       expect(() => parseMix(text)).toThrow(/kind of check|number of at least 0|given twice|every weight/)
     },

@@ -52,7 +52,10 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Starts a server and resolves when it accepts connections. Rejects with the output of the server if it ends or exceeds the limit. */
+/**
+ * Starts a server and resolves when it accepts connections. Rejects with the output of the server if the server ends, or does not accept
+ * connections in time.
+ */
 export async function startCompanion(
   command: readonly string[],
   target: { port: number } | { path: string },

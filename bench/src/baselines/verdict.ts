@@ -18,7 +18,10 @@ export interface License {
   maxMachines: number | null
 }
 
-/** A rule that matches. The rule with the greatest scope decides, and in this scope the one with the greatest effect. */
+/**
+ * A rule that matches. Of several matching rules, the one with the highest rank of scope decides; at the same scope, the one with the
+ * highest rank of effect.
+ */
 export interface Match {
   scope: 1 | 2 | 3
   effect: 1 | 2 | 3

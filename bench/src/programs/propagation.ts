@@ -125,7 +125,7 @@ function changeOf(
 
 interface Load {
   end(): void
-  /** The checks a second that all validators served together. Resolves after `end`. */
+  /** The number of checks a second that all validators served together. Resolves after `end`. */
   perSecond: Promise<number>
 }
 

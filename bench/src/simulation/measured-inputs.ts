@@ -27,12 +27,12 @@ export interface Measured {
   /** The core time of Postgres for a claim statement, and the additional time for each claim in it. */
   statementMs: number
   claimMs: number
-  /** The commits a second with and without NOTIFY, over eight connections with one-row changes. */
+  /** The number of commits a second with and without NOTIFY, over eight connections. Each commit changes one row. */
   notifyingCommits: number
   silentCommits: number
   /** The bytes that a license with three machines takes in the index. */
   bytesPerLicense: number
-  /** The rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
+  /** The number of rows (licenses and machines) that one thread loads from Postgres into an index per second of its CPU time. */
   loadRowsPerSecond: number
 }
 
