@@ -81,7 +81,7 @@ export function summaryOf({ quiet, attacked, responses }: Row): Summary {
 
 /**
  * Returns the row as text. For each kind of request, it contains the 99th percentiles before and under attack, and the ratio of the best
- * rounds. `!` marks a value of more than twice the quiet one.
+ * rounds. `!` marks a 99th percentile under attack of more than twice the one before.
  */
 export function line(name: string, row: Row): string {
   const { kinds, errors, responses } = summaryOf(row)
