@@ -1,4 +1,4 @@
-/** Starts management processes for measurements, and sends requests to them with the duration of each. */
+/** Starts management processes for measurements, and measures the duration of requests to them. */
 
 import { join } from 'node:path'
 
