@@ -1,7 +1,7 @@
 /**
  * Counts requests by owner in windows of ten seconds. Every request is counted in memory, so no request waits for Postgres. Once a second,
- * one statement adds the new counts to Postgres and reads those of the other management processes. Until the next exchange, the counts of a
- * process do not include new requests to other processes.
+ * one statement adds the new counts to Postgres and returns the sums over all management processes. Until the next exchange, the counts of
+ * a process do not include new requests to other processes.
  */
 
 import { sql } from 'kysely'
@@ -10,7 +10,7 @@ import type { Db } from './context.ts'
 
 export const WINDOW_MS = 10_000
 const EXCHANGE_INTERVAL_MS = 1_000
-/** The maximum number of owners in one exchange. Other owners wait for the next exchange. */
+/** The maximum number of owners in one exchange. The counts of further owners are sent in the next exchange. */
 const MAX_EXCHANGED = 5_000
 
 /** The count of an owner in the current window. */
@@ -23,7 +23,7 @@ export interface Count {
 interface Entry {
   /** The sum of the count of this process and the last known counts of the other processes. */
   used: number
-  /** The count of this process since the last exchange. */
+  /** The requests to this process that have not been sent to Postgres yet. */
   unsent: number
   endsAtMs: number
 }
@@ -117,7 +117,7 @@ export function createSharedCounts(db: Db, onError: (error: unknown) => void): S
   }
 }
 
-/** Deletes the counts of windows that ended a minute ago. */
+/** Deletes the counts of windows that ended more than a minute ago. */
 export async function deleteOldCounts(db: Db): Promise<void> {
   await sql`delete from rate_limits where expire < (extract(epoch from now()) * 1000)::bigint - 60000`.execute(db)
 }

@@ -1,6 +1,6 @@
 /**
- * Limits sign-ins (docs/api.md#a5) by address, by account and in total. Only a sign-in that proves its account counts toward the limit of
- * the account, so a stranger cannot lock a member out. Addresses are counted in memory and never stored.
+ * Limits sign-ins (docs/api.md#a5) by address, by account and in total. Only a verified sign-in counts toward the limit of its account, so
+ * a stranger cannot lock a member out. Requests are counted by address in memory only, and no address is stored.
  */
 
 import { createHash } from 'node:crypto'
@@ -9,7 +9,7 @@ import { headersOf, networkOf, rateLimited } from './rate-limit.ts'
 import { type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts } from './window-counts.ts'
 
-/** The limits of requests in total and from one address. The second is lower, so that one address cannot exhaust the first. */
+/** The limits of requests in total and per address. The limit per address is lower, so that one address cannot exhaust the total. */
 const REQUESTS = 1_000
 const REQUESTS_OF_ADDRESS = 200
 /** The limit of sessions that one account opens with one method. */
@@ -22,7 +22,7 @@ const MAX_KNOWN = 10_000
 export interface SignInLimiter {
   /**
    * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does
-   * not count toward the total, nor does a request from an address from which somebody has signed in to this process.
+   * not count toward the total, nor does a request from an address from which somebody has signed in through this process.
    */
   countRequest(ip: string | null): Record<string, string>
   /** Throws RATE_LIMITED when too many sign-ins from the address have named the account and failed. */
@@ -37,7 +37,7 @@ export function createSignInLimiter(counts: SharedCounts): SignInLimiter {
   const failures = createWindowCounts()
   const known = new Set<string>()
 
-  // The caller chooses the length of the account's name.
+  // The account is hashed, because the caller chooses its length.
   const failureKey = (account: string, ip: string | null) =>
     `${networkOf(ip)} ${createHash('sha256').update(account).digest('base64')}`
 

@@ -16,7 +16,7 @@ export interface Site {
 
 const LOOPBACK = /^(?:localhost|(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/
 
-/** Returns whether a host name is `localhost`, or whether it is a loopback address as browsers write it. */
+/** Returns whether a host name is `localhost`, a subdomain of it, or a loopback address as browsers write it. */
 export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname)
 }

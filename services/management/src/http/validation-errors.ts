@@ -1,4 +1,4 @@
-/** Converts the issues of zod into validation errors. Each place has one error, for its first issue. */
+/** Converts the issues of zod into validation errors. Each pointer gets one error, for its first issue. */
 
 import type { z } from 'zod'
 
@@ -6,7 +6,7 @@ import { MAX_LISTED_ERRORS, type ValidationError } from './problem.ts'
 
 type Path = readonly PropertyKey[]
 
-/** A longer name in a pointer is cut, because a name from the caller may be as long as the body. */
+/** The maximum length of a name in a pointer. The caller chooses the names, and a name may be as long as the body. */
 const MAX_SHOWN_NAME_LENGTH = 30
 
 function escape(part: PropertyKey): string {

@@ -9,9 +9,9 @@ const MAX_CALLERS = 100_000
 const OTHERS = ''
 
 export interface WindowCounts {
-  /** Adds one and returns the count of the window. */
+  /** Counts a request, and returns the number of the caller's requests in the current window. */
   add(caller: string): number
-  /** Returns the count of the window. */
+  /** Returns the number of the caller's requests in the current window. */
   get(caller: string): number
 }
 

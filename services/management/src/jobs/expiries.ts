@@ -1,8 +1,8 @@
 /**
  * Writes events about expiries: of licenses that expire soon or have expired, and of expired access rules (docs/api.md#w1). Any number of
- * processes may run this job, and one works at a time. `event_schedules` stores the time up to which all events have been written, so that
- * none is missed while no process runs. Each run also looks back before that time, because a transaction may set an expiry that has passed
- * when it commits. `event_marks` prevents an event from being written twice.
+ * processes may run this job. A lock lets one process at a time write the events of a schedule. `event_schedules` stores the time up to
+ * which all events have been written, so that none is missed while no process runs. Each run also reads expiries shortly before that time,
+ * because a transaction may set an expiry that has passed when it commits. `event_marks` prevents an event from being written twice.
  */
 
 import type { EventType } from '@keyward/contract/management/events'
@@ -14,7 +14,7 @@ import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 
-/** The number of seconds by which a run looks back. It exceeds the duration of any transaction of this service. */
+/** The number of seconds before the stored time at which a run begins. It exceeds the duration of any transaction of this service. */
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000

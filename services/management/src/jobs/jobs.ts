@@ -1,7 +1,7 @@
 /**
- * Writes the events that no request causes, at intervals: about changes by validators, blacklisted checks, expiries and quotas. Every management process runs
- * these jobs. Locks in Postgres let one process work at a time, and another process continues when that process ends. All processes deliver
- * webhooks, in parallel to the jobs. Jobs and deliveries share a separate connection pool.
+ * Writes the events that no request causes, at intervals: about changes by validators, blacklisted checks, expiries and quotas. Every
+ * management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver webhooks, in
+ * parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

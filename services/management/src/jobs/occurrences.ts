@@ -44,8 +44,9 @@ const time = z.string().transform((value) => new Date(value).toISOString())
 const alertDetails = z.object({ id: z.string(), count: z.number(), firstAt: time, lastAt: time })
 
 /**
- * Deletes and returns the changes of the oldest occurrences, with all other occurrences of their transactions. A release and the deletion of
- * its machine belong to one transaction. The first machine of an occurrence gets its id, and the others get ids of the same time.
+ * Deletes the oldest occurrences and all others of their transactions, and returns their changes. A release and the deletion of its machine
+ * belong to one transaction. The event of an occurrence's first machine gets the id of the occurrence. The events of its other machines get
+ * ids with the same time.
  */
 async function take(db: Db): Promise<Occurrence[]> {
   const { rows } = await sql<Occurrence & { kind: string }>`

@@ -1,7 +1,7 @@
 /**
  * Encrypts private signing keys and secrets of webhook endpoints at rest, with AES-256-GCM under the master key. A sealed key is bound to
- * its organization and key id, so it cannot be opened in another row. The previous master key opens keys until all are sealed under the
- * current one, and seals none.
+ * its organization and key id, so it cannot be opened in another row. The previous master key only opens keys, until all are sealed under
+ * the current one.
  */
 
 import {
@@ -48,9 +48,9 @@ export function parseMasterKey(text: string): Buffer | undefined {
 /** The bytes before the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** The time for which an opened signing key is kept. To open one takes longer than to sign. */
+/** The time in milliseconds for which an opened signing key is kept. Opening a key takes longer than signing. */
 const OPEN_MS = 60_000
-/** The maximum number of opened signing keys. */
+/** The maximum number of opened signing keys that are kept. */
 const MAX_OPEN = 1_000
 
 interface OpenedKey {
@@ -58,7 +58,9 @@ interface OpenedKey {
   untilMs: number
 }
 
-/** Returns the key of OpenSSL, which signs in a tenth of the time of the portable implementation. `seed` is the 32-byte private key. */
+/**
+ * Returns a private key for OpenSSL, which signs in a tenth of the time of the portable implementation. `seed` is the 32-byte private key.
+ */
 function privateKeyOf(seed: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' })
 }

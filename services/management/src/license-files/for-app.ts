@@ -1,7 +1,7 @@
 /**
- * Issues a license file to an app that authenticates with an API key (docs/api.md#f4). It requires that a check from this caller would be
- * VALID without a new slot. A validator decides. The caller's address and country are sent only to this validator, in the body of a
- * request.
+ * Issues a license file to an app that authenticates with an API key (docs/api.md#f4). The app gets a file only if a check from the same
+ * caller would be VALID without a new slot. A validator decides that check. The caller's address and country are sent only to the
+ * validator, in the body of a request.
  */
 
 import { CODE_MESSAGES, type Code, type requestLicenseFile } from '@keyward/contract'
@@ -14,7 +14,7 @@ import { issueLicenseFile, selectForFile } from './issue.ts'
 
 type FileRequest = z.output<typeof requestLicenseFile>
 
-/** Returns the rejection of the check as a 409. NOT_FOUND is a 409 too, because a 404 would mean an unknown path. */
+/** Returns the error for a rejected check, with status 409. NOT_FOUND also has this status, because a 404 would mean an unknown path. */
 function rejection(code: Exclude<Code, 'VALID'>): ApiError {
   return new ApiError(code, CODE_MESSAGES[code], { status: 409 })
 }

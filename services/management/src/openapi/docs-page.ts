@@ -45,8 +45,8 @@ const PAGE = `<!doctype html>
 `
 
 /**
- * The script of the page. Every feature that calls another host is disabled. By default, the page sends the first value of an optional
- * parameter with fixed values, so the script gives these parameters a disabled example.
+ * The script of the page. Every feature that calls another host is disabled. For an optional parameter with an `enum`, the page would send
+ * the first value by default. The script therefore marks that value as a disabled example.
  */
 const START_SCRIPT = `import { createApiReference } from './assets/standalone.esm.js'
 const content = await (await fetch('openapi.json')).json()

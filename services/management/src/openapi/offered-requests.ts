@@ -1,6 +1,6 @@
 /**
  * Completes the requests that a documentation page offers to send. Each body gets an example that consists of the examples of the required
- * fields. Optional parameters get no example, because pages send examples, and a request with an invented filter or cursor fails.
+ * fields. Optional parameters get no example, because the page would send it, and a request with an invented filter or cursor fails.
  */
 
 type Json = Record<string, unknown>

@@ -61,7 +61,7 @@ const OWN_HEADERS: Partial<Record<ProblemCode, HeaderName>> = {
   UNAVAILABLE: 'retry-after',
 }
 
-/** Returns the response of one status with these codes. */
+/** Returns the response for the error codes of one status. */
 function problemResponse(codes: readonly ProblemCode[]): ZodOpenApiResponseObject {
   const own = codes.flatMap((code) => OWN_HEADERS[code] ?? [])
   const limits = codes.every((code) => WITHOUT_RATE_LIMIT.has(code)) ? [] : RATE_LIMIT_HEADERS
@@ -96,7 +96,7 @@ export const SHARED_RESPONSES: Record<string, ZodOpenApiResponseObject> = Object
   Object.values(SHARED).map((code) => [code, problemResponse([code])]),
 )
 
-/** Returns the responses of an operation by status, for its errors. */
+/** Returns the error responses of an operation, by status. */
 export function problemResponses(
   errors: readonly DocumentedError[],
 ): Record<`${4 | 5}${string}`, ZodOpenApiResponseObject | { $ref: string }> {

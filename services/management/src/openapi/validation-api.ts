@@ -1,7 +1,7 @@
 /**
  * The operations of the validation API (docs/api.md#validation-api), which validators serve below the same base address. Requests and
- * responses use the schemas of the contract, so a new field appears in them without a change here. A new code without a description does
- * not compile.
+ * responses use the schemas of the contract, so a new field appears in them without a change here. The compiler rejects a new code that has
+ * no description.
  */
 
 import {
@@ -112,7 +112,7 @@ const ERRORS: Record<ValidationErrorCode, ErrorText> = {
 
 type Shape = 'v1' | 'v2'
 
-/** The causes and examples of batches that differ from those of single checks. */
+/** The error texts of batches that differ from those of single checks. */
 const BATCH_ERRORS: Partial<Record<ValidationErrorCode, Pick<ErrorText, 'description' | 'text'>>> = {
   PAYLOAD_TOO_LARGE: {
     description: 'The body is larger than 128 KiB. The connection closes.',
@@ -217,7 +217,7 @@ interface Description {
   body?: z.ZodType
   shape?: Shape
   verdicts: ZodOpenApiResponsesObject
-  /** The texts of errors that differ from ERRORS. */
+  /** The error texts that differ from those in ERRORS. */
   errors?: ErrorTexts
 }
 

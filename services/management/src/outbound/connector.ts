@@ -12,13 +12,16 @@ import { buildConnector } from 'undici'
 import { isAllowedAddress, type WebhookNetwork } from './network.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
-/** Names have a separate resolver, because the resolver of the system uses a few threads, which slow lookups would occupy. */
+/**
+ * The options of the resolver, with the timeout in milliseconds. The system's resolver is not used, because slow lookups would occupy its
+ * few threads.
+ */
 const RESOLVE = { timeout: 2_000, tries: 2 }
 const MAX_ADDRESSES = 16
 
 export type Resolve = (name: string) => Promise<string[]>
 
-/** Reports that no connection was made, because the host has an address that is not allowed. */
+/** Reports that no connection was made, because an address of the host, the port or the protocol is not allowed. */
 export class BlockedAddress extends Error {
   override readonly name = 'BlockedAddress'
 
@@ -75,7 +78,6 @@ export function createConnector(
     const { host, address } = await checkedAddress(options, network, resolve)
     const name = host === address ? {} : { servername: host }
     const socket = await connectTo({ ...options, ...name, hostname: address })
-    // Checks the address to which the socket is connected.
     if (isAllowedAddress(socket.remoteAddress ?? '', network)) return socket
     socket.destroy()
     throw new BlockedAddress(host)

@@ -19,7 +19,7 @@ export const DEFAULT_PORTS: number[] = [443, 8443]
 
 /** The global unicast addresses of IPv6. The rest of IPv6 is local, embeds IPv4 addresses, or is not assigned. */
 const IPV6_GLOBAL: Network = ipaddr.parseCIDR('2000::/3')
-/** The address of a metadata service, which the virtual machines of one cloud can reach, although it is in a public range. */
+/** The address at which the virtual machines of one cloud reach its metadata service. It is blocked although it is in a public range. */
 const METADATA = new Set(['168.63.129.16'])
 
 /** Parses addresses and CIDR ranges, such as `10.0.0.0/8`. Returns undefined when a part is invalid. */

@@ -102,7 +102,7 @@ export function createSender(
       try {
         const signal = AbortSignal.timeout(timeoutMs)
         const sent = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
-        // Leaving the rest of the body unread causes an error event on the body. The attempt has not failed.
+        // Destroying a partly read body emits an error on it, although the attempt has not failed.
         sent.body.on('error', () => undefined)
         const response = await readStart(sent.body)
         sent.body.destroy()

@@ -59,13 +59,13 @@ const NOUNS: Record<Quota, string> = {
 export function limitOf(changed: JsonObject, quota: Quota): number {
   const limit = changed[quota]
   if (typeof limit !== 'number') return DEFAULT_QUOTAS[quota]
-  // Earlier versions stored limits above this bound, which had no effect.
+  // Earlier versions accepted limits above MAX_MACHINES, and such a limit had no effect.
   return quota === 'machinesPerLicense' ? Math.min(limit, MAX_MACHINES) : limit
 }
 
 /**
- * Returns the limit. With `lock`, the organization is locked until the transaction ends. Meanwhile no other transaction near a limit adds
- * rows.
+ * Returns the limit. With `lock`, the organization is locked until the transaction ends. Meanwhile no other transaction that is near a
+ * limit adds rows to the organization.
  */
 async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock: boolean): Promise<number> {
   const { quotas } = await db

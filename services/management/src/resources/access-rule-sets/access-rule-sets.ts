@@ -39,7 +39,7 @@ async function deleteSet(context: WriteContext, name: string): Promise<void> {
   const { db, organizationId } = context
   await lockPlan(context)
   const set = await readSet(context, name)
-  // One statement deletes all rules, so validators apply their deletion as one change.
+  // The cascade deletes the rules of the set in the same statement, so validators apply all deletions as one change.
   await db.deleteFrom('accessRuleSets').where('organizationId', '=', organizationId).where('name', '=', name).execute()
   const changes = { set: name, version: set.version, removed: set.rules }
   await audit(context, {

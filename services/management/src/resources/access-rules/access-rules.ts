@@ -27,7 +27,7 @@ import { exportRules } from './export.ts'
 import { listRules, type RuleFilter } from './list.ts'
 import { changeRule, deleteRule, deleteRulesById, readRule } from './store.ts'
 
-/** The tag of access rules and of their evaluation. */
+/** The OpenAPI tag of the endpoints for access rules and for their evaluation. */
 export const accessRuleTag = {
   name: 'Access rules',
   description:

@@ -218,7 +218,7 @@ export async function addRule(context: WriteContext, input: CreateAccessRule): P
   return created
 }
 
-/** Adds all rows or none. Unexpired duplicates and repeated rows are skipped. */
+/** Adds all rows or none. Skips rows that repeat an earlier row or have an unexpired duplicate. */
 export async function importRules(
   context: WriteContext,
   given: Rows<CreateAccessRule>,

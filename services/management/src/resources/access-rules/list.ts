@@ -62,7 +62,7 @@ function equalValues(value: string): TypedValue[] {
   })
 }
 
-/** Returns the values of all rules that would match `value`, which is an address, a range, a machine id or a country. */
+/** Returns every value with which a rule would match `value`, which is an address, a range, a machine id or a country. */
 function matchingValues(value: string): TypedValue[] {
   const network = parseNetwork(value)
   const networks = network === null ? [] : coveringNetworks(network)

@@ -18,7 +18,7 @@ export async function readRule(context: ReadContext, id: string): Promise<Access
   return showRule(row)
 }
 
-/** Applies the plan limits to a later expiry of an expired rule, which counts as adding a rule. */
+/** Enforces the plan limits when an expired rule gets a new expiry, because this change counts as an addition. */
 async function requireRenewalWithinPlan(
   context: WriteContext,
   rule: AccessRule,
@@ -33,7 +33,7 @@ export async function changeRule(
   id: string,
   input: z.output<typeof updateAccessRule>,
 ): Promise<AccessRule> {
-  // Locks the organization before the rule, in the same order as an addition, so that the two cannot deadlock.
+  // Locks the organization before the rule, as an addition does, so that a change and an addition cannot deadlock.
   if (input.expiresAt !== undefined) await lockPlan(context)
   const row = await selectRules(context)
     .where('accessRules.id', '=', id)

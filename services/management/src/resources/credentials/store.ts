@@ -164,8 +164,8 @@ export async function addCredential(
 }
 
 /**
- * Revokes a credential. Throws FORBIDDEN when it has permissions that the caller lacks, and LAST_CREDENTIAL when no other token manages
- * credentials.
+ * Revokes a credential. Throws FORBIDDEN when the credential has permissions that the caller lacks, and LAST_CREDENTIAL when no other token
+ * manages credentials.
  */
 export async function revokeCredential(context: GrantContext, filter: CredentialFilter, id: string): Promise<void> {
   const { kind } = filter
@@ -194,7 +194,7 @@ async function revoke({ db, organizationId }: WriteContext, ids: readonly string
 
 /**
  * Revokes the tokens that descend from a member. API keys that descend from the member stay valid, because a revocation would stop the
- * vendor's apps. Returns the ids of both.
+ * vendor's apps. Returns the ids of the revoked tokens and of these API keys.
  */
 export async function revokeTokensMadeBy(
   context: WriteContext,
@@ -218,8 +218,8 @@ export async function revokeTokensMadeBy(
 const MAX_REVOKED = 1_000
 
 /**
- * Deletes revoked credentials beyond the last MAX_REVOKED before their retention ends. This limits the rows of an organization that creates
- * and revokes credentials in a loop.
+ * Deletes revoked credentials beyond the most recent MAX_REVOKED, even if their retention has not ended. This limits the rows of an
+ * organization that creates and revokes credentials in a loop.
  */
 async function deleteOldestRevoked({ db, organizationId }: WriteContext): Promise<void> {
   const excess = db

@@ -14,7 +14,7 @@ import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } fr
 
 async function lockBoth(context: WriteContext, id: string, into: string) {
   const { db, organizationId } = context
-  // Locks the organization before the customers, in the same order as the addition of rules, so that the two cannot deadlock.
+  // Locks the organization before the customers, as the addition of rules does, so that a merge and an addition cannot deadlock.
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()
   const rows = await db
     .selectFrom('customers')

@@ -1,7 +1,4 @@
-/**
- * Requires validators that implement the fields of a policy. A validator of an earlier version would ignore a newer field when it decides
- * checks. A newer field is therefore accepted only while every validator that was live within the last minute implements it.
- */
+/** Requires that the live validators implement the fields of a policy (http/validator-features.ts). */
 
 import type { WriteContext } from '../../http/context.ts'
 import { requireValidatorsWith } from '../../http/validator-features.ts'

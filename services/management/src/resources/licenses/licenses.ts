@@ -56,7 +56,7 @@ const importEndpoint = vendorEndpoint(
   (call) => importLicenses(call, call.body),
 )
 
-/** The common part of the endpoints of actions. */
+/** The fields that the definitions of all action endpoints share. */
 const action = {
   tag,
   method: 'post',

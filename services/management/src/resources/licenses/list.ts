@@ -86,7 +86,7 @@ interface Slice {
   count: number
 }
 
-/** The columns that begin an index on licenses, and their values in the page. */
+/** The first columns of an index on licenses, and the value of each column, which is the same in all licenses of a page. */
 interface Prefix {
   columns: string[]
   values: unknown[]
@@ -101,7 +101,8 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
     return (await sql<Place>`${firstPlaces(query, organizationPrefix, slice)}`.execute(context.db)).rows
   const customerPrefix: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
   const direction = order === 'desc' ? sql`desc` : sql`asc`
-  // Reads the licenses of each customer with the address separately, so that the cost does not depend on the licenses of other customers.
+  // Reads the licenses of each customer with this email address separately, so that the cost does not depend on the licenses of other
+  // customers.
   const { rows } = await sql<Place>`
     select f.id, f.key from (
       select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
@@ -115,7 +116,7 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
 const LEAST_ID = '00000000-0000-0000-0000-000000000000'
 const GREATEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** Returns the SQL of the first places of the page among the licenses with this prefix. */
+/** Returns the SQL that selects the places of the first licenses of a page, among the licenses with this prefix. */
 function firstPlaces(query: LicenseQuery, prefix: Prefix, slice: Slice): RawBuilder<unknown> {
   const filters = conditionsOf(query)
   if (slice.sort === 'createdAt' && filters.length === 0) return placesInRange(prefix, slice)
@@ -138,8 +139,8 @@ function placesWith(conditions: readonly RawBuilder<unknown>[], { sort, order, a
 }
 
 /**
- * Uses a range of the whole index key. With equal organizations and an order by id, Postgres may instead read the licenses of all
- * organizations in the order of their ids.
+ * Selects the places by a range of the whole index key. With an equality on the organization and an order by id, Postgres may instead read
+ * the licenses of all organizations in the order of their ids.
  */
 function placesInRange({ columns, values }: Prefix, { order, after, count }: Slice) {
   const key = [...columns, 'id'].map((column) => sql.ref(column))

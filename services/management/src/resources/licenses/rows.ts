@@ -6,7 +6,9 @@ import { sql } from 'kysely'
 import type { Db, ReadContext } from '../../http/context.ts'
 import { notFound } from '../../http/problem.ts'
 
-/** A machine whose lease has ended holds no slot, although its row remains until the next claim (docs/api.md#l3). */
+/**
+ * The number of used slots. A machine whose lease has ended holds no slot, although its row remains until the next claim (docs/api.md#l3).
+ */
 const USED = sql<number>`license_slots.used - case when licenses.lease_seconds is null then 0 else (
   select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now()) end`
 
