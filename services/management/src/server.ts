@@ -1,6 +1,6 @@
 /**
- * Starts and stops the management service: pool, keys, HTTP server, admin port and housekeeping. All state is in Postgres, so any number
- * of processes may run. The server listens after the signing keys are sealed under the current master key.
+ * Starts and stops the management service: pool, keys, HTTP server, admin port and housekeeping. All durable state is in Postgres, so any
+ * number of processes may run. The server listens after the signing keys and webhook secrets are sealed under the current master key.
  */
 
 import { createServer, type Server } from 'node:http'

@@ -102,7 +102,7 @@ const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - int
 
 /**
  * Returns a batch that deletes the oldest rows of owners with too many rows. It counts the rows of each owner only when all owners together
- * have more rows than one may have.
+ * have more rows than one owner may have.
  */
 function excess(table: 'events' | 'webhook_deliveries', owner: 'organization_id' | 'endpoint_id', most: number): Batch {
   const [rowsOf, ownerOf] = [sql.table(table), sql.ref(owner)]
@@ -186,7 +186,9 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   return true
 }
 
-/** Applies the retention of every kind of row once. Returns the number of deleted rows by kind, without kinds that lost no row. */
+/**
+ * Applies the retention of every kind of row once. Returns the number of deleted rows by kind, without kinds of which no row was deleted.
+ */
 export async function applyRetention(db: Db, options: RetentionOptions): Promise<Record<string, number>> {
   const { days } = options
   const sweeps: readonly [string, Batch][] = [

@@ -23,12 +23,12 @@ const MAX_RESULTS = 10
 const MIN_PART_LENGTH = 3
 /** The maximum number of rows that a search for machines reads. Some of these machines no longer hold a slot. */
 const MAX_MACHINES_READ = 1_000
-/** The number of newest customers that are compared one by one. For a text that is frequent among them, the index is not read. */
+/** The number of newest customers that are compared one by one. If they contain enough results, the index is not read. */
 const NEWEST_CUSTOMERS = 2_000
 /** The number of newest customers among which the parts of a text are counted. */
 const SAMPLED_CUSTOMERS = 300
 const PART_LENGTH = 3
-/** The maximum number of parts of a text that are counted, and that the index is searched for. */
+/** The maximum numbers of parts of a text that are counted, and for which the index is searched. */
 const MAX_COUNTED_PARTS = 100
 const MAX_SEARCHED_PARTS = 4
 const LETTERS_OR_DIGITS = /^[\p{L}\p{N}]*$/u
@@ -86,7 +86,7 @@ export async function searchCustomers(context: ReadContext, q: string): Promise<
     .limit(MAX_RESULTS)
     .execute()
   if (newest.length === MAX_RESULTS) return newest.map(showCustomer)
-  // The index supports `like`. The condition of the whole text then selects among the rows that the index returns.
+  // The index supports `like`. The condition on the whole text then selects among the rows that the index returns.
   const parts = await rarestParts(context, text)
   let found = own.where(isMatch)
   for (const part of parts.length === 0 ? [escapeLike(text)] : parts)
@@ -136,7 +136,7 @@ export async function searchMachines(
   const byHostname = own
     .where(SEARCHED_HOSTNAME, 'like', sql<string>`lower(${`${escapeLike(q)}%`})`)
     .orderBy(SEARCHED_HOSTNAME)
-  // The row of a machine whose lease has ended remains until the next claim, so the number of rows is limited before the condition.
+  // A machine whose lease has ended keeps its row until the next claim. The rows are therefore limited before HOLDS_SLOT is applied.
   const read = (found: typeof byId) =>
     db
       .selectFrom(found.limit(MAX_MACHINES_READ).as('machines'))

@@ -2,11 +2,14 @@
 
 import type { DueEndpoint } from './queue.ts'
 
-/** The maximum numbers of claimed deliveries. They exceed those of attempts, so that an attempt begins as soon as another ends. */
+/**
+ * The maximum numbers of claimed deliveries. They exceed the maximum numbers of running attempts, so that an attempt begins as soon as
+ * another ends.
+ */
 const MAX_OF_ENDPOINT = 100
 const MAX_OF_ORGANIZATION = 300
 const MAX_IN_ALL = 1_200
-/** While this many deliveries are claimed, no more are claimed for failing endpoints, so that those leave capacity for others. */
+/** While this many deliveries are claimed, no more are claimed for failing endpoints, so that capacity remains for other endpoints. */
 const MAX_FAILING = 600
 
 /** The number of deliveries of an endpoint that may be claimed. */
@@ -32,7 +35,7 @@ function shareOf(capacity: number, sharers: number): number {
 
 /**
  * Returns how many deliveries of each endpoint may be claimed now. The endpoints share the limits of the worker and of their organization
- * equally, so that an endpoint with due deliveries gets some of them at each claim. `claimed` contains the numbers of claimed deliveries by
+ * equally, so that an endpoint with many due deliveries does not displace others. `claimed` contains the numbers of claimed deliveries by
  * endpoint and by organization, and `inAll` is the number of all claimed deliveries.
  */
 export function allowancesOf(

@@ -13,8 +13,8 @@ const MAX_FAILING_DAYS = 5
 type Reason = 'GONE' | 'FAILING'
 
 /**
- * Opens an alert, or counts in the open alert that a vendor has not acknowledged. The caller has locked the endpoint, so an endpoint has at
- * most one open alert.
+ * Opens an alert, or increases the count of the alert that the vendor has not acknowledged yet. The caller has locked the endpoint, so an
+ * endpoint has at most one open alert.
  */
 async function alertVendor(db: Db, organizationId: string, endpointId: string): Promise<void> {
   await sql`

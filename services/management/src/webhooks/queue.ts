@@ -37,7 +37,7 @@ export interface DueEndpoint {
   isFailing: boolean
 }
 
-/** The part of a statement that follows `with`. A statement that reads from `quick` does not wait for the disk when it commits. */
+/** A common table expression. A statement that reads from `quick` does not wait for the disk when it commits. */
 const QUICK = sql`quick as materialized (select set_config('synchronous_commit', 'off', true))`
 
 const PENDING = sql`status = 'PENDING' and worker is null`

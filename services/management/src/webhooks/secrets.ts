@@ -1,5 +1,5 @@
 /**
- * The secrets of endpoints, sealed under the master key and bound to their endpoint. For a time after a rotation, deliveries are also
+ * The secrets of endpoints, sealed under the master key and bound to their endpoint. For 24 hours after a rotation, deliveries are also
  * signed with the previous secret.
  */
 
@@ -40,7 +40,7 @@ export function openSecrets(keyring: Keyring, row: Sealed, now = new Date()): Bu
   return [open(keyring, row, row.secretEncrypted), ...(isPreviousUsed ? [open(keyring, row, previous)] : [])]
 }
 
-/** Reads the secrets that are sealed under another master key and seals them under the current one. Returns the number of endpoints. */
+/** Opens the secrets that are sealed under another master key, and seals them under the current one. Returns the number of endpoints. */
 export async function resealWebhookSecrets(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {
     const count = await db.transaction().execute(async (transaction) => {

@@ -1,7 +1,7 @@
 /**
  * Delivers events to webhook endpoints (docs/api.md#w5). Every management process runs a worker. Each worker limits the number of its
  * concurrent attempts for each endpoint and each organization, so a slow endpoint does not delay others. A failing endpoint gets one
- * attempt at a time. An outcome is written after its attempt, so when a process is killed, attempts may be repeated and no delivery is
+ * attempt at a time. An outcome is written after its attempt, so when a process is killed, attempts may be repeated but no delivery is
  * lost.
  */
 
@@ -39,8 +39,8 @@ import { type EndpointRow, openSecrets } from './secrets.ts'
 const MAX_RUNNING_OF_ENDPOINT = 20
 const MAX_RUNNING_OF_ORGANIZATION = 60
 /**
- * The pause after a claim without deliveries, after one with fewer deliveries than were allowed, and after one with all of them. A claim and a
- * flush cost about the same for few deliveries as for many, so they wait for more deliveries while no endpoint has a backlog.
+ * The pauses after a claim: without a delivery (IDLE_MS), while no endpoint has a backlog (CALM_MS), and while one has (BUSY_MS). A claim
+ * and a flush cost about the same for few deliveries as for many, so both wait for more deliveries while no endpoint has a backlog.
  */
 const IDLE_MS = 250
 const CALM_MS = 50
@@ -70,7 +70,7 @@ interface Ready {
   body: string
 }
 
-/** Returns the pause after a claim. An endpoint has a backlog if all deliveries were claimed that it was allowed. */
+/** Returns the pause after a claim. An endpoint has a backlog if the claim returned all deliveries that its allowance permits. */
 function pauseAfter(claimed: readonly Claimed[], allowances: readonly Allowance[]): number {
   if (claimed.length === 0) return IDLE_MS
   const counts = new Map<string, number>()
@@ -87,7 +87,7 @@ export class WebhookWorker {
   /** The number of running attempts, by endpoint and by organization. */
   readonly #running = new Map<string, number>()
   readonly #attempts = new Set<Promise<void>>()
-  /** The ids of claimed deliveries, until their outcome is stored. */
+  /** The ids of claimed deliveries whose outcome is not stored yet. */
   readonly #mine = new Set<string>()
   #lastReconciledMs = Date.now()
   /** The claimed deliveries that are not attempted yet, in the order of their claims. */

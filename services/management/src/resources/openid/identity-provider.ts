@@ -1,6 +1,6 @@
 /**
  * Verifies people with an identity provider that implements OpenID Connect (docs/api.md#a7). The provider is not trusted to respond: every
- * request has a deadline, every response has a maximum size, and few sign-ins wait for it at once.
+ * request has a deadline, every response has a maximum size, and the number of waiting sign-ins is limited.
  */
 
 import type { Logger } from '@keyward/process'
@@ -69,7 +69,7 @@ const boundedFetch: CustomFetch = async (url, options) => {
   return new Response(size === 0 ? null : Buffer.concat(chunks), { status, headers })
 }
 
-/** Authenticates this service by the `Authorization` header, unless the provider accepts only the body. */
+/** Authenticates this service with the `Authorization` header, or with the body if the provider does not accept the header. */
 function clientAuthentication(secret: string): ClientAuth {
   const [basic, post] = [ClientSecretBasic(secret), ClientSecretPost(secret)]
   return (server, ...rest) => {
@@ -138,7 +138,7 @@ export class OpenidProvider implements IdentityProvider {
     return email
   }
 
-  /** Runs a task that sends requests to the provider, and converts its errors. */
+  /** Runs a task that sends requests to the provider, and converts its errors to an ApiError. */
   async #run<Result>(owner: string, task: () => Promise<Result>): Promise<Result> {
     const leave = await this.#gate.enter(owner)
     try {
@@ -191,7 +191,7 @@ export class OpenidProvider implements IdentityProvider {
     return discovery(issuer, clientId, clientSecret, clientAuthentication(clientSecret), {
       timeout: TIMEOUT_SECONDS,
       [customFetch]: boundedFetch,
-      // Otherwise the signature of an ID token from the token endpoint is not verified.
+      // By default, openid-client does not verify the signature of an ID token from the token endpoint.
       execute: [...insecure, enableNonRepudiationChecks],
     })
   }

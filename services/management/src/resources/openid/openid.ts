@@ -52,7 +52,7 @@ function providerOf({ dependencies }: AnyCall): IdentityProvider {
   throw new ApiError('NOT_FOUND', 'OpenID Connect is not configured here. Sign in in another way.')
 }
 
-/** Returns the address to which the provider redirects. Throws FORBIDDEN for a request of another site. */
+/** Returns the address to which the provider redirects. Throws FORBIDDEN for a request from another site. */
 function redirectUri({ site, browser }: AnyCall): string {
   return requireOrigin(site, browser.origin) + REDIRECT_PATH
 }
@@ -84,7 +84,7 @@ async function organizationsOf(db: Db, account: VerifiedAccount): Promise<Openid
   return [...new Map(rows.map((row) => [row.id, row])).values()]
 }
 
-/** Throws FORBIDDEN with the reason for which the account is no member. */
+/** Throws FORBIDDEN with the reason why the account may not sign in. */
 async function rejectStranger(db: Db, { email }: VerifiedAccount): Promise<never> {
   const namesake = await db
     .selectFrom('members')
@@ -115,7 +115,7 @@ async function identify(call: AnyCall, response: string): Promise<OpenidIdentity
   })
 }
 
-/** The fields of a call that the opening of a session requires. */
+/** The fields of a call that are needed to open a session. */
 export interface Browser {
   site: Site | null
   browser: AnyCall['browser']

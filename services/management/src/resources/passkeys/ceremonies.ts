@@ -1,6 +1,7 @@
 /**
- * Implements the two ceremonies of passkeys (Web Authentication), registration and sign-in. The server issues a challenge, the browser
- * signs it, and the challenge is accepted once. The relying party ID is the host name of the site, so a passkey works only on that host name.
+ * Implements the two ceremonies of passkeys (Web Authentication), registration and sign-in. The server issues a challenge, the
+ * authenticator signs it, and the challenge is accepted once. The relying party ID is the host name of the site, so a passkey works only on
+ * that host name.
  */
 
 import { randomBytes } from 'node:crypto'

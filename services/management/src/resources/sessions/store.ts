@@ -1,6 +1,6 @@
 /**
- * Opens, lists and ends sessions (docs/api.md#a5). A session is ended by its member, from this or another session, or by a manager of
- * credentials. Each member has at most 20 sessions. A new session beyond this limit ends the oldest.
+ * Opens, lists and ends sessions (docs/api.md#a5). The member can end each session, and so can a caller with the permission
+ * `credentials.write`. Each member has at most 20 sessions. A new session beyond this limit ends the oldest.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -25,7 +25,7 @@ export type SessionOwner =
   | {
       organizationId: string
       memberId: string
-      /** The access token that opens the session. */
+      /** The id of the access token that opens the session. */
       credentialId?: string
       /** The actor that sent the invitation. Null when the member sent it. */
       invitedBy?: Actor | null

@@ -13,8 +13,8 @@ import { LIVE_WITHIN } from '../../http/propagation.ts'
 import { validatorTag } from './validators.ts'
 
 /**
- * Counts the live validators. A validator that is loading its index for the first time is not counted. Machines are ignored, because
- * validators record them all the time and apply those of other validators within about a second.
+ * Counts the live validators. A validator that is loading its index for the first time is not counted. Changes of machines are ignored,
+ * because validators write them all the time and apply each other's within about a second.
  */
 async function readPropagation({ db, organizationId }: ReadContext): Promise<z.output<typeof schema>> {
   const { rows } = await sql<z.output<typeof schema>>`

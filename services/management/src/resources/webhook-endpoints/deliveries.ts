@@ -15,7 +15,7 @@ import { endpointRows, showEndpoint } from '../../webhooks/endpoint-rows.ts'
 import type { EndpointRow } from '../../webhooks/secrets.ts'
 import { unknownTypes } from './store.ts'
 
-/** The number of waiting deliveries of an endpoint at which requests may add no more. */
+/** When an endpoint has this many waiting deliveries, requests cannot add more. */
 const MAX_WAITING = 20_000
 
 export interface DeliveryQuery extends PageQuery {
@@ -115,7 +115,7 @@ async function addDelivery(
   return show(row!)
 }
 
-/** Sends the event of a delivery again, whether the delivery has succeeded, failed or not ended. */
+/** Sends the event of a delivery again, whether the delivery has succeeded, has failed or is pending. */
 export async function resendDelivery(context: WriteContext, endpointId: string, deliveryId: string): Promise<Delivery> {
   const { db, organizationId } = context
   await requireReceiving(context, endpointId)

@@ -96,7 +96,7 @@ export async function changeEndpoint(
   if (changed === null) return showEndpoint(before)
   const state = changed.enabled === undefined ? {} : { disabledReason: null, failingSince: null }
   const row = await updateRow(endpointRows, context, id, { ...changed, ...state, updatedAt: new Date() })
-  // An alert needs no acknowledgement after the vendor has enabled the endpoint again.
+  // By enabling the endpoint, the vendor also acknowledges its alert.
   if (changed.enabled === true)
     await context.db
       .updateTable('alerts')
