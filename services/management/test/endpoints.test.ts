@@ -1,4 +1,4 @@
-/** Sends valid, malformed, unauthorized, foreign and repeated requests to every endpoint. */
+/** Sends valid, malformed, unauthorized and repeated requests, and ids of another organization, to every endpoint. */
 
 import { readdir, readFile } from 'node:fs/promises'
 
@@ -43,7 +43,7 @@ test('every endpoint has a valid request', () => {
   expect(unmatched()).toEqual([])
 })
 
-test('every folder of resources has its endpoints in endpoints.ts', async () => {
+test('endpoints.ts contains the endpoints of every resource folder', async () => {
   const source = await readFile(new URL('../src/endpoints.ts', import.meta.url), 'utf8')
   const folders = await readdir(new URL('../src/resources', import.meta.url))
   expect(folders.filter((name) => !source.includes(`./resources/${name}/`))).toEqual([])
@@ -107,7 +107,7 @@ describe('credentials', () => {
       expect(outcome(await api.send(endpoint, unknownRequest(endpoint), { token }))).toBe('403 FORBIDDEN')
   })
 
-  test.each(permitted())('%s: returns 403 that names the missing permission', async (_, endpoint, needed) => {
+  test.each(permitted())('%s: returns 403 with the name of the missing permission', async (_, endpoint, needed) => {
     const permissions = ALL_PERMISSIONS.filter((permission) => permission !== needed)
     const token = await tokenWith(permissions)
     const response = await api.send(endpoint, unknownRequest(endpoint), { token })

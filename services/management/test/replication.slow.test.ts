@@ -62,7 +62,7 @@ test('reads succeed while commits wait for a missing standby', async () => {
   expect(outcome(await write)).toBe('201')
 })
 
-test('is not ready while its connections lead to a standby', { timeout: 30_000 }, async () => {
+test('management is not ready while its connections lead to a standby', { timeout: 30_000 }, async () => {
   const { port } = postgres
   await postgres.stop()
   const signal = join(folder, 'data', 'standby.signal')

@@ -21,7 +21,7 @@ const listOf = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
 
 describe('products', () => {
-  test('are created, read, changed, listed and deleted', async () => {
+  test('products are created, read, changed, listed and deleted', async () => {
     const { call } = vendor
     const created = await call('POST', 'products', { body: { name: 'Studio', metadata: { a_b: [1, { c_d: null }] } } })
     const { id } = expectBody(created, 201, productSchema)
@@ -39,7 +39,7 @@ describe('products', () => {
 })
 
 describe('customers', () => {
-  test('may share an e-mail address but not an external id', async () => {
+  test('two customers may share an e-mail address but not an external id', async () => {
     const { call } = vendor
     const first = await vendor.customer({ email: 'SHARED@example.com', externalId: 'crm-1', name: 'Ada' })
     const second = await vendor.customer({ email: 'shared@example.com' })
@@ -55,7 +55,7 @@ describe('customers', () => {
 })
 
 describe('licenses', () => {
-  test('get a key of the documented form, or keep the given one', async () => {
+  test('a license gets a key of the documented form, or keeps the given one', async () => {
     const generated = await vendor.license()
     expect(generated.key).toMatch(/^(?:[2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/)
     expect(generated).toMatchObject({ status: 'active', machines: { used: 0, max: 5 }, suspendedAt: null })
@@ -66,7 +66,7 @@ describe('licenses', () => {
     expect(outcome(await vendor.call('POST', 'licenses', { body }))).toBe('409 LICENSE_KEY_EXISTS')
   })
 
-  test('change their status by actions, and return 409 for actions after a revocation', async () => {
+  test('actions change the status of a license, and return 409 after a revocation', async () => {
     const { call } = vendor
     const expiresAt = new Date(Date.now() - 1_000).toISOString()
     const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
@@ -89,7 +89,7 @@ describe('licenses', () => {
     expect(outcome(await act('renew', { expiresAt: later }))).toBe('409 LICENSE_REVOKED')
   })
 
-  test('get a generated or given key on replacement and keep all other fields', async () => {
+  test('replacing the key of a license keeps all other fields', async () => {
     const { call } = vendor
     const license = await vendor.license({ metadata: { a: 1 } })
     const other = await vendor.license()
@@ -113,7 +113,7 @@ describe('licenses', () => {
     expect(audited.text).toContain(`{"key":"new key","previousKey":"${generated.key}"}`)
   })
 
-  test('keep the other fields of the policy when one changes', async () => {
+  test('a change of one field of the policy keeps the other fields', async () => {
     const { call } = vendor
     const { id } = await vendor.license()
     const patch = (policy: object) => call('PATCH', `licenses/${id}`, { body: { policy } })
@@ -132,7 +132,7 @@ describe('licenses', () => {
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
   })
 
-  test('accept durationDays instead of an expiry, and reject both together', async () => {
+  test('a policy may contain an expiry or durationDays, but not both', async () => {
     const { call } = vendor
     const policy = { type: 'TRIAL', durationDays: 14 }
     const { id, ...license } = await vendor.license({ policy })
@@ -169,7 +169,7 @@ describe('licenses', () => {
     await harness.database.pool.query('delete from validators')
   })
 
-  test('are filtered by product, customer, status and key', async () => {
+  test('lists licenses by product, customer, status and key', async () => {
     const { call } = vendor
     const license = await vendor.license()
     const other = await vendor.license({ productId: license.productId, customerId: license.customerId })
@@ -183,7 +183,7 @@ describe('licenses', () => {
     expect(await ids(`key=${encodeURIComponent(license.key.toLowerCase())}`)).toEqual([])
   })
 
-  test('prevent the deletion of their product and customer', async () => {
+  test('a product or customer with licenses cannot be deleted', async () => {
     const { call } = vendor
     const { id, productId, customerId } = await vendor.license()
     expect(outcome(await call('DELETE', `products/${productId}`))).toBe('409 IN_USE')

@@ -64,7 +64,7 @@ test('applies each change of the vendor in the next evaluation', async () => {
   }
 })
 
-test('issues a file to a machine whose slot a check has just taken', async () => {
+test('issues a file to a machine right after a check has taken its slot', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
   const file = (fingerprint: string) =>
     harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey: license.key, fingerprint } })

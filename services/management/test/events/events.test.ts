@@ -71,7 +71,7 @@ test('every change of a resource writes an event that conforms to its schema', a
 })
 
 describe('the events of a change', () => {
-  test('contain the resource, its former values and the actor', async () => {
+  test('an event contains the resource, its former values and the actor', async () => {
     const license = await vendor.license({ metadata: { order: 'A-1' } })
     await vendor.call('PATCH', `licenses/${license.id}`, { body: { policy: { maxMachines: 9 }, metadata: {} } })
     const [updated] = await events(vendor, `&resourceId=${license.id}`)
@@ -88,7 +88,7 @@ describe('the events of a change', () => {
     expect(expectBody(await vendor.call('GET', `events/${updated?.id}`), 200, event)).toEqual(updated)
   })
 
-  test('are absent for a request that changes nothing or fails', async () => {
+  test('writes no event for a request that changes nothing or fails', async () => {
     const own = await createVendor(harness)
     const license = await own.license()
     const before = await events(own)
@@ -105,7 +105,7 @@ describe('the events of a change', () => {
     expect(await events(own)).toEqual(before)
   })
 
-  test('match the committed changes when many requests run at once', async () => {
+  test('writes one event for each committed change when many requests run at once', async () => {
     const own = await createVendor(harness)
     const productId = await own.product()
     const customerId = await own.customer()
@@ -120,7 +120,7 @@ describe('the events of a change', () => {
     expect(await events(own, '&type=license.created')).toHaveLength(80)
   })
 
-  test('are one event for an import of rules, and one event for each license of an import', async () => {
+  test('writes one event for an import of rules, and one for each imported license', async () => {
     const own = await createVendor(harness)
     const rules = Array.from({ length: 150 }, (_, i) => ({
       kind: 'BLACKLIST',
@@ -138,7 +138,7 @@ describe('the events of a change', () => {
     expect(await events(own, '&type=license.created')).toHaveLength(60)
   })
 
-  test('omit metadata that would make them longer than 20 kB', async () => {
+  test('an event omits metadata that would make it longer than 20 kB', async () => {
     const own = await createVendor(harness)
     const metadata = { note: 'ä'.repeat(16_000) }
     const id = await own.product()
@@ -169,7 +169,7 @@ describe('the events of validators', () => {
       [Buffer.from(machineId)],
     ])
 
-  test('report the activation of a machine, and its release with the reason', async () => {
+  test('writes an event when a machine is activated, and one with the reason when it is released', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'PERPETUAL', maxMachines: 3, leaseSeconds: 60 } })
     await claim(id, 'one')
@@ -202,7 +202,7 @@ describe('the events of validators', () => {
     expect(await events(own, '&type=license.first_used')).toHaveLength(1)
   })
 
-  test('report each machine of a statement, at the time of the change', async () => {
+  test('writes an event for each machine that a statement changes, with the time of the change', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'PERPETUAL', maxMachines: 500, leaseSeconds: 60 } })
     const machines = Array.from({ length: 240 }, (_, i) => Buffer.from(`machine ${i}`))
@@ -225,7 +225,7 @@ describe('the events of validators', () => {
     expect(await events(own, '&type=license.first_used')).toHaveLength(1)
   })
 
-  test('report the start of a term, and the first use of a license', async () => {
+  test('writes events about the start of a term and the first use of a license', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license({ policy: { type: 'TRIAL', durationDays: 14, maxMachines: 1 } })
     await claim(id, 'one')
@@ -234,7 +234,7 @@ describe('the events of validators', () => {
     await eventually(own, 'license.first_used', 1)
   })
 
-  test('report an exceeded limit when the alert opens, then once an hour', async () => {
+  test('writes an event about an exceeded limit when the alert opens, then once an hour', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license()
     let flush = 0
@@ -256,7 +256,7 @@ describe('the events of validators', () => {
     expect(second?.data).toMatchObject({ alert: { count: 6 } })
   })
 
-  test('are absent for a deleted license, whose occurrences are deleted', async () => {
+  test('writes no event about a deleted license, and deletes its occurrences', async () => {
     const own = await createVendor(harness)
     const license = await own.license()
     await insertMachine({ harness, vendor: own }, license.id, 'm')

@@ -175,7 +175,7 @@ describe('blacklisted checks', () => {
       ])
     ).rowCount
 
-  test('are one event for a license and minute, for an endpoint that lists the type', async () => {
+  test('writes one event per minute for the blacklisted checks of a license', async () => {
     const vendor = await createVendor(harness)
     const { id } = await vendor.license()
     const deleted = await vendor.license()
@@ -198,7 +198,7 @@ describe('blacklisted checks', () => {
     expect(await events(vendor, 'license.blacklisted')).toHaveLength(2)
   })
 
-  test('are no event unless an enabled endpoint lists the type', async () => {
+  test('writes no event about blacklisted checks unless an enabled endpoint lists its type', async () => {
     const vendor = await createVendor(harness)
     const { id } = await vendor.license()
     await listen(vendor, ['*', 'license.*'])
@@ -210,7 +210,7 @@ describe('blacklisted checks', () => {
     expect(await waiting(vendor)).toBe(0)
   })
 
-  test('of more than 100 licenses of an organization at once are not all in events', async () => {
+  test('writes events about the blacklisted checks of at most 100 licenses of an organization at once', async () => {
     const [flooded, quiet] = [await createVendor(harness), await createVendor(harness)]
     for (const vendor of [flooded, quiet]) await listen(vendor, ['license.blacklisted'])
     const row = {

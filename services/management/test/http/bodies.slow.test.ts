@@ -26,11 +26,11 @@ const KIB = 1024
 
 describe('the limit of a body', () => {
   const sizes: [string, string, number][] = [
-    ['for apps', 'licenses/file', 16 * KIB],
-    ['of most requests', 'api-keys', 64 * KIB],
-    ['with metadata', 'products', 128 * KIB],
+    ['of endpoints for apps', 'licenses/file', 16 * KIB],
+    ['of most endpoints', 'api-keys', 64 * KIB],
+    ['of endpoints with metadata', 'products', 128 * KIB],
   ]
-  test.each(sizes)('%s is enforced by POST %s', async (_, path, limit) => {
+  test.each(sizes)('the body limit %s is enforced by POST %s', async (_, path, limit) => {
     const token = path === 'licenses/file' ? vendor.apiKey : vendor.managementToken
     const send = (bytes: number) => vendor.call('POST', path, { token, raw: `{"a":"${'x'.repeat(bytes - 8)}"}` })
     expect(outcome(await send(limit))).toBe('422 INVALID_REQUEST')
@@ -39,7 +39,7 @@ describe('the limit of a body', () => {
     expect(problem.parse(rejected.body).detail).toContain(`${limit / KIB} KiB`)
   })
 
-  test('applies to the decoded bytes', async () => {
+  test('the body limit applies to the decoded bytes', async () => {
     const raw = gzipSync(Buffer.from(`{"a":"${'x'.repeat(64 * KIB)}"}`))
     const headers = { 'content-encoding': 'gzip' }
     expect(raw.length).toBeLessThan(KIB)
@@ -54,7 +54,7 @@ describe('the limit of a body', () => {
     )
   })
 
-  test('allows the longest metadata, with and without escapes', async () => {
+  test('accepts the longest metadata, with and without escapes', async () => {
     const text = '名'.repeat(16_384 - '{"a":""}'.length)
     const escaped = `{"name":"a","metadata":{"a":"${text.replaceAll('名', String.raw`\u540d`)}"}}`
     expect(outcome(await vendor.call('POST', 'products', { raw: escaped }))).toBe('201')
@@ -97,7 +97,7 @@ test.skipIf(isBehindBalancer)('rejects a caller without permission before the bo
 })
 
 describe('an import', () => {
-  test('accepts 1,000 licenses with the longest metadata', { timeout: 60_000 }, async () => {
+  test('imports 1,000 licenses with the longest metadata', { timeout: 60_000 }, async () => {
     const parents = { productId: await vendor.product(), customerId: await vendor.customer() }
     const metadata = { a: '名'.repeat(16_384 - '{"a":""}'.length) }
     const license = { ...parents, policy: { type: 'PERPETUAL' }, metadata }
@@ -112,7 +112,7 @@ describe('an import', () => {
     expect(last.body).toMatchObject({ metadata })
   })
 
-  test('accepts 1,000 rules of the largest size', { timeout: 60_000 }, async () => {
+  test('imports 1,000 rules of the largest size', { timeout: 60_000 }, async () => {
     const rules = Array.from({ length: 1_000 }, (_, i) => ({
       kind: 'BLACKLIST',
       type: 'HWID',
@@ -124,7 +124,7 @@ describe('an import', () => {
     expect(expectBody(response, 200, importedAccessRules).created).toBe(1_000)
   })
 
-  test('rejects a row of more than 16 KiB', async () => {
+  test('an import rejects a row of more than 16 KiB', async () => {
     const raw = `{"rules":[${' '.repeat(20 * KIB)}1]}`
     const response = await vendor.call('POST', 'access-rules/import', { raw })
     expect(problem.parse(response.body)).toMatchObject({
@@ -133,7 +133,7 @@ describe('an import', () => {
     })
   })
 
-  test('accepts rows whose name contains an escape', async () => {
+  test('an import accepts an escape in the name of its rows', async () => {
     const rule = '{"kind":"BLACKLIST","type":"IP","value":"192.0.2.200","scope":"ORGANIZATION"}'
     const raw = String.raw`{"r\u0075les":[${rule}]}`
     expect(
@@ -141,7 +141,7 @@ describe('an import', () => {
     ).toBe(1)
   })
 
-  test('rejects a malformed row, and the name __proto__ in a row', async () => {
+  test('an import rejects a malformed row, and the name __proto__ in a row', async () => {
     const send = (raw: string) => vendor.call('POST', 'access-rules/import', { raw })
     expect(outcome(await send('{"rules":[{"kind":}]}'))).toBe('400 MALFORMED_JSON')
     const rejected = await send(String.raw`{"rules":[{},{"a":[{"__prot\u006f__":1}]}]}`)
@@ -150,7 +150,7 @@ describe('an import', () => {
 
   // A balancer buffers part of the body, so the order of the requests is unknown.
   test.skipIf(isBehindBalancer)(
-    'runs alone for each organization, while eight others wait and the rest get 503',
+    'runs one import of an organization at once, while eight others wait and the rest get 503',
     async () => {
       const other = await createVendor(harness)
       const body = JSON.stringify({
@@ -162,7 +162,7 @@ describe('an import', () => {
       await expect.poll(async () => outcome(await other.call('POST', 'access-rules/import', { raw: body }))).toBe('200')
       const rest = Array.from({ length: 20 }, start)
       for (const request of rest) request.end(body.slice(10))
-      // Eight wait for the first. The others are rejected at once.
+      // Eight imports wait for the first one. All others are rejected at once.
       let rejected = 0
       for (const request of rest) void request.status.then((status) => (rejected += Number(status === 503)))
       await expect.poll(() => rejected, { timeout: 4_000 }).toBe(12)
@@ -176,7 +176,7 @@ describe('an import', () => {
 })
 
 describe('a hostile body', () => {
-  test('may be nested to a depth of a hundred, where brackets in strings do not count', async () => {
+  test('accepts a body that is nested to a depth of 100, where brackets in strings do not count', async () => {
     const nested = (depth: number, text = 'x') =>
       `{"name":"a","metadata":${'['.repeat(depth)}"${text}"${']'.repeat(depth)}}`
     const errorOf = async (raw: string) => {
@@ -191,13 +191,13 @@ describe('a hostile body', () => {
     expect(outcome(await vendor.call('POST', 'products', { raw: body }))).toBe('201')
   })
 
-  test('is rejected with 422 when it is nested too deeply, also with an idempotency key', async () => {
+  test('returns 422 for a body that is nested too deeply, also with an idempotency key', async () => {
     const raw = `{"name":"a","metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}}`
     const headers = { 'idempotency-key': 'deep' }
     expect(outcome(await vendor.call('POST', 'products', { raw, headers }))).toBe('422 INVALID_REQUEST')
   })
 
-  test('with thousands of errors gets the number of errors and a list of the first hundred', async () => {
+  test('returns the number of errors and the first hundred for a body with thousands of errors', async () => {
     const many = Array.from({ length: 8_000 }, (_, i) => `"${i}":0`).join(',')
     const { errors, detail } = problem.parse(
       (await vendor.call('POST', 'products', { raw: `{"name":"a",${many}}` })).body,
@@ -211,7 +211,7 @@ describe('the stored response of an idempotency key', () => {
   const stored = async (key: string) =>
     (await harness.database.pool.query('select from idempotency_keys where key = $1', [key])).rowCount
 
-  test('does not exist for validation errors, so a corrected request may use the same key', async () => {
+  test('stores no response with validation errors, so a corrected request may use the same idempotency key', async () => {
     const headers = { 'idempotency-key': 'rows' }
     const bad = Array.from({ length: 100 }, () => ({ ['名'.repeat(100)]: 1 }))
     const send = (rules: unknown[]) => vendor.call('POST', 'access-rules/import', { body: { rules }, headers })
@@ -222,7 +222,7 @@ describe('the stored response of an idempotency key', () => {
     expect(await stored('rows')).toBe(1)
   })
 
-  test('is bound to the bytes of the body', async () => {
+  test('binds the stored response to the bytes of the body', async () => {
     const headers = { 'idempotency-key': 'bytes' }
     const send = (raw: string) => vendor.call('POST', 'products', { raw, headers })
     expect(outcome(await send('{"name":"a"}'))).toBe('201')
@@ -265,13 +265,13 @@ describe('a body that is not read', () => {
     return { text, read }
   }
 
-  test('is discarded within the limit, and the connection stays open', async () => {
+  test('discards an unread body within the limit, and keeps the connection open', async () => {
     const { text, read } = await sendUnread(BYTES)
     expect(text).toMatch(/^HTTP\/1\.1 401 [^]*connection: keep-alive[^]*no credential/i)
     expect(read).toBeGreaterThan(BYTES)
   })
 
-  test('is not received beyond the limit, and the connection closes after the response', async () => {
+  test('does not receive an unread body beyond the limit, and closes the connection after the response', async () => {
     const { text, read } = await sendUnread(BYTES - 1)
     expect(text).toMatch(/^HTTP\/1\.1 401 [^]*connection: close[^]*no credential/i)
     expect(read).toBeLessThan(KIB * KIB)

@@ -23,7 +23,7 @@ const pageOf = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
 
 describe('every response', () => {
-  test("has the caller's request id if that is well-formed, else a new one", async () => {
+  test("a response has the caller's request id if that is well-formed, else a new one", async () => {
     const withId = (id: string) => vendor.call('GET', 'products', { headers: { 'x-request-id': id } })
     expect((await withId('my-id.1')).headers.get('x-request-id')).toBe('my-id.1')
     for (const id of ['x'.repeat(129), 'a b', '<script>'])
@@ -37,7 +37,7 @@ describe('every response', () => {
     })
   })
 
-  test('has the security headers and is not cached', async () => {
+  test('a response has the security headers and is not cached', async () => {
     const { headers } = await vendor.call('GET', 'products')
     expect(headers.get('x-content-type-options')).toBe('nosniff')
     expect(headers.get('cache-control')).toBe('no-store')
@@ -45,7 +45,7 @@ describe('every response', () => {
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
   })
 
-  test('is a 404 problem for an unknown path', async () => {
+  test('returns a 404 problem for an unknown path', async () => {
     for (const path of [
       '/nothing',
       '/api',
@@ -93,7 +93,7 @@ test('responds to HEAD as to GET, without a body', async () => {
 })
 
 describe('lists', () => {
-  test('return every item once, newest first, while others are added and removed', async () => {
+  test('a list returns every item once, newest first, while others are added and removed', async () => {
     const { call } = await createVendor(harness)
     const add = async (name: string) =>
       expectBody(await call('POST', 'products', { body: { name } }), 201, productSchema).id
@@ -113,7 +113,7 @@ describe('lists', () => {
     expect(seen).toEqual(ids)
   })
 
-  test('reject invalid limits, malformed cursors and cursors of other lists', async () => {
+  test('a list rejects invalid limits, malformed cursors and cursors of other lists', async () => {
     for (let i = 0; i < 2; i++) {
       await vendor.product()
       await vendor.customer()
@@ -132,7 +132,7 @@ describe('an idempotency key', () => {
   const post = (body: object, key: string, token = vendor.managementToken) =>
     vendor.call('POST', 'products', { body, token, headers: { 'idempotency-key': key } })
 
-  test('belongs to its credential and body, and replays errors', async () => {
+  test('an idempotency key belongs to its credential and body, and replays errors', async () => {
     const first = await post({ name: 'a' }, 'k1')
     expect((await post({ name: 'a' }, 'k1')).body).toEqual(first.body)
     expect(outcome(await post({ name: 'b' }, 'k1'))).toBe('422 IDEMPOTENCY_KEY_REUSED')
@@ -150,7 +150,7 @@ describe('an idempotency key', () => {
       expect(outcome(await post({ name: 'a' }, bad))).toMatch(/^(?:422|201)/)
   })
 
-  test('replays the response even if a time in the body has passed', async () => {
+  test('an idempotency key replays the response even if a time in the body has passed', async () => {
     const headers = { 'idempotency-key': 'expiring' }
     const expiresAt = new Date(Date.now() + 60_000).toISOString()
     const rule = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.77', scope: 'ORGANIZATION', expiresAt }
@@ -170,7 +170,7 @@ describe('an idempotency key', () => {
     }
   })
 
-  test('expires after a day', async () => {
+  test('an idempotency key expires after a day', async () => {
     const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
     await harness.database.pool.query(
       `update idempotency_keys set created_at = now() - interval '25 hours' where key = 'old'`,
@@ -178,7 +178,7 @@ describe('an idempotency key', () => {
     expect(expectBody(await post({ name: 'b' }, 'old'), 201, productSchema).id).not.toBe(first.id)
   })
 
-  test('stores no secret, and replays characters that jsonb rejects', async () => {
+  test('a stored response contains no secret, and may contain characters that jsonb rejects', async () => {
     const headers = { 'idempotency-key': 'secret' }
     const created = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: [] }, headers })
     const { secret } = expectBody(created, 201, z.object({ secret: z.string() }))
@@ -193,7 +193,7 @@ describe('an idempotency key', () => {
 })
 
 describe('the audit log', () => {
-  test('has an entry for each change with its actor and without secrets', async () => {
+  test('the audit log has an entry for each change, with its actor and without secrets', async () => {
     const own = await createVendor(harness)
     const id = await own.product('Audited')
     await own.call('POST', 'tokens', { body: { name: 't', permissions: ['audit.read'] } })
@@ -212,7 +212,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(rows)).not.toMatch(/kw[kmp]_[0-9A-Za-z]{36}/)
   })
 
-  test('describes deleted and revoked resources, and access rules that were deleted by cascade', async () => {
+  test('the audit log describes deleted and revoked resources, and access rules that were deleted by cascade', async () => {
     const own = await createVendor(harness)
     const { id: licenseId, key, productId, customerId } = await own.license()
     const ids = [
@@ -250,7 +250,7 @@ describe('the audit log', () => {
     ])
   })
 
-  test('has the ids that an import added', async () => {
+  test('the audit entry of an import contains the ids of the added rows', async () => {
     const own = await createVendor(harness)
     const license = { productId: await own.product(), customerId: await own.customer(), policy: { type: 'PERPETUAL' } }
     const body = { licenses: [license, license] }
@@ -262,7 +262,7 @@ describe('the audit log', () => {
     })
   })
 
-  test('has no entry for a request that failed', async () => {
+  test('the audit log has no entry for a request that failed', async () => {
     const own = await createVendor(harness)
     await own.rule({ value: '192.0.2.1' })
     const count = async () =>
@@ -275,7 +275,7 @@ describe('the audit log', () => {
 })
 
 describe('CORS', () => {
-  test('allows only the configured origins', async () => {
+  test('CORS allows only the configured origins', async () => {
     const get = (origin: string) => vendor.call('GET', 'products', { headers: { origin } })
     expect((await get('https://app.example.com')).headers.get('access-control-allow-origin')).toBe(
       'https://app.example.com',
@@ -287,7 +287,7 @@ describe('CORS', () => {
     expect((await preflight('https://evil.example.com')).status).toBe(405)
   })
 
-  test('is off without configured origins', async () => {
+  test('CORS is off without configured origins', async () => {
     const plain = await startHarness()
     const headers = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }
     const response = await plain.call('OPTIONS', 'products', { headers })

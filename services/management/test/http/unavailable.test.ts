@@ -1,6 +1,6 @@
 /**
- * Outages of Postgres and of all validators: responses are 503 with Retry-After and without internal details. Readiness follows the outage
- * of Postgres.
+ * Tests outages of Postgres and of all validators: responses have the status 503 and `Retry-After`, and no internal details. Readiness
+ * follows the outage of Postgres.
  */
 
 import { createTestDatabase, startProxy } from '@keyward/testkit'

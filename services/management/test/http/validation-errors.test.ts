@@ -1,4 +1,4 @@
-/** Tests validation errors. Each place has one error, a response lists at most 100, and no text is that of a library. */
+/** Tests validation errors. Each pointer has one error, a response lists at most 100 errors, and no message comes from a library. */
 
 import { accessRule, customer as customerSchema, problem } from '@keyward/contract'
 import { product as productSchema } from '@keyward/contract/management/products'

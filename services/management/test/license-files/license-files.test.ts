@@ -78,7 +78,7 @@ const withoutOpenssl = (() => {
 })()
 
 describe('the license file for a vendor', () => {
-  test('contains the documented payload and verifies', async () => {
+  test('a license file contains the documented payload and verifies', async () => {
     const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString()
     const license = await vendor.license({ policy: { type: 'SUBSCRIPTION', maxMachines: 2, expiresAt } })
     const file = await download(license.id)
@@ -96,14 +96,14 @@ describe('the license file for a vendor', () => {
     expect(lifetime).toBe(30 * 86_400_000)
   })
 
-  test('verifies with OpenSSL', async (context) => {
+  test('a license file verifies with OpenSSL', async (context) => {
     context.skip(withoutOpenssl, 'openssl is not installed')
     const file = await download((await vendor.license()).id)
     const [key] = await publicKeys()
     expect(opensslVerifies(file, key?.publicKey ?? '')).toBe(true)
   })
 
-  test('is issued only for an active license', async () => {
+  test('a license file is issued only for an active license', async () => {
     const past = { type: 'TRIAL', expiresAt: new Date(Date.now() - 1_000).toISOString() }
     const expired = await vendor.license({ policy: past })
     const suspended = await vendor.license()
@@ -123,7 +123,7 @@ describe('the license file for an app', () => {
   const request = (licenseKey: string, fingerprint?: string | null) =>
     harness.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey, fingerprint } })
 
-  test('requires a check that would be VALID, and takes no slot', async () => {
+  test('an app gets a file only if a check would be VALID, and takes no slot', async () => {
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     expect((await request(unlimited.key)).status).toBe(200)
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
@@ -156,7 +156,7 @@ describe('the license file for an app', () => {
     expect(rows).toEqual([{ used: 1 }])
   })
 
-  test('accepts the license keys and machine ids that a check accepts', async () => {
+  test('an app may send the license keys and machine ids that a check accepts', async () => {
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     for (const absent of [undefined, null, '']) {
@@ -174,13 +174,13 @@ describe('the license file for an app', () => {
       expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
-  test('is recorded in the activity of the license with one entry per machine and day', async () => {
+  test('records files for apps in the activity of the license, one entry per machine and day', async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
     await insertMachine({ harness, vendor }, license.id, 'm1')
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await Promise.all(Array.from({ length: 6 }, () => request(license.key, 'm1')))
     await download(license.id)
-    // A caller can invent machines of a license without a limit.
+    // For a license without a machine limit, a caller can invent machine ids.
     for (const invented of ['a', 'b', 'c']) expect((await request(unlimited.key, invented)).status).toBe(200)
     expect(outcome(await request(license.key, 'm2'))).toBe('409 MACHINE_NOT_ACTIVE')
     const issued = async (id: string) => {
@@ -203,7 +203,7 @@ describe('the license file for an app', () => {
     expect(entries.every(({ at }) => at.endsWith('T00:00:00.000Z'))).toBe(true)
   })
 
-  test("is not issued when a rule blacklists the caller's address", async () => {
+  test("issues no file when a rule blacklists the caller's address", async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await vendor.rule({ value: '127.0.0.0/8', scope: 'LICENSE', scopeId: license.id })
     const rejected = await request(license.key)
@@ -215,7 +215,7 @@ describe('the license file for an app', () => {
 })
 
 describe('signing keys', () => {
-  test('keep older files valid after a rotation, and sign new files with the new key', async () => {
+  test('a rotation keeps older files valid, and the new key signs new files', async () => {
     const { id } = await vendor.license()
     const [before] = await publicKeys()
     const old = await download(id)
@@ -230,7 +230,7 @@ describe('signing keys', () => {
     expect(expectBody(withdrawn, 200, signingKey).withdrawnAt).not.toBeNull()
   })
 
-  test('become current at the next rotation after they are prepared', async () => {
+  test('a prepared key becomes current at the next rotation', async () => {
     const own = await createVendor(harness)
     const { id } = await own.license()
     const headers = { prefer: 'wait=10' }
@@ -260,7 +260,7 @@ describe('signing keys', () => {
     expect(await list()).toHaveLength(4)
   })
 
-  test('include exactly one current key after concurrent rotations', async () => {
+  test('exactly one key is current after concurrent rotations', async () => {
     const own = await createVendor(harness)
     const responses = await Promise.all(Array.from({ length: 10 }, () => own.call('POST', 'signing-keys/rotate')))
     expect(responses.map((response) => response.status)).toEqual(Array.from({ length: 10 }, () => 200))
@@ -269,7 +269,7 @@ describe('signing keys', () => {
     expect(data).toHaveLength(11)
   })
 
-  test('cannot be opened in another row or after a modification', () => {
+  test('a sealed key cannot be opened in another row or after a modification', () => {
     const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
     const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.from('secret'))
     const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
@@ -283,7 +283,7 @@ describe('signing keys', () => {
     }
   })
 
-  test('sign only as they are stored, also after they were opened', () => {
+  test('a sealed key that was opened signs only while all its columns stay the same', () => {
     const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
     const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.alloc(32, 7))
     const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
@@ -297,7 +297,7 @@ describe('signing keys', () => {
     expect(() => keyring.sign({ ...sealed, masterKeyId: 'other' }, Buffer.from('text'))).toThrow(/master key/)
   })
 
-  test('are sealed again when the master key changes, which requires the old master key at the start', async () => {
+  test('signing keys are sealed again when the master key changes, which requires the old master key at the start', async () => {
     const base = { DATABASE_URL: harness.database.url, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: 'silent' }
     const ports = { MANAGEMENT_PORT: '0', MANAGEMENT_ADMIN_PORT: '0' }
     const start = (env: Record<string, string>) => startManagement(environment.parse({ ...base, ...ports, ...env }))
@@ -305,7 +305,7 @@ describe('signing keys', () => {
     await expect(start({ MASTER_KEY: next })).rejects.toThrow(/master key/)
     const changed = await start({ MASTER_KEY: next, MASTER_KEY_PREVIOUS: masterKey })
     await changed.close()
-    // A process that has only the old master key cannot sign until it restarts.
+    // A process that has only the old master key cannot sign.
     const rejected = await vendor.call('GET', `licenses/${(await vendor.license()).id}/file`)
     expect(outcome(rejected)).toBe('503 UNAVAILABLE')
     const back = await start({ MASTER_KEY: masterKey, MASTER_KEY_PREVIOUS: next })

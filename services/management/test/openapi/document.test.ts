@@ -143,7 +143,7 @@ function* fieldsOf(node: unknown, place: string): Generator<{ place: string; fie
     if (name !== 'example' && name !== 'examples') yield* fieldsOf(member, `${place}/${name}`)
 }
 
-/** Returns whether the field contains other fields, which have the examples. */
+/** Returns whether the field contains other fields, which have examples instead. */
 function isComposite(field: Record<string, unknown>): boolean {
   const items = record.safeParse(field['items']).data
   return '$ref' in field || 'properties' in field || (items !== undefined && ('$ref' in items || 'properties' in items))

@@ -63,7 +63,7 @@ afterAll(async () => {
   await harness.close()
 })
 
-test('passes strict checks, and its calls succeed', async () => {
+test('a generated client passes strict checks, and its calls succeed', async () => {
   const { text } = await harness.call('GET', '/openapi.json', { token: null })
   const modules = join(folder, 'node_modules')
   mkdirSync(modules)

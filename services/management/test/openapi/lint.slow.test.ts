@@ -23,7 +23,7 @@ import { createOpenApi } from '../../src/openapi/document.ts'
 const json = JSON.stringify(createOpenApi(endpoints))
 const document = z.record(z.string(), z.unknown()).parse(JSON.parse(json))
 
-test('passes the recommended rules of Redocly', async () => {
+test('the document passes the recommended rules of Redocly', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-openapi-'))
   const path = join(folder, 'openapi.json')
   writeFileSync(path, json)
@@ -42,7 +42,7 @@ test('passes the recommended rules of Redocly', async () => {
   expect(problems.filter(({ ruleId }) => ruleId !== 'no-required-schema-properties-undefined')).toEqual([])
 })
 
-test('passes the recommended rules of Spectral', async () => {
+test('the document passes the recommended rules of Spectral', async () => {
   const linter = new spectral.Spectral()
   const rules = { 'oas3-valid-media-example': 'off', 'oas3-valid-schema-example': 'off' } as const
   linter.setRuleset({ extends: [[{ extends: [], ...rulesets.oas }, 'recommended']], rules })
@@ -77,7 +77,7 @@ function at(reference: string): unknown {
   return parts.reduce<unknown>((node, part) => object.parse(node)[part], document)
 }
 
-test('has valid examples', () => {
+test('every example in the document is valid', () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   addFormats.default(ajv)
   ajv.addFormat('base64', /^[A-Za-z0-9+/]*={0,2}$/)

@@ -1,6 +1,6 @@
 /**
- * Sends every operation as the page at /docs offers it, with the examples of the body and of required parameters, and the defaults of
- * optional ones. Only the invented ids of a request may be invalid.
+ * Sends the request of every operation as the page at /docs offers it, with the examples of the body and of required parameters, and the
+ * defaults of optional ones. Only the invented ids of a request may be invalid.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -110,12 +110,12 @@ async function fetchFromValidator(
 const byMethod = (method: string) => operations.filter((operation) => operation.method === method)
 
 describe('as offered on the page', () => {
-  test.each(byMethod('get'))('GET $path returns 200, or 404 for an invented id', async (operation) => {
+  test.each(byMethod('get'))('the offered request GET $path returns 200, or 404 for an invented id', async (operation) => {
     const { status, text } = await send(operation)
     expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
   })
 
-  test.each(operations.filter(({ method }) => method !== 'get'))('$method $path is well-formed', async (operation) => {
+  test.each(operations.filter(({ method }) => method !== 'get'))('the offered request $method $path is well-formed', async (operation) => {
     const { status, body, text } = await send(operation)
     if (status < 400) return
     // The response is a verdict, because no license has the key of the example.
@@ -128,7 +128,7 @@ describe('as offered on the page', () => {
   })
 
   test.each(['createProduct', 'createCustomer', 'createAccessRule', 'createToken', 'createApiKey', 'createMember'])(
-    '%s succeeds or reports that the resource exists',
+    'the offered request of %s succeeds or reports that the resource exists',
     async (id) => {
       const operation = operations.find(({ operationId }) => operationId === id)
       if (!operation) throw new Error(`There is no operation ${id}`)

@@ -106,7 +106,7 @@ describe('a hostile URL', () => {
 
   const resolve = (name: string) => Promise.resolve(NAMES[name]?.[0] ?? [])
 
-  test('is rejected before a connection is made, for more than 60 spellings', async () => {
+  test('rejects more than 60 hostile hosts before a connection is made', async () => {
     const connected: string[] = []
     const connect: buildConnector.connector = (options, callback) => {
       connected.push(options.hostname)
@@ -125,7 +125,7 @@ describe('a hostile URL', () => {
     expect(HOSTS.length).toBeGreaterThan(60)
   })
 
-  test('gets no request, and its receiver receives nothing', async () => {
+  test('sends nothing to a receiver at a hostile host', async () => {
     const sender = createSender(ANY_PORT, resolve, 2_000)
     const port = new URL(local.url).port
     for (const host of HOSTS) {
@@ -137,7 +137,7 @@ describe('a hostile URL', () => {
     expect(local.received).toEqual([])
   })
 
-  test('with a name that resolves differently a moment later is connected to the checked address', async () => {
+  test('connects to the checked address of a name that resolves differently a moment later', async () => {
     const connected: string[] = []
     const connect: buildConnector.connector = (options, callback) => {
       connected.push(`${options.hostname} ${options.servername ?? ''}`)
@@ -156,7 +156,7 @@ describe('a hostile URL', () => {
     expect(connected).toEqual(['93.184.216.34 rebinding.example'])
   })
 
-  test('is closed when the connection reaches another address than the checked one', async () => {
+  test('closes a connection that reaches another address than the checked one', async () => {
     const port = new URL(local.url).port
     // Simulates a connection that the system redirects: the checked address is public, and the socket is connected to this machine.
     const redirected: buildConnector.connector = (options, callback) =>
@@ -190,7 +190,7 @@ describe('a hostile URL', () => {
 })
 
 describe('the operator', () => {
-  test('allows networks, ports and http', () => {
+  test('the operator can allow networks, ports and http', () => {
     const allowedNetworks = parseNetworks(['10.0.0.0/8', 'fd00::/8', '192.168.1.5'])!
     for (const address of [
       '10.2.3.4',
@@ -214,7 +214,7 @@ describe('the operator', () => {
     ])
   })
 
-  test('reaches allowed receivers, and times out when a receiver does not respond', async () => {
+  test('a webhook reaches allowed receivers, and times out when a receiver does not respond', async () => {
     const hook = await startReceiver((received, response) => {
       if (received.path !== '/hang') response.writeHead(200).end('fine')
       else response.writeHead(200).write('half')

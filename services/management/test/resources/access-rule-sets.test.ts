@@ -1,4 +1,4 @@
-/** Sets of access rules: replacement by a list, versions, written differences, and rules outside the set. */
+/** Tests sets of access rules: replacement by a list, versions, written differences, and rules outside the set. */
 
 import { accessRule, accessRuleSet, page, problem, replacedRuleSet } from '@keyward/contract'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -91,7 +91,7 @@ test('updates mode, expiry and option in place, and replaces expired rules', asy
   expect((await rulesOf()).map(({ id }) => id)).not.toContain(blacklist!.id)
 })
 
-test('keeps unexpired rules outside the set and skips rows that equal one', async () => {
+test('keeps unexpired rules outside the set and skips rows that equal one of them', async () => {
   const outside = await vendor.rule({ value: '192.0.2.1', note: 'mine' })
   const expired = await vendor.rule({ value: '192.0.2.2' })
   await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [expired.id])
@@ -124,7 +124,7 @@ test('adds rules to a set one by one and by import, and lists sets newest first'
 })
 
 describe('the version', () => {
-  test('is replaced after every change of a rule of the set, including cascades', async () => {
+  test('a set gets a new version after every change of its rules, including cascades', async () => {
     const license = await vendor.license()
     await put([ip('192.0.2.1'), ip('192.0.2.2'), ip('192.0.2.3', { scope: 'LICENSE', scopeId: license.id })])
     const [scoped, second, first] = await rulesOf()
@@ -146,7 +146,7 @@ describe('the version', () => {
     expect((await readSet()).version).toBe(seen.at(-1))
   })
 
-  test('is accepted from one of several concurrent writers, and the others get 412', async () => {
+  test('one of several concurrent writers with the same version succeeds, and the others get 412', async () => {
     const { version } = replaced(await put([ip('192.0.2.1')]))
     const lists = Array.from({ length: 6 }, (_, i) => [ip(`192.0.2.${i + 10}`)])
     const outcomes = await Promise.all(lists.map(async (rules) => outcome(await put(rules, { ifMatch: version }))))

@@ -1,4 +1,4 @@
-/** Access rules: canonical values, validation of each field, duplicates, filters, changes, imports. */
+/** Tests access rules: canonical values, validation of each field, duplicates, filters, changes, imports. */
 
 import { accessRule, importedAccessRules, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -39,7 +39,7 @@ describe('one rule', () => {
     ['HWID', '  Kept exactly / Ünïcode \u0000', '  Kept exactly / Ünïcode \u0000'],
     ['COUNTRY', 'de', 'DE'],
     ['COUNTRY', 'xk', 'XK'],
-  ])('with the type %s and the value %j is stored as %j', async (type, value, canonical) => {
+  ])('a rule with the type %s and the value %j is stored as %j', async (type, value, canonical) => {
     const rule = await vendor.rule({ type, value })
     expect(rule).toMatchObject({ value: canonical, scopeId: null, note: null, expiresAt: null, matchCount: 0 })
     expect(rule).toMatchObject({ lastMatchedAt: null, allowSuspendedOrExpired: false })
@@ -80,13 +80,13 @@ describe('one rule', () => {
     [{ allowSuspendedOrExpired: true }, '#/allowSuspendedOrExpired'],
     [{ allowSuspendedOrExpired: 'yes', kind: 'EXCLUSION' }, '#/allowSuspendedOrExpired'],
     [{ surprise: 1 }, '#/surprise'],
-  ])('rejects %j with an error at %s', async (change, pointer) => {
+  ])('rejects a rule with %j, with an error at %s', async (change, pointer) => {
     const response = await post({ ...base, value: '198.51.100.1', ...change })
     expect(outcome(response)).toBe('422 INVALID_REQUEST')
     expect(problem.parse(response.body).errors?.map((error) => error.pointer)).toContain(pointer)
   })
 
-  test('accepts only products and licenses of the organization as scope', async () => {
+  test('a rule accepts only products and licenses of the organization as scope', async () => {
     const license = await vendor.license()
     const other = await (await createVendor(harness)).license()
     const scoped = await vendor.rule({ scope: 'LICENSE', scopeId: license.id.toUpperCase() })
@@ -100,7 +100,7 @@ describe('one rule', () => {
     expect(named.value).toBe(license.customerId)
   })
 
-  test('is replaced after its expiry by a new rule with zero matches', async () => {
+  test('an expired rule is replaced by a new rule with zero matches', async () => {
     const old = await vendor.rule({ value: '192.0.2.1' })
     await expire(old.id)
     await harness.database.pool.query('update access_rule_counters set match_count = 7 where rule_id = $1', [old.id])
@@ -111,7 +111,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${old.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('can change its note, expiry and option, and can be deleted', async () => {
+  test('the note, expiry and option of a rule can be changed, and the rule can be deleted', async () => {
     const rule = await vendor.rule({ kind: 'EXCLUSION', value: '192.0.2.2' })
     const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
     const expiresAt = inFuture(60_000)
@@ -127,7 +127,7 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('can change its mode, and conflicts with a duplicate that has a different mode', async () => {
+  test('the mode of a rule can be changed, and a duplicate with another mode is rejected', async () => {
     const rule = await vendor.rule({ kind: 'RESTRICTION', mode: 'MONITOR', value: '192.0.2.5' })
     expect(rule).toMatchObject({ kind: 'RESTRICTION', mode: 'MONITOR' })
     expect(outcome(await post({ ...base, kind: 'RESTRICTION', value: '192.0.2.5' }))).toBe('409 RULE_EXISTS')
@@ -138,7 +138,7 @@ describe('one rule', () => {
     expect(await vendor.rule({ value: '192.0.2.6' })).toMatchObject({ mode: 'ENFORCE' })
   })
 
-  test('is deleted with its product, license or customer', async () => {
+  test('a rule is deleted with its product, license or customer', async () => {
     const license = await vendor.license()
     const { productId, customerId } = license
     const rules = [
@@ -282,7 +282,7 @@ describe('an import', () => {
   const count = async () =>
     (await harness.database.pool.query('select from access_rules where organization_id = $1', [vendor.id])).rowCount
 
-  test('adds new rules, skips existing and repeated ones, and replaces expired ones', async () => {
+  test('an import adds new rules, skips existing and repeated ones, and replaces expired ones', async () => {
     const expired = await vendor.rule({ value: '192.0.2.1' })
     await expire(expired.id)
     await vendor.rule({ value: '192.0.2.2' })
@@ -292,7 +292,7 @@ describe('an import', () => {
     expect(await count()).toBe(3)
   })
 
-  test('adds nothing when a row is invalid, and lists every invalid row', async () => {
+  test('an import adds nothing when a row is invalid, and lists every invalid row', async () => {
     const before = await count()
     const other = await (await createVendor(harness)).license()
     const rows = [
@@ -328,14 +328,14 @@ describe('an import', () => {
     expect(await count()).toBe(before)
   })
 
-  test('lists a thousand invalid rows, and unknown fields beside them', async () => {
+  test('an import lists a thousand invalid rows, and unknown fields beside them', async () => {
     const rows = Array.from({ length: 1_000 }, (_, i) => ({ ...base, value: i % 2 ? '' : `300.0.0.${i}` }))
     const response = await vendor.call('POST', 'access-rules/import', { body: { rules: rows, more: 1 } })
     const pointers = problem.parse(response.body).errors?.map((error) => error.pointer)
     expect(pointers).toEqual(['#/more', ...rows.map((_, i) => `#/rules/${i}/value`)])
   })
 
-  test('accepts at most a thousand rows', async () => {
+  test('an import accepts at most a thousand rules', async () => {
     const rows = Array.from({ length: 1_001 }, (_, i) => ({ ...base, value: `10.0.${i >> 8}.${i & 255}` }))
     expect(outcome(await importRules(rows))).toBe('422 IMPORT_TOO_LARGE')
     const taken = await importRules(rows.slice(0, 1_000))

@@ -199,7 +199,7 @@ test('treats a missing expiry as the latest', async () => {
   expect((await readRule(remaining.id)).expiresAt).toBeNull()
 })
 
-test('copies the external id to the remaining customer unless that one has an external id', async () => {
+test('copies the external id to the remaining customer, unless that customer already has one', async () => {
   const read = async (id: string) => expectBody(await vendor.call('GET', `customers/${id}`), 200, customerSchema)
   const [gone, kept] = [await vendor.customer({ externalId: 'crm-1', name: 'Gone' }), await vendor.customer()]
   const response = expectBody(await merge(gone, kept), 200, customerSchema)

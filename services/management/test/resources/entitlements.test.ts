@@ -26,7 +26,7 @@ const longMembers = (bytes: number, prefix: string): object =>
   Object.fromEntries(Array.from({ length: Math.floor(bytes / 128) }, (_, n) => [`${prefix}${10 + n}`, 'v'.repeat(120)]))
 
 describe('entitlements', () => {
-  test('are stored, replaced as a whole and removed', async () => {
+  test('entitlements are stored, replaced as a whole and removed', async () => {
     const defaults = { edition: 'pro', seats: 5, 'export.pdf': true, empty: '', least: Number.MIN_SAFE_INTEGER }
     const { id, entitlements } = await createProduct(defaults)
     expect(entitlements).toEqual(defaults)
@@ -66,26 +66,26 @@ describe('entitlements', () => {
     ['65 members', tooMany, '#/entitlements'],
     ['more than 4 KiB', longMembers(4300, 'a'), '#/entitlements'],
     ['no object', [], '#/entitlements'],
-  ])('with %s are rejected', async (_, entitlements, pointer) => {
+  ])('rejects entitlements with %s', async (_, entitlements, pointer) => {
     const body = { name: 'Studio', entitlements }
     const rejected = await vendor.call('POST', 'products', { body })
     expect(outcome(rejected)).toBe('422 INVALID_REQUEST')
     expect(rejected.body).toMatchObject({ errors: [{ pointer }] })
   })
 
-  test('with an invalid name are rejected with an error that states the rule for names', async () => {
+  test('rejects entitlements with an invalid name, and states the rule for names', async () => {
     const rejected = await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements: { Seats: 1 } } })
     const detail = 'is not a valid name: it must match ^[a-z][a-z0-9_.-]{0,63}$'
     expect(rejected.body).toMatchObject({ errors: [{ detail }] })
   })
 
-  test('can be null in a license only', async () => {
+  test('an entitlement can be null in a license only', async () => {
     const body = { name: 'Studio', entitlements: { a: null } }
     expect(outcome(await vendor.call('POST', 'products', { body }))).toBe('422 INVALID_REQUEST')
     expect((await vendor.license({ entitlements: { a: null } })).entitlements).toEqual({ a: null })
   })
 
-  test('of a product and its license together have at most 4 KiB', async () => {
+  test('the entitlements of a product and its license together have at most 4 KiB', async () => {
     const { id: productId } = await createProduct(longMembers(3000, 'p'))
     const customerId = await vendor.customer()
     const add = (entitlements: object) =>
@@ -108,7 +108,7 @@ describe('entitlements', () => {
     expect(outcome(await vendor.call('PATCH', `products/${productId}`, longer))).toBe('200')
   })
 
-  test('are imported, and an import lists every license whose entitlements are too long', async () => {
+  test('an import stores entitlements, and lists every license whose entitlements are too long', async () => {
     const { id: productId } = await createProduct(longMembers(3000, 'p'))
     const row = { productId, customerId: await vendor.customer(), policy: perpetual }
     const rows = [{ ...row, entitlements: { a: 1 } }, { ...row, entitlements: longMembers(2000, 'l') }, row]
@@ -136,7 +136,7 @@ describe('entitlements', () => {
     expect(rows).toEqual([{ excessive: 0 }])
   })
 
-  test('are the last member of the license file, which omits them when there are none', async () => {
+  test('entitlements are the last member of the license file, which omits them when there are none', async () => {
     const { id: productId } = await createProduct({ edition: 'pro', seats: 5 })
     const entitled = await vendor.license({ productId, entitlements: { seats: 9, edition: null, beta: true } })
     const text = (await vendor.call('GET', `licenses/${entitled.id}/file`)).text
@@ -160,7 +160,7 @@ describe('an API key for a product', () => {
       expectBody(await vendor.call('POST', 'api-keys', { body: { name: 'app', productId } }), 201, schema)
   }
 
-  test('shows its product, and others show null', async () => {
+  test('a bound API key shows its product, and other keys show null', async () => {
     const { id: productId } = await createProduct()
     const { id } = await bound(productId)
     const { data } = expectBody(await vendor.call('GET', 'api-keys?limit=100'), 200, page(apiKey))
@@ -169,7 +169,7 @@ describe('an API key for a product', () => {
     expect(unbound.body).toMatchObject({ productId: null })
   })
 
-  test('must be for a product of the organization', async () => {
+  test('an API key can be bound only to a product of the organization', async () => {
     const foreign = await createVendor(harness, 'STANDARD', 'Other')
     for (const productId of [await foreign.product(), crypto.randomUUID()]) {
       const rejected = await vendor.call('POST', 'api-keys', { body: { name: 'app', productId } })
@@ -178,7 +178,7 @@ describe('an API key for a product', () => {
     }
   })
 
-  test('gets license files of its product alone', async () => {
+  test('a bound API key gets license files of its product only', async () => {
     const { id: productId } = await createProduct()
     const { secret } = await bound(productId)
     const own = await vendor.license({ productId, policy: { type: 'PERPETUAL' } })
@@ -189,7 +189,7 @@ describe('an API key for a product', () => {
     expect(outcome(await fetch(other.key, vendor.apiKey))).toBe('200')
   })
 
-  test('is revoked with its product, and the audit entry contains its id', async () => {
+  test('a bound API key is revoked with its product, and the audit entry contains the id of the key', async () => {
     const { id: productId } = await createProduct()
     const { id, secret } = await bound(productId)
     expect(outcome(await vendor.call('DELETE', `products/${productId}`))).toBe('204')
@@ -200,7 +200,7 @@ describe('an API key for a product', () => {
     expect(data).toMatchObject([{ action: 'product.deleted', changes: { revokedApiKeys: [id] } }])
   })
 
-  test('is revoked even if it is created while its product is deleted', async () => {
+  test('a bound API key is revoked even if it is created while its product is deleted', async () => {
     for (let round = 0; round < 5; round++) {
       const { id: productId } = await createProduct()
       const keys = Array.from({ length: 4 }, () =>

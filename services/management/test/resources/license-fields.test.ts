@@ -53,7 +53,7 @@ function leavesOf(node: unknown, path = ''): Map<string, JsonSchema> {
   )
 }
 
-/** Returns a value that no default equals. Each `variant` has another value. */
+/** Returns a value that no default equals. Each `variant` yields another value. */
 function valueOf(path: string, { type, format, minimum = 0, enum: names }: JsonSchema, variant: number): unknown {
   if (names) return names[variant]
   if (format === 'date-time') return `204${variant}-02-03T04:05:06.007Z`

@@ -1,4 +1,4 @@
-/** Imports of licenses, concurrent creation, and machines. */
+/** Tests imports of licenses, concurrent creation, and machines. */
 
 import { importedLicenses, license as licenseSchema, machine as machineSchema, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,7 +27,7 @@ async function count(): Promise<number | null> {
 }
 
 describe('an import', () => {
-  test('keeps given keys, generates the others, and returns them in the order of the rows', async () => {
+  test('an import keeps given keys, generates the others, and returns all keys in the order of the rows', async () => {
     const past = { type: 'SUBSCRIPTION', expiresAt: '2020-01-01T00:00:00Z', maxMachines: 3 }
     const response = await importLicenses([{ ...base, key: 'old 1' }, base, { ...base, key: 'old 2', policy: past }])
     const { created, licenses } = expectBody(response, 200, importedLicenses)
@@ -41,7 +41,7 @@ describe('an import', () => {
     expect(expectBody(last, 200, licenseSchema)).toMatchObject({ status: 'expired', machines: { used: 0, max: 3 } })
   })
 
-  test('adds all rows or none, and lists every invalid row', async () => {
+  test('an import adds all rows or none, and lists every invalid row', async () => {
     const before = await count()
     const other = await createVendor(harness)
     const bad = await importLicenses([
@@ -88,7 +88,7 @@ describe('an import', () => {
     expect(await count()).toBe(before)
   })
 
-  test('accepts at most a thousand rows', async () => {
+  test('an import accepts at most a thousand licenses', async () => {
     const rows = Array.from({ length: 1_001 }, () => base)
     expect(outcome(await importLicenses(rows))).toBe('422 IMPORT_TOO_LARGE')
     const { licenses } = expectBody(await importLicenses(rows.slice(1)), 200, importedLicenses)

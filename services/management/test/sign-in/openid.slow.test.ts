@@ -46,7 +46,7 @@ describe.skipIf(!existsSync(executablePath))(
     const signIn = () => page.getByRole('button', { name: 'Sign in with Example' }).click()
     const heading = (name: string) => page.getByRole('heading', { name, level: 1 }).waitFor()
 
-    test('returns to the screen, and keeps no code in the address or the history', async () => {
+    test('the sign-in returns to the screen, and keeps no code in the address or the history', async () => {
       const { email } = await world.addMember()
       const { length } = provider.codes
       await openPage('/team?q=a')
@@ -67,7 +67,7 @@ describe.skipIf(!existsSync(executablePath))(
       await page.context().close()
     })
 
-    test('offers the organizations of the person', async () => {
+    test('the screen offers the organizations of the person', async () => {
       const second = await createVendor(harness, 'STANDARD', '<b>Second</b> vendor')
       const { email } = await world.addMember()
       await world.addMember(second, email)
@@ -81,7 +81,7 @@ describe.skipIf(!existsSync(executablePath))(
       await page.context().close()
     })
 
-    test('shows why a person cannot sign in, and the other methods', async () => {
+    test('the screen shows why a person cannot sign in, and offers the other methods', async () => {
       provider.person = { sub: 'nobody', email: 'nobody@example.com', email_verified: true }
       await openPage('')
       await signIn()

@@ -27,7 +27,7 @@ afterEach(() => {
 })
 
 describe('a member', () => {
-  test.each([true, false])('signs in once with one response (e-mail in the ID token: %s)', async (hasEmailInToken) => {
+  test.each([true, false])('a member signs in once with one response (e-mail in the ID token: %s)', async (hasEmailInToken) => {
     const { id, email } = await addMember()
     provider.hasEmailInToken = hasEmailInToken
     const browser = newBrowser()
@@ -45,7 +45,7 @@ describe('a member', () => {
     expect(outcome(await browser.enter(vendor.id))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('of several organizations chooses one of them', async () => {
+  test('a member of several organizations chooses one of them', async () => {
     const second = await createVendor(harness)
     const stranger = await createVendor(harness)
     const { email } = await addMember()
@@ -57,7 +57,7 @@ describe('a member', () => {
     expect(expectBody(await browser.enter(second.id), 201, me).member?.id).toBe(id)
   })
 
-  test('gets a cookie that only pages of the site use, and an address with PKCE, state and nonce', async () => {
+  test('a browser gets a cookie that only pages of the site use, and an address with PKCE, state and nonce', async () => {
     const browser = newBrowser()
     const response = await browser.post('sessions/openid-options')
     expect(response.headers.get('set-cookie')).toMatch(
@@ -76,7 +76,7 @@ describe('a member', () => {
     for (const value of values) expect(value).toMatch(/^[\w-]{43}$/)
   })
 
-  test('whose membership ends during the sign-in gets no session', async () => {
+  test('a member who is removed during the sign-in gets no session', async () => {
     const { id } = await addMember()
     const browser = newBrowser()
     expectBody(await browser.identify(await browser.respond()), 200, openidIdentity)
@@ -96,7 +96,7 @@ describe('an account', () => {
   }
   const memberOf = (response: ApiResponse) => expectBody(response, 201, me).member?.id
 
-  test('stays bound to its member when its address changes, or another account gets the address', async () => {
+  test('an account stays bound to its member when its address changes, or another account gets the address', async () => {
     const { id, email } = await addMember()
     expect(memberOf(await signIn())).toBe(id)
     provider.changeClaims = (given) => ({ ...given, email: 'renamed@example.com' })
@@ -108,7 +108,7 @@ describe('an account', () => {
     expect(rejected.text).toContain(`The member \\"${email.toLowerCase()}\\" signs in with another account`)
   })
 
-  test('is preferred to a member with its present address', async () => {
+  test('an account signs in as the member that is bound to it, not as one with its present address', async () => {
     const { id } = await addMember()
     expect(memberOf(await signIn())).toBe(id)
     const bound = provider.person
@@ -130,7 +130,7 @@ describe('an account', () => {
           "update members set openid_issuer = 'https://earlier.example' where openid_subject is not null",
         ),
     ],
-  ])('can be replaced after %s', async (name, allow) => {
+  ])('the bound account of a member can be replaced after %s', async (name, allow) => {
     const { id, email } = await addMember()
     expect(memberOf(await signIn())).toBe(id)
     provider.person = { ...provider.person, sub: `replaced ${email}` }
@@ -157,13 +157,13 @@ describe('the response of the provider', () => {
     ['another nonce', { nonce: 'another' }],
     ['no nonce', { nonce: undefined }],
     ['an end in the past', { exp: 1_700_000_000, iat: 1_690_000_000 }],
-    ['no end', { exp: undefined }],
-  ])('is rejected with an ID token with %s', async (_name, claims) => {
+    ['no expiry', { exp: undefined }],
+  ])('rejects a response with an ID token with %s', async (_name, claims) => {
     const response = await rejectedWith({ changeClaims: (given) => ({ ...given, ...claims }) })
     expect(outcome(response)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is rejected with an ID token of another key', async () => {
+  test('rejects a response with an ID token that another key has signed', async () => {
     expect(outcome(await rejectedWith({ signsWithOtherKey: true }))).toBe('401 UNAUTHENTICATED')
   })
 
@@ -175,12 +175,12 @@ describe('the response of the provider', () => {
     ['an address whose domain only ends like an allowed one', { email: 'person@notexample.com' }],
     ['no address', { email: 5 }],
     ['an address of no member', { email: 'nobody@example.com' }],
-  ])('is rejected with %s', async (_name, claims) => {
+  ])('rejects a response with %s', async (_name, claims) => {
     const response = await rejectedWith({ changeClaims: (given) => ({ ...given, ...claims }) })
     expect(outcome(response)).toBe('403 FORBIDDEN')
   })
 
-  test('is rejected from a browser that did not begin the sign-in', async () => {
+  test('rejects the response from a browser that did not begin the sign-in', async () => {
     await addMember()
     const [ada, eve, stranger] = [newBrowser(), newBrowser(), newBrowser()]
     const response = await ada.respond()
@@ -197,7 +197,7 @@ describe('the response of the provider', () => {
     ['another issuer', (sent: URLSearchParams) => sent.set('iss', 'https://evil.example')],
     ['another code', (sent: URLSearchParams) => sent.set('code', 'another')],
     ['no code', (sent: URLSearchParams) => sent.delete('code')],
-  ])('is rejected with %s', async (_name, change) => {
+  ])('rejects a response with %s', async (_name, change) => {
     await addMember()
     const browser = newBrowser()
     const sent = new URLSearchParams(await browser.respond())
@@ -205,7 +205,7 @@ describe('the response of the provider', () => {
     expect(outcome(await browser.identify(sent.toString()))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is rejected with a code that was redeemed in another sign-in', async () => {
+  test('rejects a response with a code that was redeemed in another sign-in', async () => {
     await addMember()
     const [first, second] = [newBrowser(), newBrowser()]
     const used = new URLSearchParams(await first.respond())
@@ -215,7 +215,7 @@ describe('the response of the provider', () => {
     expect(outcome(await second.identify(next.toString()))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is accepted once from concurrent requests', async () => {
+  test('accepts a response once from concurrent requests', async () => {
     await addMember()
     const browser = newBrowser()
     const response = await browser.respond()
@@ -225,7 +225,7 @@ describe('the response of the provider', () => {
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401, 401])
   })
 
-  test('is rejected after ten minutes', async () => {
+  test('rejects a response after ten minutes', async () => {
     await addMember()
     const browser = newBrowser()
     const response = await browser.respond()
@@ -237,7 +237,7 @@ describe('the response of the provider', () => {
     expect(outcome(await late.enter(vendor.id))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('names the error of the provider, and not its description', async () => {
+  test('returns the error of the provider, and not its description', async () => {
     const browser = newBrowser()
     const { searchParams } = new URL(await browser.begin())
     const sent = new URLSearchParams({ error: 'access_denied', error_description: 'Call 0900', iss: provider.issuer })
@@ -271,7 +271,7 @@ test.each([{}, { response: '' }, { response: 5 }, { response: 'x'.repeat(9_000) 
 )
 
 describe('without a provider', () => {
-  test('the methods contain no label, and OpenID Connect returns 404', async () => {
+  test('without a provider, the methods contain no label, and OpenID Connect returns 404', async () => {
     const other = await startHarness()
     const call = (method: string, path: string) =>
       other.call(method, path, { token: null, headers: { origin: other.origin } })

@@ -47,7 +47,7 @@ async function addMember(permissions: string[] = ['licenses.read', 'credentials.
 }
 
 describe('an invitation', () => {
-  test('signs its member in once', async () => {
+  test('an invitation signs its member in once', async () => {
     const { id, email, invitation } = await addMember()
     expect(invitation.path).toBe(`/console/invitation#${invitation.secret}`)
     const call = await signIn({ invitation: invitation.secret })
@@ -59,7 +59,7 @@ describe('an invitation', () => {
     expect(outcome(again)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is accepted from one of several concurrent requests', async () => {
+  test('an invitation is accepted from one of several concurrent requests', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const responses = await Promise.all(
@@ -69,7 +69,7 @@ describe('an invitation', () => {
     expect(statuses.toSorted((a, b) => a - b)).toEqual([201, ...Array.from({ length: 7 }, () => 401)])
   })
 
-  test('replaces the previous invitation, and expires', async () => {
+  test('an invitation replaces the previous one, and expires', async () => {
     const { id, invitation } = await addMember()
     const path = `members/${id}/invitation`
     const next = expectBody(await vendor.call('POST', path), 200, invited.shape.invitation)
@@ -80,7 +80,7 @@ describe('an invitation', () => {
     expect(outcome(late)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('adds its sender to the audit entries of the member', async () => {
+  test('an invitation adds its sender to the audit entries of the member', async () => {
     const { id, invitation } = await addMember(['products.write'])
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('POST', 'products', { body: { name: 'Studio' } })).status).toBe(201)
@@ -91,14 +91,14 @@ describe('an invitation', () => {
     expect(rows[0]?.actor).toMatchObject({ type: 'MEMBER', id, issuedBy: { type: 'MANAGEMENT_TOKEN' } })
   })
 
-  test('cannot be sent by a credential with fewer permissions than the member', async () => {
+  test('a credential with fewer permissions than the member cannot send an invitation', async () => {
     const { id } = await addMember(['licenses.write', 'credentials.write'])
     const body = { name: 'small', permissions: ['credentials.write'] }
     const { secret } = expectBody(await vendor.call('POST', 'tokens', { body }), 201, createdToken.required())
     expect(outcome(await harness.as(secret)('POST', `members/${id}/invitation`))).toBe('403 FORBIDDEN')
   })
 
-  test('returns 404 to another organization', async () => {
+  test('returns 404 for invitations and sessions of members of another organization', async () => {
     const { id } = await addMember()
     const stranger = await createVendor(harness)
     expect(outcome(await stranger.call('POST', `members/${id}/invitation`))).toBe('404 NOT_FOUND')
@@ -108,7 +108,7 @@ describe('an invitation', () => {
 })
 
 describe('the cookie', () => {
-  test('is HttpOnly and SameSite=Strict', async () => {
+  test('the session cookie is HttpOnly and SameSite=Strict', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const response = await harness.call('POST', 'sessions', { token: null, body })
@@ -122,7 +122,7 @@ describe('the cookie', () => {
   })
 
   test.each([undefined, 'https://evil.example', 'null', 'http://127.0.0.1'])(
-    'returns 403 to a change with the origin %s',
+    'returns 403 for a change that a page with the origin %s sends',
     async (origin) => {
       const { invitation } = await addMember(['products.read', 'products.write'])
       const call = await signIn({ invitation: invitation.secret }, origin ?? null)
@@ -131,7 +131,7 @@ describe('the cookie', () => {
     },
   )
 
-  test('is rejected as a secret in the header Authorization', async () => {
+  test('rejects the secret of a session in the header Authorization', async () => {
     const { invitation } = await addMember()
     const body = { invitation: invitation.secret }
     const response = await harness.call('POST', 'sessions', { token: null, body })
@@ -139,14 +139,14 @@ describe('the cookie', () => {
     expect(outcome(await harness.as(secret)('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is ignored when the request has the header Authorization', async () => {
+  test('ignores the session cookie when the request has the header Authorization', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const response = await call('GET', 'me', { headers: { authorization: `Bearer ${vendor.managementToken}` } })
     expect(expectBody(response, 200, me)).toMatchObject({ kind: 'TOKEN', session: null })
   })
 
-  test('is not set for a page of another site', async () => {
+  test('sets no session cookie for a page of another site', async () => {
     const { invitation } = await addMember()
     const options = {
       token: null,
@@ -158,7 +158,7 @@ describe('the cookie', () => {
 })
 
 describe('a session', () => {
-  test('ends when its member signs out', async () => {
+  test('a session ends when its member signs out', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const response = await call('DELETE', 'sessions/current')
@@ -167,7 +167,7 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('ends when its member is deleted, and loses a permission that the member loses', async () => {
+  test('a session ends when its member is deleted, and loses a permission that the member loses', async () => {
     const { id, invitation } = await addMember(['licenses.read', 'products.read'])
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('GET', 'products')).status).toBe(200)
@@ -177,7 +177,7 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'licenses'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test.each(["last_used_at = now() - interval '12 hours'", 'expires_at = now()'])('ends when %s', async (change) => {
+  test.each(["last_used_at = now() - interval '12 hours'", 'expires_at = now()'])('a session ends when %s', async (change) => {
     const { id, invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('GET', 'me')).status).toBe(200)
@@ -185,7 +185,7 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is listed, and can be ended by another session of its member or by a manager', async () => {
+  test('a session is listed, and can be ended by another session of its member or by a manager', async () => {
     const { id, invitation } = await addMember()
     const first = await signIn({ invitation: invitation.secret })
     const next = expectBody(await vendor.call('POST', `members/${id}/invitation`), 200, invited.shape.invitation)
@@ -201,7 +201,7 @@ describe('a session', () => {
     expect(outcome(await second('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('cannot be ended by another member', async () => {
+  test('a session cannot be ended by another member', async () => {
     const { invitation } = await addMember()
     const call = await signIn({ invitation: invitation.secret })
     const { session } = expectBody(await call('GET', 'me'), 200, me)
@@ -211,7 +211,7 @@ describe('a session', () => {
     expect((await call('GET', 'me')).status).toBe(200)
   })
 
-  test('ends when its member opens 20 newer ones', async () => {
+  test('a session ends when its member opens 20 newer ones', async () => {
     const { id, invitation } = await addMember()
     const first = await signIn({ invitation: invitation.secret })
     const body = { name: 'laptop', permissions: ['licenses.read'] }
@@ -225,7 +225,7 @@ describe('a session', () => {
 })
 
 describe('a personal access token', () => {
-  test('signs its member in with its own permissions, until it is revoked', async () => {
+  test('a personal access token signs its member in with its own permissions, until it is revoked', async () => {
     const { id } = await addMember(['licenses.read', 'products.read'])
     const tokens = `members/${id}/access-tokens`
     const body = { name: 'laptop', permissions: ['licenses.read'] }
@@ -238,14 +238,14 @@ describe('a personal access token', () => {
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('cannot be replaced by a management token or an API key', async () => {
+  test('a management token or an API key cannot sign in', async () => {
     for (const token of [vendor.managementToken, vendor.apiKey])
       expect(outcome(await harness.call('POST', 'sessions', { token: null, body: { token } }))).toBe('403 FORBIDDEN')
   })
 })
 
 describe('the operator token', () => {
-  test('signs the operator in until the token is replaced', async () => {
+  test('the operator token signs the operator in until the token is replaced', async () => {
     const call = await signIn({ token: operatorToken })
     expect(expectBody(await call('GET', 'me'), 200, me)).toMatchObject({ kind: 'OPERATOR', organization: null })
     expect((await call('GET', 'organizations')).status).toBe(200)
@@ -300,7 +300,7 @@ describe('the limits of sign-ins', () => {
   const accepted = (times: number, run: (index: number) => unknown) =>
     Array.from({ length: times }, (_, index) => isAccepted(() => run(index))).filter(Boolean).length
 
-  test('reject a flood from one address and accept other addresses', () => {
+  test('rejects a flood of sign-ins from one address and accepts other addresses', () => {
     const { counts, signIns } = limiter()
     const used = accepted(1_000, () => signIns.countRequest('203.0.113.7'))
     expect(used).toBeGreaterThanOrEqual(200)
@@ -310,7 +310,7 @@ describe('the limits of sign-ins', () => {
     expect(isAccepted(() => signIns.countRequest('203.0.113.8'))).toBe(true)
   })
 
-  test('accept an address of a member during a flood from many addresses', () => {
+  test('accepts the address of a member during a flood of sign-ins from many addresses', () => {
     const { signIns } = limiter()
     signIns.countVerified('PASSKEY ada', '198.51.100.1')
     expect(accepted(2_000, (i) => signIns.countRequest(`203.0.${i % 200}.7`))).toBe(1_000)
@@ -318,7 +318,7 @@ describe('the limits of sign-ins', () => {
     expect(isAccepted(() => signIns.countRequest('198.51.100.2'))).toBe(false)
   })
 
-  test('count failures of a passkey by address, and verified sign-ins by account', () => {
+  test('counts failures of a passkey by address, and verified sign-ins by account', () => {
     const { signIns } = limiter()
     for (let i = 0; i < 20; i++) signIns.countFailure('passkey', '203.0.113.7')
     expect(isAccepted(() => signIns.requireFewFailures('passkey', '203.0.113.7'))).toBe(false)
@@ -328,7 +328,7 @@ describe('the limits of sign-ins', () => {
     expect(isAccepted(() => signIns.countVerified('PASSKEY ada', '203.0.113.7'))).toBe(true)
   })
 
-  test('reject the 31st sign-in of a member within ten seconds with 429, and not that of a colleague', async () => {
+  test('returns 429 for the 31st sign-in of a member within ten seconds, and not for a colleague', async () => {
     const [ada, grace] = [await addMember(), await addMember()]
     const tokenOf = async (id: string) => {
       const body = { name: 'laptop', permissions: ['licenses.read'] }

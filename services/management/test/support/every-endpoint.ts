@@ -61,7 +61,7 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
   }
 }
 
-/** Returns a request for resources that do not exist. Checks before the handler treat it as any other request. */
+/** Returns a request for resources that do not exist. The checks before the handler treat such a request like any other. */
 export function unknownRequest({ definition }: Endpoint): Request {
   return { path: definition.path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
 }

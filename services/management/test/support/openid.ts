@@ -96,7 +96,7 @@ export class TestBrowser {
     return expectBody(await this.post('sessions/openid-options'), 200, openidOptions).url
   }
 
-  /** Begins, and returns the response of the provider. */
+  /** Begins a sign-in, and returns the response of the provider. */
   async respond(): Promise<string> {
     return this.visit(await this.begin())
   }

@@ -124,7 +124,7 @@ function start([program = '', ...args]: string[], env: Record<string, string>): 
 }
 
 describe.each(receivers)('the receiver in $language', ({ missing, command }) => {
-  test.skipIf(missing !== null)(`accepts every type of events (${missing ?? 'runs here'})`, async () => {
+  test.skipIf(missing !== null)(`accepts events of every type (${missing ?? 'runs here'})`, async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}/hook`
     const types = ['*', 'license.blacklisted']

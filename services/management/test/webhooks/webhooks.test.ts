@@ -1,4 +1,7 @@
-/** Tests webhooks (docs/api.md#w3): endpoints, signatures, retries and deliveries. A receiver verifies them with the official library. */
+/**
+ * Tests webhooks (docs/api.md#w3): endpoints, signatures, retries and deliveries. A receiver verifies the signatures with the official
+ * library.
+ */
 
 import { page } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'
@@ -57,7 +60,7 @@ const hurry = (id: string) =>
   )
 
 describe('a delivery', () => {
-  test('is the event, signed so that the official library accepts it', async () => {
+  test('a delivery is the event, signed so that the official library accepts it', async () => {
     const hook = await receiver()
     const { id, secret } = await endpoint(vendor, hook.url, ['product.*', 'customer.created'])
     const productId = await vendor.product()
@@ -80,7 +83,7 @@ describe('a delivery', () => {
     expect(last?.attempts).toMatchObject([{ status: 204, error: null, response: '' }])
   })
 
-  test('is attempted again with the same id after errors and redirects, which are not followed', async () => {
+  test('a delivery is attempted again with the same id after errors and redirects, which are not followed', async () => {
     const target = await receiver()
     const statuses = [500, 302, 204]
     const hook = await receiver((_, response) => {
@@ -107,7 +110,7 @@ describe('a delivery', () => {
     expect((await read(vendor, id)).failingSince).toBeNull()
   })
 
-  test('ends after ten attempts', async () => {
+  test('a delivery ends after ten attempts', async () => {
     const hook = await receiver((_, response) => void response.writeHead(500).end())
     const { id } = await endpoint(vendor, hook.url)
     await vendor.product()
@@ -122,7 +125,7 @@ describe('a delivery', () => {
     expect(failed?.nextAttemptAt).toBeNull()
   })
 
-  test('waits for Retry-After when the receiver is busy', async () => {
+  test('a delivery waits for Retry-After when the receiver is busy', async () => {
     const hook = await receiver((_, response) => void response.writeHead(429, { 'retry-after': '3600' }).end())
     const { id } = await endpoint(vendor, hook.url)
     await vendor.product()
@@ -133,7 +136,7 @@ describe('a delivery', () => {
     expect(seconds).toBeLessThan(4_400)
   })
 
-  test('to a slow endpoint does not delay deliveries to another endpoint of the organization', async () => {
+  test('a delivery to a slow endpoint does not delay deliveries to another endpoint of the organization', async () => {
     const own = await createVendor(harness)
     const slow = await receiver(() => undefined)
     const fast = await receiver()
@@ -146,7 +149,7 @@ describe('a delivery', () => {
 })
 
 describe('an endpoint', () => {
-  test('is disabled by a response with the status 410, which ends its deliveries and writes an event', async () => {
+  test('a response with the status 410 disables the endpoint, ends its deliveries and writes an event', async () => {
     const own = await createVendor(harness)
     const hook = await receiver((_, response) => void response.writeHead(410).end())
     const others = await receiver()
@@ -168,7 +171,7 @@ describe('an endpoint', () => {
     expect(expectBody(enabled, 200, webhookEndpoint)).toMatchObject({ enabled: true, disabledReason: null })
   })
 
-  test('is disabled after five days without success', async () => {
+  test('an endpoint is disabled after five days without success', async () => {
     const own = await createVendor(harness)
     const hook = await receiver((_, response) => void response.writeHead(500).end())
     const { id } = await endpoint(own, hook.url)
@@ -195,7 +198,7 @@ describe('an endpoint', () => {
     expect(expectBody(await own.call('GET', 'alerts'), 200, page(alert)).data).toEqual([])
   })
 
-  test('signs with both secrets after a rotation, and returns each secret only once', async () => {
+  test('deliveries are signed with both secrets after a rotation, and each secret is returned only once', async () => {
     const hook = await receiver()
     const { id, secret, ...shown } = await endpoint(vendor, hook.url)
     expect(await read(vendor, id)).toEqual({ id, ...shown })
@@ -223,7 +226,7 @@ describe('an endpoint', () => {
     expect(rows[0]?.text).not.toContain('whsec_')
   })
 
-  test('keeps its secret when the master key is replaced', async () => {
+  test('an endpoint keeps its secret when the master key is replaced', async () => {
     const hook = await receiver()
     const { secret } = await endpoint(vendor, hook.url)
     const [old, next] = [Buffer.from(masterKey, 'hex'), Buffer.alloc(32, 7)]
@@ -247,13 +250,13 @@ describe('an endpoint', () => {
     [{ url: 'https://hooks.example.com/', types: ['ping', 7] }, '#/types/1'],
     [{ url: 7, types: ['*'] }, '#/url'],
     [{ url: 'https://hooks.example.com/', types: ['*'], secret: 'whsec_x' }, '#'],
-  ])('is not created from %j', async (body, pointer) => {
+  ])('no endpoint is created from %j', async (body, pointer) => {
     const response = await vendor.call('POST', 'webhook-endpoints', { body })
     expect(outcome(response)).toBe('422 INVALID_REQUEST')
     expect(response.text).toContain(`"${pointer}`)
   })
 
-  test('and its deliveries are not found by other organizations', async () => {
+  test('other organizations find neither an endpoint nor its deliveries', async () => {
     const other = await createVendor(harness)
     const { id } = await endpoint(other, 'http://127.0.0.1:9/')
     const tested = await other.call('POST', `webhook-endpoints/${id}/test`)
@@ -276,7 +279,7 @@ describe('an endpoint', () => {
 })
 
 describe('an event is sent', () => {
-  test('again by delivery, or by period and the types of the endpoint', async () => {
+  test('sends events again by delivery, or by period and the types of the endpoint', async () => {
     const own = await createVendor(harness)
     const hook = await receiver()
     const { id } = await endpoint(own, hook.url)
@@ -304,7 +307,7 @@ describe('an event is sent', () => {
     expect(outcome(reversed)).toBe('422 INVALID_REQUEST')
   })
 
-  test('as a ping to only the tested endpoint', async () => {
+  test('sends a ping only to the tested endpoint', async () => {
     const own = await createVendor(harness)
     const one = await receiver()
     const two = await receiver()
