@@ -13,10 +13,7 @@ import type { Decider } from './decider.ts'
 export interface DecideParts {
   decider: Decider
   key: Pick<CallerKey, 'accepts'>
-  /**
-   * Resolves to true when the index contains everything of the organization that the snapshot contains, or to false after
-   * `limitMs`.
-   */
+  /** Waits until the index contains the caller's snapshot, as `CatchUp.until` does. */
   catchUp: (snapshot: string, organizationId: string, limitMs: number) => Promise<boolean>
   /** Returns whether the index may decide checks. */
   isServing: () => boolean

@@ -1,7 +1,7 @@
 /**
- * Reads the body of a batch (docs/api.md#h13) in one pass over its bytes. Plain checks are read directly. The others are cut
- * out and read by `parseBody`, so the work for one check is bounded as it is for a single request. Apart from these bounds, the
- * result is that of JSON.parse and the schema of the public API.
+ * Reads the body of a batch (docs/api.md#h13) in one pass over its bytes. Plain checks (request-body-fast-path.ts) are read directly. Every
+ * other check is cut out and read by `parseBody`, so the work for one check is bounded as it is for a single request. Apart from these
+ * bounds, the result is that of JSON.parse and the schema of the public API.
  */
 
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
@@ -10,7 +10,7 @@ import { describeBody } from './request-body-errors.ts'
 import { beginBody, parsePlainObject, skipSpace } from './request-body-fast-path.ts'
 import { hasTooManyMembers, MAX_MEMBERS, parseBody, type RequestBody } from './request-body.ts'
 
-/** The most members of a batch outside of its plain checks. Each new name costs JSON.parse about a microsecond. */
+/** The maximum number of members in a batch outside of its plain checks. Each new name costs JSON.parse about a microsecond. */
 export const MAX_BATCH_MEMBERS = 4_096
 
 const QUOTE = 34
@@ -30,7 +30,7 @@ export class BatchBody {
   count = 0
   /** The number of checks that were not plain. */
   slowCount = 0
-  /** For each check, the text of its 422, or null when it is valid. */
+  /** For each check, the message of its error, or null when the check is valid. */
   readonly errors: (string | null)[] = Array.from({ length: MAX_BATCH_CHECKS }, () => null)
   readonly #checks: readonly RequestBody[]
   /** The number of members outside of plain checks. */
@@ -135,7 +135,7 @@ export class BatchBody {
   }
 }
 
-/** Returns the text of the 422 for a body that is not a batch. It contains no values of the body. */
+/** Returns the error message of the 422 response to a body that is not a batch. The message contains no values of the body. */
 export function describeBatch(body: Uint8Array): string {
   if (hasTooManyMembers(body, MAX_BATCH_MEMBERS)) return `The body has more than ${MAX_BATCH_MEMBERS} members.`
   const value = jsonAt(body, 0, body.length)

@@ -1,7 +1,7 @@
 /**
- * Validates up to 100 checks of one request (docs/api.md#h13). Each check has the verdict and the effects that it would have as
- * a single request. First the bodies are read and hashed, then all rows are prefetched, then the checks are decided. So the
- * loads of different checks overlap. The claims of a batch are sent together. The response follows the last of them.
+ * Validates up to 100 checks of one request (docs/api.md#h13). Each check has the verdict and the effects that it would have as a single
+ * request. First all checks are read and hashed, then their rows are prefetched, then the checks are decided. The memory accesses of
+ * different checks therefore overlap. The claims of a batch are sent together, and the response is sent when the last claim is decided.
  */
 
 import type { OriginResolver } from '@keyward/address'
@@ -73,7 +73,7 @@ export class BatchValidation {
     else this.#claim(exchange, waiting, nowMs)
   }
 
-  /** Completes the checks, hashes them and prefetches their rows. */
+  /** Adds the organization, product, address and country to the checks, hashes the checks and prefetches their rows. */
   #prepare(exchange: Exchange, { organization, product, addressRules }: CredentialView): void {
     const { reader, resolver } = this.#parts
     const { count, errors } = this.#body
@@ -97,7 +97,7 @@ export class BatchValidation {
     reader.prefetchChecks(this.#hashes, count)
   }
 
-  /** Decides a check and appends its result. If it must wait for Postgres, appends a gap and returns it. */
+  /** Decides a check and appends its result. If the check must wait for Postgres, appends a gap and returns the check. */
   #decide(n: number, nowMs: number): WaitingEntry | null {
     const { checks, counters, reader } = this.#parts
     const error = this.#body.errors[n]!
@@ -140,7 +140,7 @@ export class BatchValidation {
     const results = this.#response.results()
     exchange.wait()
     exchange.fallback = () => {
-      // At the deadline, the checks without a decision end as their claims would.
+      // At the deadline, a check without a decision gets the result of a failed claim.
       for (const { n, isRecheck, verdict } of waiting) {
         if (results[n] !== null) continue
         if (!isRecheck) counters.count('UNAVAILABLE')

@@ -100,12 +100,15 @@ export interface CheckOutcome {
   max: number
 }
 
-/** A check that waits for Postgres. It has copies, because other requests overwrite the originals before Postgres responds. */
+/**
+ * A check that waits for Postgres. It contains copies, because other requests overwrite the original check and verdict before Postgres
+ * responds.
+ */
 export interface WaitingCheck {
   check: CheckRequest
   verdict: Verdict
   licenseId: Uint8Array
-  /** Whether the claim rechecks a full license. The verdict of the index applies if Postgres does not decide. */
+  /** Whether the claim rechecks a full license. If so, the verdict of the index applies when Postgres does not decide. */
   isRecheck: boolean
 }
 
@@ -126,13 +129,12 @@ export class Checks {
     if (verdict.code !== CODE.TOO_MANY_MACHINES) return true
     // A full license needs a claim only when a recheck is due (docs/api.md#s5).
     const { control, recheckThrottle } = this.#parts
-    // Only Postgres can determine whether a lease has ended, so during an outage the check sends a claim and then receives a
-    // 503.
+    // Only Postgres can determine whether a lease has ended, so during an outage the check requires a claim and ends with a 503.
     if (verdict.leaseSeconds > 0 && !control.isDatabaseReachable) return true
     return control.isDatabaseReachable && recheckThrottle.isDue(verdict.license, nowMs)
   }
 
-  /** Prepares the claim of a check. When the license was deleted since the verdict, changes the verdict and returns null. */
+  /** Prepares the claim of a check. When the license was deleted since the verdict, changes the verdict to NOT_FOUND and returns null. */
   prepareClaim(check: CheckRequest, verdict: Verdict): WaitingCheck | null {
     const { control, reader } = this.#parts
     const licenseId = new Uint8Array(16)
@@ -166,8 +168,8 @@ export class Checks {
   }
 
   /**
-   * Returns the response to a check. Returns null when the response needs entitlements and the license was deleted since the
-   * verdict or the index is busy. The next call may overwrite the bytes.
+   * Returns the response to a check. Returns null when the response needs entitlements, but the license was deleted since the verdict or
+   * the index is busy. The next call may overwrite the bytes.
    */
   responseOf(
     shape: Shape,
@@ -213,9 +215,7 @@ export class Checks {
     claims.renew(organization, licenseId, machineId.slice(0, machineIdLength), hostname, leaseKeyOf(verdict))
   }
 
-  /**
-   * Returns the hostname if the machine is to be recorded, or if it is known and may lack a hostname. Returns null otherwise.
-   */
+  /** Returns the hostname if the machine is to be recorded, or if the machine is known and may lack a hostname. Returns null otherwise. */
   #toRecord(
     hostname: string,
     { slot, excluded, machineHash0, machineHash1 }: Verdict,
@@ -228,7 +228,7 @@ export class Checks {
   }
 }
 
-/** Sets the verdict of a check whose key no license can have, or whose license was deleted. */
+/** Sets the verdict to NOT_FOUND, for a check whose key no license can have or whose license was deleted. */
 export function setNotFound(verdict: Verdict): void {
   verdict.busy = false
   verdict.code = CODE.NOT_FOUND

@@ -14,7 +14,7 @@ import { type BodyKind, type RequestBody } from './request-body.ts'
 const QUOTE = 34
 const BACKSLASH = 92
 
-/** A name of a member with its closing quote, in UTF-8. */
+/** The name of a member with its closing quote, in UTF-8. */
 interface Name {
   bytes: Uint8Array
   /** The same bytes. */
@@ -78,8 +78,8 @@ export function skipSpace(body: Uint8Array, from: number): number {
 }
 
 /**
- * A copy of the body that is being read, and zeros behind it. Strings are read from it in words of four bytes. The index of a byte is the
- * same as in the body.
+ * A copy of the body that is being read, followed by zeros. Strings are read from this copy in words of four bytes. The index of a byte is
+ * the same as in the body.
  */
 const copied = new Uint8Array(MAX_BATCH_BODY_BYTES + 16)
 const words = new DataView(copied.buffer)
@@ -97,15 +97,16 @@ const EACH_BYTE = 0x01010101
 const HIGH_BITS = 0x80808080 | 0
 
 /**
- * Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. The result is that of
- * a comparison of each byte with the quote, the backslash, 32 and 127.
+ * Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. The result is the
+ * same as if each byte were compared with the quote, the backslash, 32 and 127.
  */
 function stringEnd(from: number): number {
   for (let i = from; ; i += 4) {
     const word = words.getInt32(i, true)
     const quote = word ^ (EACH_BYTE * QUOTE)
     const backslash = word ^ (EACH_BYTE * BACKSLASH)
-    // The lowest bit of HIGH_BITS in this value is in the first byte that is no plain character. Higher ones may be wrong.
+    // Of the bits of HIGH_BITS that are set in this value, the lowest is in the first byte that is not a plain character. Higher bits may
+    // be wrong.
     const found =
       (((quote - EACH_BYTE) & ~quote) |
         ((backslash - EACH_BYTE) & ~backslash) |
@@ -164,7 +165,7 @@ function locate(names: readonly Name[], include: number, body: Uint8Array, from:
   return body[i] === 125 /* } */ ? i + 1 : -1
 }
 
-/** Copies `length` bytes that begin at `start`, and up to three bytes behind them. */
+/** Copies `length` bytes that begin at `start`, and up to three bytes after them. */
 function copy(start: number, length: number, out: DataView): void {
   for (let i = 0; i < length; i += 4) out.setInt32(i, words.getInt32(start + i, true), true)
 }

@@ -1,7 +1,4 @@
-/**
- * Runs one reload: passes the rows of a load to the target as they arrive. The follower begins and ends the reload, and
- * follows changes meanwhile.
- */
+/** Runs one reload: passes the rows of a load to the target as they arrive. The follower begins and ends the reload. */
 
 import { type FeedReading, isTooSlow } from '@keyward/database'
 
@@ -63,9 +60,9 @@ export class Comparison {
   }
 
   /**
-   * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when they are read later, because
-   * they are too many or take too long for one read, or the index is written in place. Returns `again` when another machine is unsettled now, and
-   * `behind` when the load must be repeated.
+   * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when the changes must be read later, because
+   * they are too many or take too long for one read, or the index is written in place. Returns `again` when another machine is unsettled
+   * now, and `behind` when the load must be repeated.
    */
   async readSince(connection: FeedConnection, loaded: string): Promise<Since | 'again' | 'behind' | null> {
     const { isInPlace, unsettled } = this.#target
@@ -96,8 +93,8 @@ export class Comparison {
   }
 
   /**
-   * Begins the reload, unless it has begun. Without a position it begins at the first batch, so that earlier own claims do not
-   * count as newer.
+   * Begins the reload, unless it has begun. When the index has no position, the reload begins at the first batch, so that earlier own
+   * writes do not count as newer than its rows.
    */
   #begin(snapshot: string | null): void {
     if (!this.#hasBegun) this.#target.beginReload(snapshot)

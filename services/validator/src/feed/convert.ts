@@ -1,7 +1,7 @@
 /**
- * Converts rows of the change feed to changes of the engine. Only this file checks the text fields of a row: status, kind,
- * mode, scope, type and value. An unreadable row is reported, and its entity is removed from the index. The reason contains no
- * content of the row. The other rows are applied.
+ * Converts rows of the change feed to changes of the engine. Only this file checks the text fields of a row: status, kind, mode, scope,
+ * type and value. An unreadable row is reported, and its entity is removed from the index. The report contains no content of the row. The
+ * other rows are applied.
  */
 
 import { readRuleMatch } from '@keyward/address'

@@ -60,7 +60,7 @@ export interface Since {
 /** The target that applies changes. Methods that receive rows return those that could not be stored. */
 export interface FeedTarget {
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  /** Applies a page of a large change. The caller ends the change by `endPages` or `abandonPages`. */
+  /** Applies a page of a large change. The caller ends the change with `endPages` or `abandonPages`. */
   applyPage(
     changes: readonly Change[],
     signingKeys: readonly SigningKeyChange[],
@@ -80,11 +80,11 @@ export interface FeedTarget {
   /** Receives a batch of a reload. */
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   /**
-   * The machines that the index may contain in an older state than the snapshot of a reload without a position. They must be read
+   * The machines whose rows in the index may be older than the snapshot of the reload, when the index has no position. They must be read
    * again with the changes since that snapshot.
    */
   readonly unsettled: readonly Suspect[]
-  /** Whether the rows of the reload are written as they arrive. Other changes cannot be applied before the reload ends. */
+  /** Whether the rows of the reload are written as they arrive. If so, other changes cannot be applied before the reload ends. */
   readonly isInPlace: boolean
   /** Whether so many rows have changed since the reload began that it should be abandoned. */
   readonly isTooLong: boolean

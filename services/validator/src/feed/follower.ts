@@ -5,10 +5,10 @@
  *
  * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
  * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
- * position. The validator is then not ready, and changes are applied only after the comparison has ended.
+ * position of the index. The validator is then not ready, and changes are applied only after the comparison has ended.
  *
- * If an organization has too many changes for one read, they are read separately, in pages, while the other organizations are
- * followed. Changes that follow the snapshot of the pages are applied after the last page.
+ * If an organization has too many changes for one read, they are read separately, in pages, while the changes of the other
+ * organizations are followed. Changes that follow the snapshot of the pages are applied after the last page.
  *
  *   connecting ──► joining ──► following ──error──► connecting
  *                     │           ▲  │
@@ -119,7 +119,7 @@ export class Follower {
     this.#parking.resume()
   }
 
-  /** Starts a read immediately, or another one after the read in progress. */
+  /** Starts a read immediately, or after the read in progress. */
   readNow(): void {
     this.#wake()
   }
@@ -172,7 +172,10 @@ export class Follower {
     }
   }
 
-  /** Identifies the history of the server, and makes the index a state of that history. Returns the identity of the server. */
+  /**
+   * Identifies the history of the server. If the index may contain transactions that this history lacks, reads their rows again or begins a
+   * gap. Returns the identity of the server.
+   */
   async #join(connection: FeedConnection): Promise<string> {
     const { identity, landmark } = await connection.identify()
     const before = this.#identity
@@ -325,7 +328,7 @@ export class Follower {
   async #beginLargeRead(connection: FeedConnection, from: string, large: readonly Id[]): Promise<void> {
     const organizations = [...(this.#largeRead?.organizations ?? []), ...large]
     await this.#stopLargeRead()
-    // A running comparison would keep every row of the large change in memory, as a difference or as a change since it began.
+    // A running comparison would keep every row of the large change in memory, as a difference or as a change since the comparison began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
     this.#largeRead = new LargeRead(connection, this.#target, {
@@ -337,7 +340,10 @@ export class Follower {
     this.#isNotified = true
   }
 
-  /** Ends a large change whose pages are all applied. The follower then reads the changes of all organizations since the snapshot of the large change. */
+  /**
+   * Ends the large change when all its pages are applied. The follower then reads the changes of all organizations since the snapshot of
+   * the large change.
+   */
   #endLargeRead({ outcome, organizations }: LargeRead, position: Position): void {
     if (!this.#isInGap) this.#events.onCaughtUpButLarge(position, organizations)
     if (outcome === null) return
@@ -350,7 +356,7 @@ export class Follower {
     this.#largeRead = null
   }
 
-  /** Abandons the large change. All organizations are read again from the snapshot at which it began. */
+  /** Abandons the large change. The changes of all organizations are read again from the snapshot at which it began. */
   async #stopLargeRead(): Promise<void> {
     if (this.#largeRead === null) return
     await this.#largeRead.stop()

@@ -13,7 +13,7 @@ import type { FeedTarget, Since } from './follower.ts'
 import { OwnWrites, parseSnapshot } from './own-writes.ts'
 import { suspectOf, Trail } from './trail.ts'
 
-/** The maximum number of differing rows that a reload keeps. They take about 200 MB. */
+/** The maximum number of differing rows that a reload keeps in memory. They take about 200 MB. */
 const MAX_DIFFERENCES = 500_000
 
 /** The number of rows that may change during a reload before it is abandoned. Their ids take about 100 MB. */
@@ -45,11 +45,11 @@ export class IndexUpdater implements FeedTarget {
   #isPaging = false
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
-  /** Returns whether the snapshot of the last feed read, or of a reload without a position, contains a transaction. */
+  /** Returns whether the snapshot of the last feed read, or of a reload of an index without a position, contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
   /**
-   * The machines whose claim or release arrived during a reload without a position, although its snapshot contains them. Null
-   * without such a reload.
+   * The machines whose claim or release arrived during a reload of an index without a position, although the snapshot of the reload
+   * contains it. Null without such a reload.
    */
   #early: Map<string, Suspect> | null = null
 
@@ -228,9 +228,9 @@ export class IndexUpdater implements FeedTarget {
   }
 
   /**
-   * Applies a claim or release that this validator made in transaction `xid`. Ignores it if a feed read has already delivered
-   * that transaction. The feed may then be newer, for example if another validator has released the machine. A reload without a
-   * position delivers the transaction only at its end, so until then the change is in force, and the machine is unsettled.
+   * Applies a claim or release that this validator made in transaction `xid`. Ignores it if a feed read has already delivered that
+   * transaction. The feed may then be newer, for example if another validator has released the machine. A reload of an index without a
+   * position delivers the transaction only at its end. Until then the change is in force, and the machine is unsettled.
    */
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) {

@@ -1,7 +1,7 @@
 /**
  * Limits the number of changes in one read, and its time. After a read that took too long, the number is halved and the next connection
- * allows twice the time, because the same read would take too long again. Above the number, organizations with many changes are read
- * separately.
+ * allows twice the time, because the same read would take too long again. When a read has more changes, organizations with many changes are
+ * read separately.
  */
 
 import {
@@ -18,7 +18,7 @@ import type { FeedConnection } from './follower-interfaces.ts'
 /** The limit is not reduced below this number of changes. */
 const LEAST_CHANGES = 500
 
-/** The time that a read usually may take. It usually takes a few milliseconds. */
+/** The timeout of a read, unless earlier reads took too long. Most reads take a few milliseconds. */
 const USUAL_TIMEOUT_MS = 1_500
 const LONGEST_TIMEOUT_MS = 12_000
 

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../shared/clock.ts'
 
-/** The state that an index contains: a server and a snapshot of it. */
+/** The state that an index contains: the identity of a server, and a snapshot of that server. */
 export interface IndexPosition {
   readonly identity: string
   readonly snapshot: string

@@ -18,7 +18,7 @@ import {
 
 import type { FeedConnection, FeedSource, Load, LoadOutcome, OnBatch } from './follower.ts'
 
-/** The time in addition to the timeout of the server after which the client stops waiting. */
+/** The time by which the timeout of the client exceeds that of the server. */
 const MARGIN_MS = 300
 const CONNECT_TIMEOUT_MS = 1_500
 const LISTEN_ATTEMPTS = 3

@@ -1,6 +1,6 @@
 /**
- * Prunes the change log about once a minute. Every validator attempts it, and the database runs one attempt at a time. Entries
- * of the last hour are kept.
+ * Prunes the change log about once a minute. Every validator attempts to prune, and the database runs one attempt at a time. Entries of the
+ * last hour are kept.
  */
 
 import { createPool, pruneFeed } from '@keyward/database'

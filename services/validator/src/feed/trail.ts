@@ -11,7 +11,7 @@ import type { SigningKeyChange } from '../public-keys/store.ts'
 import { covers } from './catch-up.ts'
 import { parseSnapshot } from './own-writes.ts'
 
-/** The maximum number of suspects, about 20 MB. They usually cover the last few minutes. */
+/** The maximum number of suspects, which take about 20 MB. They usually cover the last few minutes. */
 const MAX_SUSPECTS = 100_000
 
 interface Segment {

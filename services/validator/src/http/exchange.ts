@@ -21,8 +21,8 @@ import { ERROR_RESPONSES, type ErrorCode, errorResponse, type PreparedResponse, 
 export const MAX_BODY_BYTES = 16 * 1024
 
 /**
- * The maximum length of a body that is read to its end before the 413. A client that is still sending when the connection
- * closes may lose the response. After this length the connection closes in any case.
+ * The maximum length of a body that is read to its end before the response with status 413. A client that is still sending when the
+ * connection closes may lose the response. After this length the connection closes in any case.
  */
 export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 
@@ -194,7 +194,7 @@ export class Exchange implements Expiring {
 
   #runWith(last: ArrayBuffer): void {
     if (this.#admission === 'UNAVAILABLE') this.fail('UNAVAILABLE')
-    // An endpoint authenticates before it reads the body, so it responds with a 401 to the empty one.
+    // An endpoint authenticates before it reads the body, so it responds with a 401 to the empty body.
     else if (this.#admission === 'UNAUTHORIZED') this.#run(new Uint8Array(0))
     else this.#run(this.#chunks === null ? new Uint8Array(last) : this.#joined(last))
   }

@@ -1,6 +1,6 @@
 /**
- * Limits the memory for incomplete bodies over 16 KiB. Only callers with a valid API key may send one in several pieces. A worker
- * stores a limited number of them, divided fairly between organizations. Other bodies are read and discarded, so that the client
+ * Limits the memory for incomplete bodies over 16 KiB. Only callers with a valid API key may send such a body in several pieces. A worker
+ * stores a limited number of these bodies, divided fairly between organizations. Other bodies are read and discarded, so that the client
  * receives the response.
  */
 
@@ -9,7 +9,9 @@ import { createCredentialView, type IndexReader } from '@keyward/engine'
 
 import { FairShare } from '../shared/fair-share.ts'
 
-/** The maximum number of large bodies that a worker stores, at most 32 MiB. One organization alone may use half of it. */
+/**
+ * The maximum number of large bodies that a worker stores. They take at most 32 MiB. One organization alone may use half of this number.
+ */
 const MAX_LARGE_BODIES = 256
 
 export class LargeBodies {

@@ -117,7 +117,7 @@ function rejection(shape: Shape, code: RejectionCode): PreparedResponse {
 }
 
 /**
- * Returns the responses, indexed by the engine's number of the code. `VALID` has none, because its response contains a
+ * Returns the responses to rejected checks, indexed by the engine's number of the code. `VALID` has none, because its response contains a
  * timestamp.
  */
 function rejections(shape: Shape): (PreparedResponse | null)[] {
@@ -126,7 +126,7 @@ function rejections(shape: Shape): (PreparedResponse | null)[] {
 
 const REJECTIONS = { v1: rejections('v1'), v2: rejections('v2') }
 
-/** Returns a 200 with this JSON body. */
+/** Returns a response with status 200 and this JSON body. */
 export function okResponse(body: Uint8Array): PreparedResponse {
   return { status: '', body, headers: NO_HEADERS, closes: false }
 }

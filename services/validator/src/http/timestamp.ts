@@ -27,7 +27,7 @@ export function writeTimestamp(ms: number, out: Uint8Array, at: number): boolean
   const whole = Math.floor(ms)
   const days = Math.floor(whole / DAY_MS)
   const inDay = whole - days * DAY_MS
-  // The days are converted to a date in years that begin in March, so that the leap day is the last day.
+  // The days are converted to a date in years that begin in March, so that the leap day is the last day of its year.
   const shifted = days + 719_468
   const era = Math.floor(shifted / 146_097)
   const dayOfEra = shifted - era * 146_097

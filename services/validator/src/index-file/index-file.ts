@@ -18,7 +18,7 @@ import type { FileWriter } from './messages.ts'
 import { programDigest } from './program.ts'
 import { WriterThread } from './thread.ts'
 
-/** The server and the snapshot of it that the index contains. */
+/** The state that the index contains: the identity of a server, and a snapshot of that server. */
 export interface FilePosition {
   readonly identity: string
   readonly snapshot: string
@@ -27,7 +27,7 @@ export interface FilePosition {
 export interface RestoredIndex extends FilePosition {
   /** The time at which the index was last current, in milliseconds since 1970. */
   readonly currentAtMs: number
-  /** Whether the file is of the database that the validator is configured for, judged by the address. */
+  /** Whether the file was written for the database at the configured address. */
   readonly isOfSource: boolean
 }
 
@@ -54,7 +54,7 @@ export interface IndexFileParts {
   resume(): void
   /** Returns the position of the index after the follower has stopped, or null. */
   position(): FilePosition | null
-  /** Returns the time at which the index was last current, in milliseconds since 1970, or -Infinity before its first contact. */
+  /** Returns the time at which the index was last current, in milliseconds since 1970, or -Infinity when this time is unknown. */
   currentAtMs(): number
   onWritten(bytes: number, pausedMs: number): void
   onError(error: unknown): void
@@ -157,7 +157,8 @@ export class IndexFile {
 
   #contentOf(parts: IndexFileParts, position: FilePosition): IndexFileContent | null {
     const currentAtMs = parts.currentAtMs()
-    // A restored index that has not reached Postgres was current at an unknown time. The previous file is kept, because its time is known.
+    // The time is unknown while a restored index waits for the first contact with Postgres. The previous file is kept, because its time is
+    // known.
     if (!Number.isFinite(currentAtMs)) return null
     const image = parts.index.image()
     if (image === null) return null
