@@ -49,7 +49,7 @@ test.each([
   expect(message).toContain(takes)
 })
 
-test('requires the issuer, the id and the secret of OpenID Connect together', () => {
+test('requires the issuer, the client id and the client secret of OpenID Connect together', () => {
   const all = { OIDC_ISSUER: 'https://login.example.com', OIDC_CLIENT_ID: 'keyward', OIDC_CLIENT_SECRET: 'a secret' }
   expect(read(all).identityProvider).toMatchObject({ clientId: 'keyward', label: 'Single sign-on', emailDomains: [] })
   expect(read({}).identityProvider).toBeNull()

@@ -1,7 +1,7 @@
 /**
- * Counts requests by owner in windows of ten seconds. Every request is counted in memory, so no request waits for Postgres. Once a second,
- * one statement adds the new counts to Postgres and returns the sums over all management processes. Until the next exchange, the counts of
- * a process do not include new requests to other processes.
+ * Counts requests in windows of ten seconds, by owner, such as a credential or an organization. Every request is counted in memory, so no
+ * request waits for Postgres. Once a second, one statement adds the new counts to Postgres and returns the sums over all management
+ * processes. Until the next exchange, the counts of a process do not include new requests to other processes.
  */
 
 import { sql } from 'kysely'

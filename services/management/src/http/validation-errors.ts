@@ -32,7 +32,7 @@ export interface FoundErrors {
   count: number
 }
 
-/** Returns the errors of the value at `base` in the input. Only the first `most` get a pointer; the others are counted. */
+/** Returns the errors of the value at `base` in the input. Lists at most `most` of them, and counts all. */
 export function validationErrors(
   root: '#' | '?',
   error: z.ZodError,

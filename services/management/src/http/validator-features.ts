@@ -1,7 +1,7 @@
 /**
- * Checks the features of the live validators, which their heartbeats list. A validator of an earlier version would ignore a newer feature
- * in its verdicts. Management therefore accepts the use of a feature only while every validator that was live within the last minute
- * implements it.
+ * Checks that the live validators implement a feature. A validator lists its features in its heartbeat. A validator of an earlier version
+ * would ignore a newer feature in its verdicts. Management therefore accepts the use of a feature only while every validator that was live
+ * within the last minute implements it.
  */
 
 import { sql } from 'kysely'

@@ -1,6 +1,6 @@
 /**
- * Writes the events `license.blacklisted` (docs/api.md#w1). Validators add blacklisted checks to a row for each license. A row becomes an
- * event a minute after it was created, and the transaction that writes the event deletes the row. Any number of processes may run this job.
+ * Writes the events `license.blacklisted` (docs/api.md#w1). Validators add blacklisted checks to a row for each license. A minute after a
+ * row was created, one transaction writes its event and deletes the row. Any number of processes may run this job.
  */
 
 import { sql } from 'kysely'

@@ -14,14 +14,14 @@ import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 
-/** The number of seconds before the stored time at which a run begins. It exceeds the duration of any transaction of this service. */
+/** A run reads expiries from this many seconds before the stored time. It exceeds the duration of any transaction of this service. */
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000
 const ACTOR = { type: 'SYSTEM' } as const
 
 interface Schedule {
-  /** The name of the schedule, which is a part of its marks. */
+  /** The name of the schedule. Its marks begin with this name. */
   name: string
   table: 'licenses' | 'accessRules'
   /** The number of days before the expiry at which the event is due. */

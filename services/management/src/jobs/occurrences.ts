@@ -1,6 +1,6 @@
 /**
- * Writes the events of changes that validators made (docs/api.md#w1). Triggers write these changes to `occurrences`. One process works at a
- * time. The occurrences are deleted in the transaction that writes their events, so each event is written exactly once.
+ * Writes the events about changes that validators made (docs/api.md#w1). Triggers write these changes to `occurrences`. One process works
+ * at a time. The occurrences are deleted in the transaction that writes their events, so each event is written exactly once.
  */
 
 import type { License } from '@keyward/contract'

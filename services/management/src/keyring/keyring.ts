@@ -37,7 +37,10 @@ const MASTER_KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Parses 32 bytes, as 64 hexadecimal digits or as base64 of either alphabet. Returns undefined for any other text. */
+/**
+ * Parses a master key of 32 bytes, written as 64 hexadecimal digits or in base64 with either alphabet. Returns undefined for any other
+ * text.
+ */
 export function parseMasterKey(text: string): Buffer | undefined {
   const isHex = /^[0-9a-f]{64}$/i.test(text)
   if (!isHex && !/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined
@@ -90,7 +93,7 @@ export function createKeyring(current: Uint8Array, previous: Uint8Array | null):
     return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES)), decipher.final()])
   }
 
-  /** The opened signing keys, oldest first, by everything on which opening depends. */
+  /** The opened signing keys, oldest first, by all fields of their SealedKey. */
   const opened = new Map<string, OpenedKey>()
   const openToSign = (sealed: SealedKey): KeyObject => {
     const { organizationId, keyId, masterKeyId: id, privateKeyEncrypted } = sealed

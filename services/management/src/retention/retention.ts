@@ -97,7 +97,9 @@ function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: n
   }
 }
 
-/** The condition for marks that were due more than a day before the time up to which all events are written. No run looks back that far. */
+/**
+ * The condition for marks that were due more than a day before the time up to which all events are written. No run reads expiries that old.
+ */
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
 /**

@@ -28,7 +28,7 @@ export function add(counts: Map<string, number>, key: string, change: number): v
   else counts.set(key, count)
 }
 
-/** Returns the equal share of each of `sharers`, at least 1. */
+/** Returns `capacity` divided by `sharers`, rounded down, at least 1. */
 function shareOf(capacity: number, sharers: number): number {
   return Math.max(1, Math.floor(capacity / sharers))
 }

@@ -146,7 +146,7 @@ export class WebhookWorker {
     }
   }
 
-  /** Returns undefined after an error, such as an outage of Postgres, which is logged at most once per LOG_INTERVAL_MS. */
+  /** Returns undefined after an error, such as an outage of Postgres. Errors are logged at most once per LOG_INTERVAL_MS. */
   async #attempt<Result>(task: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await task()

@@ -108,7 +108,7 @@ export class Metrics {
     this.#indexFilePause.set(pausedMs / 1_000)
   }
 
-  /** Adds the metrics whose values are read from other parts at each scrape. */
+  /** Adds the metrics whose values are read from other parts of the validator at each scrape. */
   observe(sources: MetricSources): void {
     // Every series begins with 0, because Prometheus detects an increase only if it has scraped an earlier value.
     for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0)

@@ -1,6 +1,6 @@
 /**
- * Authenticates management at the admin port by a key that Postgres stores. The key is read again when a caller sends a
- * different one, so a new key works within a second. It is also read again after a minute, so a replaced key stops working.
+ * Authenticates management at the admin port with a key that Postgres stores. The key is read again when a caller sends a different one, so
+ * a new key works within a second. It is also read again after a minute, so a replaced key works for at most one more minute.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'

@@ -156,7 +156,7 @@ function stringEnd(body: Uint8Array, from: number): number {
   return -1
 }
 
-/** Returns the index after a number or literal, or -1 if no ASCII character begins there. */
+/** Returns the index after the number or literal at `from`, or -1 if neither begins there. */
 function scalarEnd(body: Uint8Array, from: number): number {
   let at = from
   while (at < body.length && body[at]! > 32 && body[at]! < 127 && body[at] !== COMMA && body[at] !== CLOSE_BRACE) {

@@ -1,7 +1,7 @@
 /**
- * Returns the entitlements of a license as JSON, for checks that request them (docs/api.md#v13). The index stores the
- * entitlements of products and licenses separately, so a change to the entitlements of a product affects its licenses at once.
- * This class merges them.
+ * Returns the entitlements of a license as JSON, for checks that request them (docs/api.md#v13). The index stores the entitlements of
+ * products and licenses separately, so a change to the entitlements of a product affects its licenses at once. This class merges those of a
+ * license and its product.
  */
 
 import { effectiveEntitlements } from '@keyward/contract/entitlements'

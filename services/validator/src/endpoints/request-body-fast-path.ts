@@ -17,7 +17,7 @@ const BACKSLASH = 92
 /** The name of a member with its closing quote, in UTF-8. */
 interface Name {
   bytes: Uint8Array
-  /** The same bytes. */
+  /** A view of `bytes`. */
   text: DataView
 }
 

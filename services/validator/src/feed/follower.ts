@@ -5,7 +5,7 @@
  *
  * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
  * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
- * position of the index. The validator is then not ready, and changes are applied only after the comparison has ended.
+ * position of the index. The validator is then not ready, and changes are applied only after a reload has ended.
  *
  * If an organization has too many changes for one read, they are read separately, in pages, while the changes of the other
  * organizations are followed. Changes that follow the snapshot of the pages are applied after the last page.
@@ -61,7 +61,7 @@ export class Follower {
   #hasAbandonedPages = false
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
-  /** The number of requests for a reload that have been fulfilled. Null requests a reload in any case. */
+  /** The number of requests for a reload that have been fulfilled. Null causes a reload in any case. */
   #reloads: number | null = null
   /** The earliest time of the next reload, after one was abandoned. */
   #nextReloadMs = -Infinity

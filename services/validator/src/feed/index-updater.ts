@@ -22,7 +22,7 @@ const MAX_WRITTEN = 1_000_000
 /** The number of rows that one call of `search` visits, in about a millisecond. */
 const SEARCH_ROWS = 20_000
 
-/** The maximum number of rows over capacity that are retried at each read. Further rows are counted and wait for a load. */
+/** The maximum number of rows that did not fit and are retried at each read. Further rows are only counted, until a load contains them. */
 const MAX_MISSING = 10_000
 
 type MachineChange = Extract<Change, { entity: 'machine' }>

@@ -1,6 +1,6 @@
 /**
- * Reads the changes of organizations that have too many for one read, and applies them page by page, while the follower follows
- * the other organizations.
+ * Reads the changes of organizations that have too many for one read, and applies them page by page. Meanwhile the follower reads the
+ * changes of the other organizations.
  */
 
 import type { Id, LargeChange } from '@keyward/database'

@@ -1,7 +1,7 @@
 /**
  * Limits the number of changes in one read, and its time. After a read that took too long, the number is halved and the next connection
- * allows twice the time, because the same read would take too long again. When a read has more changes, organizations with many changes are
- * read separately.
+ * allows twice the time, because the same read would take too long again. When there are more changes, those of organizations with many
+ * changes are read separately.
  */
 
 import {

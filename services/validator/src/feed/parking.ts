@@ -41,7 +41,7 @@ export class Parking {
     this.#resume?.()
   }
 
-  /** Waits until `resume` is called, if a pause was requested and there is a position. The loop calls it between two reads. */
+  /** Waits until `resume` is called, if a pause was requested and there is a position. The loop calls this method between two reads. */
   async stop(position: IndexPosition | null): Promise<void> {
     const onParked = this.#onParked
     if (onParked === null) return

@@ -56,13 +56,13 @@ const TIMED_EVERY = 64
 let opened = 0
 
 export class Exchange implements Expiring {
-  /** The time at which the headers had arrived. Null for most requests, because reading the clock is expensive. */
+  /** The time at which the headers arrived. Null for most requests, because reading the clock is expensive. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
   /** The slot of this request in Deadlines. Only Deadlines uses it. */
   deadlineSlot = NOT_LISTED
   authorization = ''
-  /** The values of the resolver's headers, in its order. */
+  /** The values of the headers that the origin resolver reads, in its order. */
   forwarded: readonly string[] = NO_HEADERS
   /** The value of `access-control-allow-origin`, or '' for no header. */
   allowOrigin = ''

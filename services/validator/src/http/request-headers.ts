@@ -24,7 +24,9 @@ export class RequestHeaders {
   isWellFramed = true
   /** Whether the body has a content-encoding. */
   isCompressed = false
-  /** The values of the resolver's headers, in its order. A missing header is ''. Repeated headers are joined by commas. */
+  /**
+   * The values of the headers that the origin resolver reads, in its order. A missing header is ''. Repeated headers are joined by commas.
+   */
   readonly forwarded: string[]
   readonly #forwardedNames: readonly string[]
   readonly #visit: (name: string, value: string) => void

@@ -1,7 +1,7 @@
 /**
- * Builds the responses of the validation API, most of them once, as bytes (docs/api.md#h1). Only verdicts have the field
- * `valid`. Errors have `{status, message, code}` on v2 and `{code, detail}` elsewhere. Therefore a client can distinguish an
- * outage from a rejection (docs/api.md#h2).
+ * Builds the responses of the validation API, most of them once, as bytes (docs/api.md#h1). Only verdicts have the field `valid`, so a
+ * client can distinguish an outage from a rejection (docs/api.md#h2). Errors have `{status, message, code}` on v2 and `{code, detail}`
+ * elsewhere.
  */
 
 import { CODE_MESSAGES } from '@keyward/contract/codes'

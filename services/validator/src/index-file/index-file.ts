@@ -1,7 +1,6 @@
 /**
- * Keeps a copy of the index in a file. A restart then reads only the changes since the copy, and can start without Postgres.
- * A separate thread makes the copy. Meanwhile the main thread does not write to the index, and the workers still decide
- * checks.
+ * Keeps a copy of the index in a file. A restarted validator then reads only the changes since the copy, and can start without Postgres. A
+ * separate thread makes the copy. Meanwhile the main thread does not write to the index, and the workers still decide checks.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
  * Adds one or many access rules with the same set-based statements, all rows or none (docs/api.md#r4). Every row is validated before the
- * first row is written. Errors are thrown in this order: 422, then 409 for a single rule, then 403.
+ * first row is written. Errors are thrown in the order of their statuses: 422, 409 (only for a single rule), 403.
  */
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
@@ -48,7 +48,7 @@ async function canonicalize(
   return { rules, errors }
 }
 
-/** Returns the rules in canonical form. Throws a 422 that lists the errors of all rows. */
+/** Returns the rules in canonical form. Throws INVALID_REQUEST with the errors of all rows. */
 export async function validateRules(context: ReadContext, given: Rows<CreateAccessRule>): Promise<NewRule[]> {
   const { rules, errors } = await canonicalize(given.rows)
   const all = [...given.errors, ...errors, ...(await findMissing(context, rules))]

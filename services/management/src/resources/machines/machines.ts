@@ -1,6 +1,6 @@
 /**
- * Endpoints of machines, which list them for one license or find them in all licenses by machine id or host name. Removing a machine
- * releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
+ * Endpoints that list the machines of a license, find machines of all licenses by machine id or host name, and remove a machine. Removing a
+ * machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
  */
 
 import {

@@ -33,7 +33,7 @@ import {
 const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
 /** The page to which the identity provider redirects the browser. It must be registered with the provider. */
 const REDIRECT_PATH = '/console/sign-in'
-/** The owner of all requests to sign in, among those that share the connections to Postgres. */
+/** The owner name under which all requests to sign in share the connections to Postgres. */
 const STRANGER = 'stranger '
 const MAX_ORGANIZATIONS = 100
 

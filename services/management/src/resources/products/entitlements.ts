@@ -1,6 +1,6 @@
 /**
- * Enforces the limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). When a license is written, it is checked with the current
- * defaults of its product. New defaults are checked with all licenses of the product. A transaction that writes licenses with overrides
+ * Enforces the limit of effective entitlements, 4 KiB as JSON (docs/api.md#v13). A license that is written is checked against the current
+ * defaults of its product. New defaults are checked against all licenses of the product. A transaction that writes licenses with overrides
  * locks their products, so that the defaults do not change until it ends.
  */
 
@@ -10,7 +10,7 @@ import { sql } from 'kysely'
 import type { WriteContext } from '../../http/context.ts'
 import { invalid, type ValidationError } from '../../http/problem.ts'
 
-/** The maximum number of licenses that are checked with new defaults. Checking this many takes a fraction of a second. */
+/** The maximum number of licenses against which new defaults are checked. Checking this many takes a fraction of a second. */
 const MAX_CHECKED = 20_000
 
 /** Returns the value of the column for these entitlements, which is null for an empty object. */

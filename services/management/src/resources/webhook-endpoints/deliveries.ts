@@ -151,7 +151,7 @@ export async function testEndpoint(context: WriteContext, endpointId: string): P
   return delivery
 }
 
-/** Sends the events of a period again, if the endpoint's types include them. Throws INVALID_REQUEST when there are too many. */
+/** Sends the events of a period again, if the endpoint's types include them. Throws INVALID_REQUEST when there are too many events. */
 export async function replay(
   context: WriteContext,
   endpointId: string,
