@@ -246,7 +246,7 @@ const UNBOUND: readonly RegExp[] = [
   /^select r\.id from access_rules r where r\.organization_id >= \$1 and r\.organization_id <= \$2\s/,
   // Both ends of the range begin with the id of one organization.
   /^select id, '' as key, [^]* from licenses\s+where \("organization_id", "id"\) > \(\$1::uuid, \$2::uuid\) and \("organization_id", "id"\) < \(\$3::uuid, /,
-  // The entries of the operator contain no data of an organization.
+  // The operator's audit log contains the operator's actions on all organizations.
   /^select \* from "audit_log" where actor ->> 'type' = 'OPERATOR' /,
 ]
 

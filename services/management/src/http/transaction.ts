@@ -98,7 +98,8 @@ async function runOnce(
   const before = await findStoredResponse(db, idempotent)
   if (before) return before
   await dependencies.storedBytes.requireSpace(db, idempotent)
-  // The input is parsed after the lookup, so that a repeated request gets the stored response even if a time in its body has passed since.
+  // The input is parsed after the lookup, so that a repeated request gets the stored response even if a time in the request's body has
+  // passed since.
   const run = await request.prepare()
   await sql`savepoint handler`.execute(db)
   try {

@@ -72,8 +72,8 @@ function signFile(row: FileRow, keyring: Keyring): string {
 }
 
 /**
- * Returns the text of the file, and records in the license's activity that the file was issued. `machineId` is the machine that requests
- * the file, or null when it is unknown. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED.
+ * Returns the text of the file, and records in the license's activity that the file was issued. `machineId` is the id of the machine that
+ * requests the file, or null when it is unknown. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED.
  */
 export async function issueLicenseFile(context: FileContext, row: FileRow, machineId: string | null): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context

@@ -1,5 +1,5 @@
 /**
- * Applies retention (docs/api.md#d6). It deletes rows that are older than the configured number of days, in small batches, so that no batch
+ * Applies retention (docs/api.md#d6): deletes rows that are older than the configured number of days, in small batches, so that no batch
  * holds locks for long. Each batch takes an advisory lock, so only one process works at a time.
  */
 
@@ -36,9 +36,9 @@ const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
 const IDEMPOTENCY_DAYS = 1
 const EVENT_DAYS = 30
-/** The maximum number of events of one organization. The oldest events beyond it are deleted early. */
+/** The maximum number of events of one organization. The oldest events beyond this number are deleted early. */
 const MAX_EVENTS = 1_000_000
-/** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond it are deleted early. */
+/** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond this number are deleted early. */
 const MAX_DELIVERIES = 200_000
 /** The number of days for which entries of `folded_rules` are kept. Validators write the matches of the deleted rules much sooner. */
 const FOLDED_RULE_DAYS = 7

@@ -127,7 +127,7 @@ test('rejects an unknown license id and an invalid address', async () => {
   expect(await outcomeOf({ licenseKey: 'k', licenseId: other.id })).toBe('422 INVALID_REQUEST')
 })
 
-test('does not match an expired rule', async () => {
+test('an expired rule does not match', async () => {
   const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
   const rule = await vendor.rule({ value: '198.51.100.9', scope: 'LICENSE', scopeId: license.id })
   const check = { licenseId: license.id, ip: '198.51.100.9' }
@@ -161,7 +161,7 @@ test('matches exactly the addresses that the canonical value contains', async ()
   const { int } = random(11)
   const own = await createVendor(harness)
   const license = await own.license({ policy: { type: 'PERPETUAL' } })
-  // The addresses have few different bytes, so that ranges overlap and contain them.
+  // The addresses have few different bytes, so that ranges overlap and contain many addresses.
   const four = () => [10, 20 + int(2), int(3) * 100, int(256)].join('.')
   const six = () => ['2001', 'db8', int(2), 0, int(2), 0, int(3), int(4)].map((group) => group.toString(16)).join(':')
   const spellings = Array.from({ length: 80 }, (_, i) => {

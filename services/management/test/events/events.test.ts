@@ -267,7 +267,7 @@ describe('the events of validators', () => {
 })
 
 describe('GET /events', () => {
-  test('filters by type, group, resource and time, and pages newest first', async () => {
+  test('lists events by type, group, resource and time, newest first', async () => {
     const own = await createVendor(harness)
     const first = await own.product()
     const split = new Date(Date.now() + 1)
@@ -304,7 +304,7 @@ describe('GET /events', () => {
     },
   )
 
-  test('requires the permission webhooks.read', async () => {
+  test('the list of events requires the permission webhooks.read', async () => {
     const response = await vendor.call('POST', 'tokens', { body: { name: 't', permissions: ['licenses.read'] } })
     const secret = expectBody(response, 201, createdToken).secret ?? ''
     expect((await harness.as(secret)('GET', 'events')).status).toBe(403)

@@ -161,7 +161,7 @@ describe('blacklisted checks', () => {
   }
   const waiting = async (vendor: Vendor) =>
     (await query('select from blacklisted_checks where organization_id = $1', [vendor.id])).rowCount
-  /** Makes the rows due and writes their events as three processes at once. */
+  /** Makes the rows due, and writes their events over three connections at once. */
   async function writeDue(): Promise<void> {
     await query(`update blacklisted_checks set since = now() - interval '1 minute'`)
     await Promise.all(pools.map((pool) => writeBlacklistedEvents(createDatabase(pool))))

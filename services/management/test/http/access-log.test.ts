@@ -25,7 +25,7 @@ app.get('/things/:id', async (_request, response) => {
 app.get('/never', (request) => request.socket.destroy())
 const server = createServer(app)
 
-/** The `traceparent` headers that the validator of this test has received. It returns no verdict. */
+/** The `traceparent` headers that the validator of this test has received. The validator returns no verdict. */
 const received: unknown[] = []
 const validator = createServer((request, response) => {
   received.push(request.headers['traceparent'])

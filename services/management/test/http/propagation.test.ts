@@ -36,7 +36,7 @@ let counter = 0
 const newRule = () => ({ kind: 'BLACKLIST', type: 'HWID', value: `m${++counter}`, scope: 'ORGANIZATION' })
 const create = (wait: number) => vendor.call('POST', 'access-rules', { body: newRule(), headers: headers(wait) })
 
-test('responds when every live validator has applied the change', async () => {
+test('Prefer: wait delays the response until every live validator has applied the change', async () => {
   const ids = [uuidv7(), uuidv7()]
   await Promise.all(ids.map((id) => report(id)))
   let isResponded = false

@@ -131,7 +131,7 @@ test('limits unknown credentials of one address without an effect on other calle
     expect((await harness.call('GET', 'organizations', { headers: from('203.0.113.9') })).status).toBe(200)
   }))
 
-test('processes share their counts', () =>
+test('management processes share their counts of requests', () =>
   withHarness({}, async (harness) => {
     const db = createDatabase(harness.database.pool)
     const fail = (error: unknown) => {

@@ -9,7 +9,7 @@ test('delays the error responses of one owner beyond the first 200 in a second',
   expect(delays.slice(200)).toEqual([250, 250])
 })
 
-test('delays no other owner', () => {
+test('delays no error response of another owner', () => {
   const pacer = new RejectionPacer()
   for (let n = 0; n < 300; n++) pacer.delayMs('a', n)
   expect(pacer.delayMs('b', 301)).toBe(0)

@@ -69,7 +69,7 @@ test('counts characters as code points', async () => {
     )
 })
 
-test('describes errors of numbers', async () => {
+test('describes the errors of invalid numbers', async () => {
   const [productId, customerId] = [await vendor.product(), await vendor.customer()]
   const license = (maxMachines: unknown) => ({ productId, customerId, policy: { type: 'PERPETUAL', maxMachines } })
   expect(await errorsOf('licenses', license(0))).toEqual(['#/policy/maxMachines must be at least 1'])
@@ -123,7 +123,7 @@ test.each([
   ['a@example.com.', false],
   ['a\u0000@example.com', false],
   [`${'a'.repeat(320)}@example.com`, false],
-])('accepts the e-mail address %s: %s', async (email, taken) => {
+])('the e-mail address %s is accepted: %s', async (email, taken) => {
   const response = await vendor.call('POST', 'customers', { body: { email } })
   expect(outcome(response)).toBe(taken ? '201' : '422 INVALID_REQUEST')
   expect(customerSchema.safeParse(response.body).data?.email).toBe(taken ? email : undefined)

@@ -184,7 +184,7 @@ describe('a hostile URL', () => {
     ['https://127.1/', 'must not have a private'],
     ['https://[::ffff:10.0.0.1]/', 'must not have a private'],
     ['https://0x7f.1:8443/', 'must not have a private'],
-  ])('%s is not a valid endpoint', (url, reason) => {
+  ])('%s is not a valid endpoint URL', (url, reason) => {
     expect(urlError(url, PUBLIC)).toContain(reason)
   })
 })

@@ -33,7 +33,7 @@ async function count(ruleId: string, matches: number, lastMatchedAt: string): Pr
   )
 }
 
-test('moves licenses and rules, and combines duplicates', async () => {
+test('a merge moves licenses and rules, and combines duplicates', async () => {
   const first = await vendor.license()
   const second = await vendor.license()
   const [gone, kept] = [first.customerId, second.customerId]
@@ -116,7 +116,7 @@ test('keeps matches that are written during the merge', async () => {
   expect((await readRule(remaining.id)).matchCount).toBe(5)
 })
 
-test('keeps matches whose write waits for two merges', async () => {
+test('keeps the matches of a write that waits for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
@@ -153,7 +153,7 @@ test('keeps matches whose write waits for two merges', async () => {
   expect((await readRule(third ?? '')).matchCount).toBe(7)
 })
 
-test('does not deadlock with the deletion of the rule that it would keep', async () => {
+test('a merge does not deadlock with the deletion of the rule that the merge would keep', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const moved = await vendor.rule({ type: 'CUSTOMER', value: gone })
   const deleted = await vendor.rule({ type: 'CUSTOMER', value: kept })
@@ -190,7 +190,7 @@ test('deletes the records of combined rules after 7 days', async () => {
   expect(await known()).toBe(0)
 })
 
-test('treats a missing expiry as the latest', async () => {
+test('a merge treats a missing expiry as the latest', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   await vendor.rule({ type: 'CUSTOMER', value: gone })
   const expiresAt = new Date(Date.now() + 60_000).toISOString()

@@ -120,7 +120,7 @@ describe('entitlements', () => {
     expect([await shown(first?.id), await shown(second?.id)]).toEqual([{ a: 1 }, {}])
   })
 
-  test('concurrent changes of a product and its licenses never exceed 4 KiB together', async () => {
+  test('concurrent changes of a product and its licenses never exceed the limit of 4 KiB', async () => {
     const { id: productId } = await createProduct()
     const licenses = await Promise.all(Array.from({ length: 6 }, () => vendor.license({ productId })))
     const requests = licenses.flatMap(({ id }, n) => [

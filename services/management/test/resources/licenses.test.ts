@@ -96,7 +96,7 @@ describe('an import', () => {
   })
 })
 
-test('accepts a limit of 100,000 machines, and keeps a larger limit of an earlier version', async () => {
+test('accepts a limit of 100,000 machines, and keeps a larger limit that an earlier version stored', async () => {
   const policy = (maxMachines: number) => ({ type: 'PERPETUAL', maxMachines })
   const tooMany = await vendor.call('POST', 'licenses', { body: { ...base, policy: policy(100_001) } })
   expect([outcome(tooMany), pointers(tooMany.body)]).toEqual(['422 INVALID_REQUEST', ['#/policy/maxMachines']])
@@ -109,7 +109,7 @@ test('accepts a limit of 100,000 machines, and keeps a larger limit of an earlie
   expect(changed.body).toMatchObject({ policy: { maxMachines: 2_147_483_647 } })
 })
 
-test('20 concurrent requests with one key create one license', async () => {
+test('20 concurrent requests with the same license key create one license', async () => {
   const body = { ...base, key: 'raced' }
   const responses = await Promise.all(Array.from({ length: 20 }, () => vendor.call('POST', 'licenses', { body })))
   expect(responses.map(outcome).toSorted()).toEqual([

@@ -53,7 +53,7 @@ test('finds licenses, customers, products and rules by parts of their names and 
     )
 })
 
-test('finds a customer by a text of which other customers have every part', async () => {
+test('finds a customer by a text whose parts all occur in other customers', async () => {
   const own = await createVendor(harness)
   const [one = ''] = await Promise.all(
     ['alpha.bravo@delta.example', 'bravo.alpha@delta.example', 'delta.alpha@bravo.example', 'x-+-y@z.example'].map(

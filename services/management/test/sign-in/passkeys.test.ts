@@ -37,7 +37,7 @@ function request(page: Page, method: string, path: string, body?: unknown): Prom
 const optionsOf = ({ body }: PageResponse) =>
   z.object({ options: z.record(z.string(), z.unknown()) }).parse(body).options
 
-/** Passes the options to the browser's authenticator. The script is a text, because its types exist only in a browser. */
+/** Passes the options to the browser's authenticator. The script is a string, because its types exist only in a browser. */
 function authenticate(page: Page, kind: 'create' | 'get', options: Record<string, unknown>): Promise<unknown> {
   const parse = kind === 'create' ? 'parseCreationOptionsFromJSON' : 'parseRequestOptionsFromJSON'
   const publicKey = `PublicKeyCredential.${parse}(${JSON.stringify(options)})`

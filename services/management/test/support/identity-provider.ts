@@ -23,7 +23,7 @@ export interface TestIdentityProvider {
   hasEmailInToken: boolean
   /** Changes the claims of ID tokens. */
   changeClaims: ((claims: Record<string, unknown>) => Record<string, unknown>) | null
-  /** Signs ID tokens with a key that the provider does not publish. */
+  /** Whether ID tokens are signed with a key that the provider does not publish. */
   signsWithOtherKey: boolean
   /** The path that does not respond. */
   hangingPath: string | null

@@ -39,7 +39,7 @@ export interface IndexFileOptions {
 /** The environment of the file. Tests replace it. */
 export interface IndexFileEnvironment {
   readonly clock: Clock
-  /** The digest of the program. A file of another program is not used. */
+  /** The digest of the running program. A file that another program has written is not used. */
   readonly program: string
   createWriter(): FileWriter
 }

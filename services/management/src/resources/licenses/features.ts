@@ -10,7 +10,7 @@ interface Policy {
   leaseSeconds: number | null
 }
 
-/** Returns the features that checks of licenses with these policies need, by their names in heartbeats. */
+/** Returns the names of the features that checks of licenses with these policies need. */
 function featuresOf(policies: readonly Policy[]): string[] {
   const startsTerm = policies.some(({ expiresAt, durationDays }) => durationDays !== null && expiresAt === null)
   const hasLeases = policies.some(({ maxMachines, leaseSeconds }) => leaseSeconds !== null && maxMachines !== null)
