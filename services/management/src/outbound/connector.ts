@@ -13,15 +13,15 @@ import { isAllowedAddress, type WebhookNetwork } from './network.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 /**
- * The options of the resolver, with the timeout in milliseconds. The system's resolver is not used, because slow lookups would occupy its
- * few threads.
+ * The options of the resolver, with the timeout in milliseconds. Names have a separate resolver, because slow lookups would occupy the few
+ * threads of the system's resolver.
  */
 const RESOLVE = { timeout: 2_000, tries: 2 }
 const MAX_ADDRESSES = 16
 
 export type Resolve = (name: string) => Promise<string[]>
 
-/** Reports that no connection was made, because an address of the host, the port or the protocol is not allowed. */
+/** Reports that no request is sent, because an address of the host, the port or the protocol is not allowed. */
 export class BlockedAddress extends Error {
   override readonly name = 'BlockedAddress'
 

@@ -133,7 +133,7 @@ describe('an import', () => {
     })
   })
 
-  test('an import accepts an escape in the name of its rows', async () => {
+  test('an import accepts an escape in the name of the member with the rows', async () => {
     const rule = '{"kind":"BLACKLIST","type":"IP","value":"192.0.2.200","scope":"ORGANIZATION"}'
     const raw = String.raw`{"r\u0075les":[${rule}]}`
     expect(

@@ -175,7 +175,7 @@ test('the examples of the validation API match its schemas', () => {
     expect(codes(id)).toEqual(new Set([...CODES, ...validationErrorCode.options]))
 })
 
-test('derives an example from required fields, arrays and references', () => {
+test('derives the example of a schema from required fields, arrays and references', () => {
   const components = { Name: { type: 'string', example: 'Ada' } }
   const properties = { names: { type: 'array', items: { $ref: '#/components/schemas/Name' } }, note: { example: 'x' } }
   expect(exampleOf({ required: ['names'], properties }, components)).toEqual({ names: ['Ada'] })

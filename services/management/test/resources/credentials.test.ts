@@ -126,7 +126,7 @@ test('lists contain the creator of a credential, and the audit log contains the 
   ])
 })
 
-test('removing a member revokes every token that descends from the member, and keeps API keys', async () => {
+test('removing a member revokes every token that the member created, directly or through other tokens, and keeps API keys', async () => {
   const permissions: Permission[] = ['credentials.write', 'products.read']
   const memberId = await makeMember(permissions)
   const access = await makeToken(`members/${memberId}/access-tokens`, { name: 'laptop', permissions })

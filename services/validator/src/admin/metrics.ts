@@ -110,7 +110,7 @@ export class Metrics {
 
   /** Adds the metrics whose values are read from other parts of the validator at each scrape. */
   observe(sources: MetricSources): void {
-    // Every series begins with 0, because Prometheus detects an increase only if it has scraped an earlier value.
+    // Each of these series begins with 0, because Prometheus detects an increase only if it has scraped an earlier value.
     for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0)
     for (const event of LEASE_EVENTS) this.leases.inc({ event }, 0)
     this.#observeWorkers(sources.pool)

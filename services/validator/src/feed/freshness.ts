@@ -17,11 +17,11 @@ export class Freshness {
   readonly #clock: Clock
   /** Cancels the next tick. */
   #cancelTick: () => void
-  /** The time before which every committed change is in the index. -Infinity before the index is loaded or restored. */
+  /** The time before which every committed change is in the index. -Infinity before the index is first put into service. */
   #lastCurrentMs = -Infinity
   /** The time of the last contact with Postgres. During a load it is later than `#lastCurrentMs`. */
   #lastContactMs = -Infinity
-  /** Whether the index has been loaded or restored, and is not being rebuilt. */
+  /** Whether the index is in service: loaded or restored, and not being rebuilt. */
   #isLoaded = false
   /** Whether the index has no position in the log. */
   #isInGap = false
@@ -77,7 +77,7 @@ export class Freshness {
     return this.#isInGap
   }
 
-  /** The age of the index in milliseconds. Infinity before the index is loaded or restored. */
+  /** The age of the index in milliseconds. Infinity before the index is first put into service. */
   get sinceCurrentMs(): number {
     return this.#clock.nowMs() - this.#lastCurrentMs
   }

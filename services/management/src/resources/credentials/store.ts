@@ -193,8 +193,8 @@ async function revoke({ db, organizationId }: WriteContext, ids: readonly string
 }
 
 /**
- * Revokes the tokens that descend from a member. API keys that descend from the member stay valid, because a revocation would stop the
- * vendor's apps. Returns the ids of the revoked tokens and of these API keys.
+ * Revokes the tokens that a member created, directly or through other tokens. API keys that were created in this way stay valid, because a
+ * revocation would stop the vendor's apps. Returns the ids of the revoked tokens and of these API keys.
  */
 export async function revokeTokensMadeBy(
   context: WriteContext,
