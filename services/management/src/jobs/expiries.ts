@@ -14,7 +14,9 @@ import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 
-/** A run reads expiries from this many seconds before the stored time. It exceeds the duration of any transaction of this service. */
+/**
+ * A run reads expiries from this many seconds before the stored time. This period exceeds the duration of any transaction of this service.
+ */
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000

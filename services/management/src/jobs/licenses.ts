@@ -5,7 +5,7 @@ import type { License } from '@keyward/contract'
 import type { Db } from '../http/context.ts'
 import { selectAllLicenses, showLicense } from '../resources/licenses/rows.ts'
 
-/** Returns the licenses that exist by id, with their organizations. */
+/** Returns the licenses by id, with their organizations. Deleted licenses are absent. */
 export async function licensesById(
   db: Db,
   ids: readonly string[],
