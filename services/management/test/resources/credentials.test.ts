@@ -1,4 +1,4 @@
-/** Tests credentials and permissions: requests and grants that a token allows, and its revocation and expiry. */
+/** Tests credentials: the requests and grants that their permissions allow, their revocation and their expiry. */
 
 import { ALL_PERMISSIONS, member as memberSchema, page, type Permission, token } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
