@@ -110,22 +110,28 @@ async function fetchFromValidator(
 const byMethod = (method: string) => operations.filter((operation) => operation.method === method)
 
 describe('as offered on the page', () => {
-  test.each(byMethod('get'))('the offered request GET $path returns 200, or 404 for an invented id', async (operation) => {
-    const { status, text } = await send(operation)
-    expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
-  })
+  test.each(byMethod('get'))(
+    'the offered request GET $path returns 200, or 404 for an invented id',
+    async (operation) => {
+      const { status, text } = await send(operation)
+      expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
+    },
+  )
 
-  test.each(operations.filter(({ method }) => method !== 'get'))('the offered request $method $path is well-formed', async (operation) => {
-    const { status, body, text } = await send(operation)
-    if (status < 400) return
-    // The response is a verdict, because no license has the key of the example.
-    if (verdictV2.safeParse(body).success) return
-    const { code, errors = [] } = problem.parse(body)
-    const wrongIds = errors.filter(({ pointer }) => !/\/(?:productId|customerId|scopeId|into)$/.test(pointer))
-    // The token of the example belongs to no credential.
-    if (operation.operationId === 'createSession' && code === 'UNAUTHENTICATED') return
-    expect([code, wrongIds, text]).toEqual([expect.stringMatching(/^(?:NOT_FOUND|INVALID_REQUEST)$/), [], text])
-  })
+  test.each(operations.filter(({ method }) => method !== 'get'))(
+    'the offered request $method $path is well-formed',
+    async (operation) => {
+      const { status, body, text } = await send(operation)
+      if (status < 400) return
+      // The response is a verdict, because no license has the key of the example.
+      if (verdictV2.safeParse(body).success) return
+      const { code, errors = [] } = problem.parse(body)
+      const wrongIds = errors.filter(({ pointer }) => !/\/(?:productId|customerId|scopeId|into)$/.test(pointer))
+      // The token of the example belongs to no credential.
+      if (operation.operationId === 'createSession' && code === 'UNAUTHENTICATED') return
+      expect([code, wrongIds, text]).toEqual([expect.stringMatching(/^(?:NOT_FOUND|INVALID_REQUEST)$/), [], text])
+    },
+  )
 
   test.each(['createProduct', 'createCustomer', 'createAccessRule', 'createToken', 'createApiKey', 'createMember'])(
     'the offered request of %s succeeds or reports that the resource exists',

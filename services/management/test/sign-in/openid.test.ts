@@ -27,23 +27,26 @@ afterEach(() => {
 })
 
 describe('a member', () => {
-  test.each([true, false])('a member signs in once with one response (e-mail in the ID token: %s)', async (hasEmailInToken) => {
-    const { id, email } = await addMember()
-    provider.hasEmailInToken = hasEmailInToken
-    const browser = newBrowser()
-    const response = await browser.respond()
-    const identity = expectBody(await browser.identify(response), 200, openidIdentity)
-    expect(identity).toMatchObject({ email: email.toLowerCase(), organizations: [{ id: vendor.id }] })
-    const signedIn = await browser.enter(vendor.id)
-    expect(expectBody(signedIn, 201, me)).toMatchObject({
-      kind: 'MEMBER',
-      member: { id },
-      session: { method: 'OPENID' },
-    })
-    expect(signedIn.headers.get('set-cookie')).toMatch(/^keyward_session=kws_.*; HttpOnly; SameSite=Strict$/)
-    expect(outcome(await browser.identify(response))).toBe('401 UNAUTHENTICATED')
-    expect(outcome(await browser.enter(vendor.id))).toBe('401 UNAUTHENTICATED')
-  })
+  test.each([true, false])(
+    'a member signs in once with one response (e-mail in the ID token: %s)',
+    async (hasEmailInToken) => {
+      const { id, email } = await addMember()
+      provider.hasEmailInToken = hasEmailInToken
+      const browser = newBrowser()
+      const response = await browser.respond()
+      const identity = expectBody(await browser.identify(response), 200, openidIdentity)
+      expect(identity).toMatchObject({ email: email.toLowerCase(), organizations: [{ id: vendor.id }] })
+      const signedIn = await browser.enter(vendor.id)
+      expect(expectBody(signedIn, 201, me)).toMatchObject({
+        kind: 'MEMBER',
+        member: { id },
+        session: { method: 'OPENID' },
+      })
+      expect(signedIn.headers.get('set-cookie')).toMatch(/^keyward_session=kws_.*; HttpOnly; SameSite=Strict$/)
+      expect(outcome(await browser.identify(response))).toBe('401 UNAUTHENTICATED')
+      expect(outcome(await browser.enter(vendor.id))).toBe('401 UNAUTHENTICATED')
+    },
+  )
 
   test('a member of several organizations chooses one of them', async () => {
     const second = await createVendor(harness)

@@ -177,13 +177,16 @@ describe('a session', () => {
     expect(outcome(await call('GET', 'licenses'))).toBe('401 UNAUTHENTICATED')
   })
 
-  test.each(["last_used_at = now() - interval '12 hours'", 'expires_at = now()'])('a session ends when %s', async (change) => {
-    const { id, invitation } = await addMember()
-    const call = await signIn({ invitation: invitation.secret })
-    expect((await call('GET', 'me')).status).toBe(200)
-    await harness.database.pool.query(`update sessions set ${change} where member_id = $1`, [id])
-    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
-  })
+  test.each(["last_used_at = now() - interval '12 hours'", 'expires_at = now()'])(
+    'a session ends when %s',
+    async (change) => {
+      const { id, invitation } = await addMember()
+      const call = await signIn({ invitation: invitation.secret })
+      expect((await call('GET', 'me')).status).toBe(200)
+      await harness.database.pool.query(`update sessions set ${change} where member_id = $1`, [id])
+      expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+    },
+  )
 
   test('a session is listed, and can be ended by another session of its member or by a manager', async () => {
     const { id, invitation } = await addMember()
