@@ -85,7 +85,7 @@ export const TASKS: readonly Task[] = [
     },
   },
   {
-    name: 'Block a country and a range, with a warning about the own address',
+    name: 'Block a country and a range, with a warning about your own address',
     perform: async (stage, hands, run) => {
       const country = run === 'MOUS' ? 'Andorra (AD)' : 'Aruba (AW)'
       await hands.find('block country', 'Block a country')

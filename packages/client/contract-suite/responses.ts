@@ -96,7 +96,7 @@ function verdicts(): ResponseCase[] {
       respond(400, rejectedV2, { 'content-type': 'text/html; charset=iso-8859-1' }),
       rejected('REVOKED', rejectedV2.message),
     ),
-    row('a verdict with blanks around the JSON', respond(200, `\r\n\t ${json(validV2)}\n`), VALID),
+    row('a verdict with white space around the JSON', respond(200, `\r\n\t ${json(validV2)}\n`), VALID),
     row(
       'a verdict without a `Date` and without a length',
       raw('HTTP/1.1 200 OK\r\nconnection: close', json(validV2)),
@@ -109,10 +109,10 @@ function brokenConnections(): ResponseCase[] {
   const short = json(validV2).slice(0, 40)
   return [
     row('nothing listens', 'stopped', OUTAGE),
-    row('the connection is dropped without a byte', { kind: 'drop' }, OUTAGE),
-    row('the response is cut in the middle of its body', { kind: 'cut' }, OUTAGE),
+    row('the connection is closed before the first byte of the response', { kind: 'drop' }, OUTAGE),
+    row('the response ends in the middle of its body', { kind: 'cut' }, OUTAGE),
     row(
-      'the response is cut in the middle of its head',
+      'the response ends in the middle of its headers',
       { kind: 'raw', bytes: 'HTTP/1.1 200 OK\r\ncontent-le' },
       OUTAGE,
     ),
@@ -133,7 +133,7 @@ function brokenConnections(): ResponseCase[] {
     row('bytes that are not HTTP', { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.2\r\n\r\n' }, OUTAGE),
     row('no response within the time budget', { kind: 'hang' }, OUTAGE, { isLate: true }),
     row('a response after the time budget', { kind: 'slow', delayMs: 9000 }, OUTAGE, { isLate: true }),
-    row('an endless head that arrives byte by byte', { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ndate: ' }, OUTAGE, {
+    row('endless headers that arrive byte by byte', { kind: 'trickle', start: 'HTTP/1.1 200 OK\r\ndate: ' }, OUTAGE, {
       isLate: true,
     }),
     row(

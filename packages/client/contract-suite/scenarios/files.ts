@@ -124,7 +124,7 @@ const received: Scenario[] = [
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileKey = 'AAAA-BBBB-CCCC-DDDD')),
   },
   {
-    name: 'an HTML page instead of a file is not stored',
+    name: 'an HTML page that arrives instead of a file is not stored',
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileText = '<html>Please log in</html>')),
   },
   {
@@ -141,7 +141,7 @@ const received: Scenario[] = [
     },
   },
   {
-    name: 'a stored file is rejected if the app no longer contains its key',
+    name: 'a stored file is rejected if the app no longer contains the key that signed the file',
     async run(world) {
       await getFile(world)
       await restartOffline(world, {
@@ -175,7 +175,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'a received file after its `refreshAfter` is stored but rejected',
+    name: 'a file that is received after its `refreshAfter` is stored, but rejected offline',
     async run(world) {
       world.service.now = () => Date.now() - 31 * DAY_MS
       await getFile(world)
@@ -204,7 +204,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: 'after a rejected offline check, setting the clock back does not extend the file',
+    name: 'after a rejected offline check, setting the clock back does not make the file valid',
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: 40 * DAY_MS })
@@ -226,7 +226,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: "the service's `Date` is observed even if the device's clock is behind",
+    name: "the service's `Date` is stored as the latest time even if the device's clock is behind",
     async run(world) {
       await getFile(world, { clockAheadMs: -10 * DAY_MS })
       await restartOffline(world, { clockAheadMs: -9 * DAY_MS })

@@ -156,7 +156,7 @@ const options: Scenario[] = [
     },
   },
   {
-    name: 'an API key with a line break and an empty license key are rejected when the client is created',
+    name: 'an empty license key, and an API key with a line break, are rejected when the client is created',
     async run(world) {
       await world.openError({ apiKey: 'kwk_test\r\nx-other: 1' })
       await world.openError({ licenseKey: '' })

@@ -62,7 +62,7 @@ export const storageScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'the file of another license key is rejected, even in an edited storage',
+    name: 'in an edited storage, the file of another license key is rejected',
     async run(world) {
       await getFile(world)
       const text = await readFile(world.storage, 'utf8')
