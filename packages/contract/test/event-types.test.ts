@@ -83,7 +83,7 @@ function document(): string {
   return [
     '# Event types',
     '',
-    'Every type of [events](webhooks.md) with an example. This page is generated from the schemas in',
+    'This page lists the types of [events](webhooks.md), with an example of each. It is generated from the schemas in',
     '`packages/contract/src/management/events.ts`.',
     '',
     '| Type | When it is written |',

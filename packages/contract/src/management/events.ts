@@ -20,7 +20,7 @@ import { webhookEndpoint } from './webhooks.ts'
 
 /** The fields of every `data`. `omitted` lists the members that are absent because the event would exceed its maximum length. */
 const common = {
-  actor: actor.meta({ description: 'The actor. `SYSTEM` stands for an app or the passing of time.' }),
+  actor: actor.meta({ description: 'The actor. `SYSTEM` means an app or the passing of time.' }),
   omitted: z
     .array(z.string())
     .optional()
@@ -78,16 +78,16 @@ export const eventTypes = {
   'license.updated': changed('A license was changed.', licenseOf),
   'license.suspended': changed('A license was suspended.', licenseOf),
   'license.reinstated': changed('A suspended license was reinstated.', licenseOf),
-  'license.renewed': changed('The expiry of a license was moved.', licenseOf),
-  'license.revoked': changed('A license was revoked for good.', licenseOf),
+  'license.renewed': changed('A license was renewed, which changes its expiry.', licenseOf),
+  'license.revoked': changed('A license was revoked, which is permanent.', licenseOf),
   'license.deleted': happened('A license was deleted, with its machines and its access rules.', licenseOf),
-  'license.key_replaced': changed('A license has another key.', licenseOf),
+  'license.key_replaced': changed('The key of a license was replaced.', licenseOf),
   'license.started': happened('The term of a license started with its first valid check.', licenseOf),
   'license.expiring': happened('A license expires in 30 days, 7 days or 1 day.', licenseOf, { days }),
   'license.expired': happened('A license has expired.', licenseOf),
-  'license.first_used': happened('A license has its first machine.', licenseOf),
+  'license.first_used': happened('A license was used on its first machine.', licenseOf),
   'license.limit_exceeded': happened(
-    'More machines check a license than the license has slots. The event is sent when the alert opens, and then at most once an hour.',
+    'More machines send checks for a license than the license has slots. The event is written when the alert opens, and then at most once an hour.',
     licenseOf,
     {
       alert: alert
@@ -101,11 +101,11 @@ export const eventTypes = {
     {
       checks: z
         .object({
-          count: count('How many checks were rejected.', 12),
-          firstAt: timestamp('The time of the first one.'),
-          lastAt: timestamp('The time of the last one.'),
+          count: count('The number of rejected checks.', 12),
+          firstAt: timestamp('The time of the first of these checks.'),
+          lastAt: timestamp('The time of the last of these checks.'),
         })
-        .meta({ description: 'The checks since the last event.' }),
+        .meta({ description: 'The rejected checks since the previous event.' }),
     },
   ),
   'machine.activated': happened('A machine took a slot of a license.', machine, machineLicense),
@@ -120,20 +120,20 @@ export const eventTypes = {
   'access_rule.updated': changed('An access rule was changed.', accessRule),
   'access_rule.deleted': happened('An access rule was deleted.', accessRule),
   'access_rule.expired': happened('An access rule has expired.', accessRule),
-  'access_rules.imported': counted('Access rules were imported. One event for all of them.', {
-    created: count('How many were created.', 2),
-    skipped: count('How many existed.', 1),
+  'access_rules.imported': counted('Access rules were imported. One event covers the whole import.', {
+    created: count('The number of created rules.', 2),
+    skipped: count('The number of rules that existed before.', 1),
     ruleIds: firstIds,
   }),
-  'access_rules.deleted': counted('Access rules were deleted by their ids. One event for all of them.', {
-    deleted: count('How many were deleted.', 2),
+  'access_rules.deleted': counted('Access rules were deleted by their ids. One event covers all rules of the request.', {
+    deleted: count('The number of deleted rules.', 2),
     ruleIds: firstIds,
   }),
-  'access_rule_set.replaced': happened('The rules of a set were replaced. One event for all of them.', accessRuleSet, {
-    created: count('How many rules were created.', 3),
-    updated: count('How many rules were changed.', 1),
-    removed: count('How many rules were removed.', 2),
-    unchanged: count('How many rules stayed as they were.', 40),
+  'access_rule_set.replaced': happened('The rules of a set were replaced. One event covers the whole set.', accessRuleSet, {
+    created: count('The number of created rules.', 3),
+    updated: count('The number of changed rules.', 1),
+    removed: count('The number of removed rules.', 2),
+    unchanged: count('The number of unchanged rules.', 40),
   }),
   'access_rule_set.deleted': happened('A set was deleted with its rules.', accessRuleSet),
   'customer.created': happened('A customer was created.', customerOf),
@@ -152,22 +152,22 @@ export const eventTypes = {
   'token.created': happened('A management token or an access token was created.', token, tokenMember),
   'token.revoked': happened('A management token or an access token was revoked.', token, tokenMember),
   'member.invited': happened('A member was invited, for the first time or again.', member),
-  'member.updated': changed('The address or the permissions of a member were changed.', member),
-  'member.removed': happened('A member was removed, and the tokens made with its credentials revoked.', member),
-  'signing_key.rotated': happened('Another key signs license files. `resource` is the new key.', signingKey),
-  'signing_key.withdrawn': happened('The files of a signing key are no longer trusted.', signingKey),
+  'member.updated': changed('The e-mail address or the permissions of a member were changed.', member),
+  'member.removed': happened("A member was removed, and the tokens that were created with the member's credentials were revoked.", member),
+  'signing_key.rotated': happened('The signing key was rotated. `resource` is the new key.', signingKey),
+  'signing_key.withdrawn': happened('A signing key was withdrawn, so that its files are no longer trusted.', signingKey),
   'webhook_endpoint.disabled': happened('Keyward has disabled a webhook endpoint.', webhookEndpoint, {
     reason: z.enum(['GONE', 'FAILING']).meta({
       description: 'The endpoint responded with 410, or every attempt within five days failed.',
       example: 'FAILING',
     }),
   }),
-  ping: happened('Somebody tests a webhook endpoint. This event is sent only to that endpoint.', webhookEndpoint),
-  'quota.reached': counted('The organization uses 80 % or 100 % of a quota.', {
+  ping: happened('A test of a webhook endpoint was requested. Only that endpoint receives this event.', webhookEndpoint),
+  'quota.reached': counted('The use of a quota has reached 80 % or 100 %.', {
     quota: quotaName,
     percent: z.literal([80, 100]).meta({ description: 'The percentage of the quota that was reached.', example: 80 }),
-    used: count('How many exist.', 800_000),
-    limit: count('How many are allowed.', 1_000_000),
+    used: count('The current use of the quota.', 800_000),
+    limit: count('The limit of the quota.', 1_000_000),
   }),
 } as const
 
@@ -191,7 +191,7 @@ export const event = z
       .uuid()
       .meta({ description: 'The id of the event, which is the same in every delivery.', example: EXAMPLE_ID }),
     type: typeOf,
-    timestamp: timestamp('When it happened.'),
+    timestamp: timestamp('The time at which the event happened.'),
     organizationId: z.uuid().meta({ description: 'The organization.', example: EXAMPLE_ID }),
     data: z.record(z.string(), z.unknown()).meta({
       description:
@@ -207,7 +207,7 @@ export const eventFilter = {
     description: 'Returns only events of this type, or of a group such as `license.*`.',
     example: 'license.suspended',
   }),
-  resourceId: id('Only events of this resource.').optional(),
-  from: moment('Only events from this time on.').optional(),
-  to: moment('Only events before this time.').optional(),
+  resourceId: id('Returns only events of this resource.').optional(),
+  from: moment('Returns only events from this time on.').optional(),
+  to: moment('Returns only events before this time.').optional(),
 }
