@@ -129,7 +129,7 @@ function brokenConnections(): ResponseCase[] {
       raw('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4000', json(validV2)),
       OUTAGE,
     ),
-    row('half a verdict with a matching length', respond(200, short), OUTAGE),
+    row('a truncated verdict with a matching `content-length`', respond(200, short), OUTAGE),
     row('bytes that are not HTTP', { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.2\r\n\r\n' }, OUTAGE),
     row('no response within the time budget', { kind: 'hang' }, OUTAGE, { isLate: true }),
     row('a response after the time budget', { kind: 'slow', delayMs: 9000 }, OUTAGE, { isLate: true }),

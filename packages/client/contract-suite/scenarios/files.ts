@@ -214,7 +214,7 @@ const times: Scenario[] = [
     },
   },
   {
-    name: "the service's `Date` corrects the latest observed time of a clock that was ahead",
+    name: "the service's `Date` corrects the latest observed time after the clock was ahead",
     async run(world) {
       await getFile(world)
       await restartOffline(world, { clockAheadMs: 20 * DAY_MS })
