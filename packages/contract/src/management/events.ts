@@ -155,7 +155,7 @@ export const eventTypes = {
   'member.updated': changed('The e-mail address or the permissions of a member were changed.', member),
   'member.removed': happened("A member was removed, and the tokens that were created with the member's credentials were revoked.", member),
   'signing_key.rotated': happened('The signing key was rotated. `resource` is the new key.', signingKey),
-  'signing_key.withdrawn': happened('A signing key was withdrawn, so that its files are no longer trusted.', signingKey),
+  'signing_key.withdrawn': happened('A signing key was withdrawn. Apps should no longer trust the files that it signed.', signingKey),
   'webhook_endpoint.disabled': happened('Keyward has disabled a webhook endpoint.', webhookEndpoint, {
     reason: z.enum(['GONE', 'FAILING']).meta({
       description: 'The endpoint responded with 410, or every attempt within five days failed.',
