@@ -125,16 +125,23 @@ export const eventTypes = {
     skipped: count('The number of rules that existed before.', 1),
     ruleIds: firstIds,
   }),
-  'access_rules.deleted': counted('Access rules were deleted by their ids. One event covers all rules of the request.', {
-    deleted: count('The number of deleted rules.', 2),
-    ruleIds: firstIds,
-  }),
-  'access_rule_set.replaced': happened('The rules of a set were replaced. One event covers the whole set.', accessRuleSet, {
-    created: count('The number of created rules.', 3),
-    updated: count('The number of changed rules.', 1),
-    removed: count('The number of removed rules.', 2),
-    unchanged: count('The number of unchanged rules.', 40),
-  }),
+  'access_rules.deleted': counted(
+    'Access rules were deleted by their ids. One event covers all rules of the request.',
+    {
+      deleted: count('The number of deleted rules.', 2),
+      ruleIds: firstIds,
+    },
+  ),
+  'access_rule_set.replaced': happened(
+    'The rules of a set were replaced. One event covers the whole set.',
+    accessRuleSet,
+    {
+      created: count('The number of created rules.', 3),
+      updated: count('The number of changed rules.', 1),
+      removed: count('The number of removed rules.', 2),
+      unchanged: count('The number of unchanged rules.', 40),
+    },
+  ),
   'access_rule_set.deleted': happened('A set was deleted with its rules.', accessRuleSet),
   'customer.created': happened('A customer was created.', customerOf),
   'customer.updated': changed('A customer was changed.', customerOf),
@@ -153,16 +160,25 @@ export const eventTypes = {
   'token.revoked': happened('A management token or an access token was revoked.', token, tokenMember),
   'member.invited': happened('A member was invited, for the first time or again.', member),
   'member.updated': changed('The e-mail address or the permissions of a member were changed.', member),
-  'member.removed': happened("A member was removed, and the tokens that were created with the member's credentials were revoked.", member),
+  'member.removed': happened(
+    "A member was removed, and the tokens that were created with the member's credentials were revoked.",
+    member,
+  ),
   'signing_key.rotated': happened('The signing key was rotated. `resource` is the new key.', signingKey),
-  'signing_key.withdrawn': happened('A signing key was withdrawn. Apps should no longer trust the files that it signed.', signingKey),
+  'signing_key.withdrawn': happened(
+    'A signing key was withdrawn. Apps should no longer trust the files that it signed.',
+    signingKey,
+  ),
   'webhook_endpoint.disabled': happened('Keyward has disabled a webhook endpoint.', webhookEndpoint, {
     reason: z.enum(['GONE', 'FAILING']).meta({
       description: 'The endpoint responded with 410, or every attempt within five days failed.',
       example: 'FAILING',
     }),
   }),
-  ping: happened('A test of a webhook endpoint was requested. Only that endpoint receives this event.', webhookEndpoint),
+  ping: happened(
+    'A test of a webhook endpoint was requested. Only that endpoint receives this event.',
+    webhookEndpoint,
+  ),
   'quota.reached': counted('The use of a quota has reached 80 % or 100 %.', {
     quota: quotaName,
     percent: z.literal([80, 100]).meta({ description: 'The percentage of the quota that was reached.', example: 80 }),
