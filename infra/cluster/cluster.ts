@@ -1,6 +1,6 @@
 /**
  * Runs the topology of compose.yaml as processes of this machine: management processes and validators behind haproxy, with
- * TLS and the shipped configuration. A process keeps its ports when it restarts.
+ * TLS and the shipped configuration.
  */
 
 import { ConfigError } from '@keyward/process'
@@ -58,7 +58,7 @@ export class Member {
     await untilReady(this.name, this.#service.adminPort)
   }
 
-  /** Starts the process. At its first start, retries with other ports, because another program may take a free port. */
+  /** Starts the process. At its first start, retries with other ports, because another program may have taken the port. */
   async #startOn(ports: Ports, attempts: number): Promise<ServiceProcess> {
     const prefix = this.#kind.toUpperCase()
     const env = { [`${prefix}_PORT`]: String(ports.port), [`${prefix}_ADMIN_PORT`]: String(ports.adminPort) }
@@ -70,7 +70,7 @@ export class Member {
     }
   }
 
-  /** Restarts the process like an orchestrator: sends SIGTERM, waits for the exit, and starts the program again. */
+  /** Restarts the process as an orchestrator does: sends SIGTERM, waits for the exit, and starts the program again. */
   async restart(): Promise<void> {
     await this.service.stop()
     await this.start()

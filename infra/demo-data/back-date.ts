@@ -5,18 +5,18 @@
 
 import type { writeBehind } from '@keyward/database'
 
-/** A connection to the database, with the owner of the tables. */
+/** A connection to the database as the owner of the tables. */
 export type DatabaseClient = Parameters<typeof writeBehind>[0]
 
 const DAY_MS = 86_400_000
 
-/** Moves everything that was stored from `startedAt` until the start of the next shift, so that it begins at `atMs`. */
+/** A move of all times from `startedAt` until the start of the next shift. The first of them becomes `atMs`. */
 export interface Shift {
   readonly startedAt: Date
   readonly atMs: number
 }
 
-/** The columns to move. The condition selects the rows of the organization `$1`. */
+/** The columns to move. `rows` is an SQL condition that restricts the move to some rows of the organization. */
 const COLUMNS: readonly { table: string; columns: readonly string[]; rows?: string }[] = [
   { table: 'members', columns: ['created_at', 'updated_at'] },
   { table: 'products', columns: ['created_at', 'updated_at'] },
@@ -38,7 +38,7 @@ function moved(column: string): string {
 const SHIFTS =
   'with shifts as (select * from unnest($2::timestamptz[], $3::timestamptz[], $4::timestamptz[]) as s (started, ended, target))'
 
-/** Moves the creation of a row of the table to `atMs`, if it is later. */
+/** Sets the creation time of a row to `atMs` if the stored time is later. */
 export async function backDateRow(
   client: DatabaseClient,
   table: 'products' | 'customers' | 'licenses',
@@ -51,7 +51,7 @@ export async function backDateRow(
   ])
 }
 
-/** Moves the times of the organization's rows. Deletes activity that is moved to more than `keepDays` before now. */
+/** Moves the times of the organization's rows. Deletes changes in the activity feed that would be more than `keepDays` days old. */
 export async function backDate(
   client: DatabaseClient,
   organizationId: string,

@@ -1,8 +1,8 @@
-/** The names in the demo data: an organization that sells audio software. All domains and addresses are reserved for examples. */
+/** The names in the demo data, which shows an organization that sells audio software. All domains and addresses are reserved for examples. */
 
 export const ORGANIZATION = 'Aria Audio'
 
-/** The first product replaces the name of the product that `npm start` creates. */
+/** The first entry replaces the name and the entitlements of the product that `npm start` creates. */
 export const PRODUCTS = [
   { name: 'Aria Studio', entitlements: { edition: 'standard', tracks: 32, export: true } },
   { name: 'Aria Live', entitlements: { edition: 'stage', scenes: 16 } },
@@ -36,10 +36,10 @@ export const MEMBERS = [
     permissions: ['licenses.read', 'products.read', 'customers.read', 'analytics.read'],
   },
 ] as const
-/** The members that make the changes: the administrator, the support and the sales. */
+/** The members who make the changes: administrator, support and sales. */
 export const [ADMINISTRATOR, SUPPORT, SALES] = [MEMBERS[0].email, MEMBERS[1].email, MEMBERS[2].email]
 
-/** The people of half of the customers. The other half are companies. */
+/** The names of half of the customers. `COMPANIES` contains the names of the other half. */
 export const PEOPLE = [
   'Nora Halvorsen',
   'Luca Moretti',

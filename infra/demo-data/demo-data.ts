@@ -27,7 +27,7 @@ const rule = z.object({ id: z.string(), type: z.string(), value: z.string() })
 const secret = z.object({ id: z.string(), secret: z.string() })
 const imported = z.object({ licenses: z.array(keyed) })
 
-/** Creates the demo data in the organization of `demo`. `databaseUrl` is the address of the database, with the owner of the tables. */
+/** Creates the demo data in the organization of `demo`. `databaseUrl` connects to the database as the owner of the tables. */
 export async function createDemoData(access: ManagementAccess, demo: Demo, databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward demo data', max: 1 })
   const client = await pool.connect()
@@ -46,12 +46,12 @@ class Creation {
   readonly #plan: Plan = planDemoData(Date.now())
   readonly #api: Api
   readonly #shifts: Shift[] = []
-  /** The tokens of the members, by e-mail address. */
+  /** The API with a member's token, and the path of that token, by the member's e-mail address. */
   readonly #members = new Map<string, { api: Api; path: string }>()
   /** The ids, in the order of the plan. */
   readonly #ids = { products: [] as string[], customers: [] as string[], licenses: [] as string[] }
   #checks: Check[] = planChecks(this.#plan)
-  /** The ids of objects of an earlier run, by e-mail address, name, external id and key. */
+  /** The ids of objects of an earlier run, by e-mail address, name, external id or key. */
   #existing = new Map<string, string>()
   /** The number of the last batch of usage. */
   #flushed = 0
@@ -107,7 +107,7 @@ class Creation {
     return this.#existing.get(name) ?? (await api.send('POST', path, withId, body)).id
   }
 
-  /** Creates the members with an access token each, so that the audit log names them. The tokens are revoked at the end. */
+  /** Creates the members, and an access token for each, so that the audit log names the members. `run` revokes the tokens at its end. */
   async #createMembers(): Promise<void> {
     for (const member of MEMBERS) {
       const id = await this.#ensure(member.email, '/members', member)
@@ -164,7 +164,7 @@ class Creation {
     await claimSlots(this.#client, claims, { patient: true })
   }
 
-  /** Writes the checks before `untilMs`. Each batch has a fixed number, so that the database applies it once. */
+  /** Writes the usage of checks before `untilMs`. A batch has the same number in every run, so the database applies it only once. */
   async #writeChecksUntil(untilMs: number): Promise<void> {
     const due = this.#checks.filter(({ atMs }) => atMs < untilMs)
     if (due.length === 0) return

@@ -10,7 +10,7 @@ import { between, chance, letters, pick } from './chance.ts'
 
 export const DAY_MS = 86_400_000
 
-/** The ages in days of the times at which customers and licenses are created, the oldest first. */
+/** The times at which customers and licenses are created, in days before the current time, the oldest first. */
 export const ARRIVALS_DAYS = [
   352, 338, 325, 311, 297, 284, 270, 257, 243, 229, 216, 202, 188, 175, 161, 147, 134, 120, 106, 93, 79, 65, 51, 38,
   29.2, 22.4, 14.3, 8.2, 4.1, 1.1,
@@ -45,7 +45,7 @@ export interface PlannedLicense {
 export interface Plan {
   readonly nowMs: number
   readonly customers: readonly PlannedCustomer[]
-  /** The first license is the one that `npm start` creates. Its key, policy and machines are not planned. */
+  /** The first license is the one that `npm start` creates. Its key and policy are those of `npm start`, not those of the plan. */
   readonly licenses: readonly PlannedLicense[]
 }
 
@@ -63,7 +63,7 @@ function planCustomer(i: number): PlannedCustomer {
   return { email, name, externalId: `crm-${1_000 + i * 7}`, arrival }
 }
 
-/** The kinds of licenses, repeated. The numbers of days are relative to the time at which the data is created. */
+/** The kinds of successive licenses. After the last kind, the list starts again. */
 const KINDS = [
   'yearly', 'perpetual', 'yearly', 'floating', 'yearly', 'expiring', 'yearly', 'expired', 'perpetual', 'first use',
   'yearly', 'overused', 'unlimited', 'yearly', 'suspended', 'yearly', 'perpetual', 'revoked', 'yearly', 'expiring',

@@ -12,10 +12,10 @@ export interface Known {
   readonly licenses: readonly string[]
 }
 
-/** A rule as JSON. */
+/** A rule in the JSON of a request. */
 export type PlannedRule = Omit<CreateAccessRule, 'expiresAt'> & { readonly expiresAt?: string }
 
-/** The machine id of a build with a removed license check, which some checks contain. */
+/** The machine id that a build with a removed license check sends. */
 export const CRACKED = 'MAC-0000-PATCHED'
 /** The index of the customer whose checks a rule rejects. */
 export const BLOCKED_CUSTOMER = 17
@@ -24,7 +24,7 @@ const RESTRICTED_LICENSE = 42
 
 const organization = { scope: 'ORGANIZATION' } as const
 
-/** Returns the rules that members create on their own, in groups that are created together. */
+/** Returns the rules outside of sets, in groups that are created together. */
 export function planRules({ nowMs, licenses }: Plan, known: Known): Record<'first' | 'watched' | 'support', PlannedRule[]> {
   const inDays = (days: number) => ({ expiresAt: new Date(nowMs + days * DAY_MS).toISOString() })
   const product = (i: number) => ({ scope: 'PRODUCT', scopeId: known.products[i]! }) as const

@@ -78,7 +78,7 @@ function codeAt(license: PlannedLicense, atMs: number, { nowMs }: Plan): Code {
   return license.endsMs !== null && license.endsMs <= atMs ? 'EXPIRED' : 'VALID'
 }
 
-/** Returns a minute of the day. Most people work from the morning to the evening. */
+/** Returns a minute of the day, mostly one between 7:00 and 21:59. */
 function minuteOfDay(label: string): number {
   const hour = pick([7, 8, 8, 9, 9, 9, 10, 10, 11, 12, 13, 13, 14, 14, 15, 15, 16, 17, 18, 19, 20, 21, 23, 2], label)
   return hour * 60 + between(0, 60, `${label} minute`)
@@ -101,7 +101,7 @@ export interface UsageIds {
   readonly licenses: readonly string[]
 }
 
-/** Converts checks to usage that a validator would have written. */
+/** Converts checks to the usage that a validator would have written. */
 export function toUsage(checks: readonly Check[], plan: Plan, ids: UsageIds): RecordBatch {
   const licenseChecks = checks.flatMap(({ license, ...check }) => (license === null ? [] : [{ ...check, license }]))
   const counts = new Map<string, { hourMs: number; product: number | null; code: Code; count: number }>()

@@ -72,7 +72,7 @@ async function exists(pool: Pool, catalog: string, column: string, name: string)
 }
 
 /**
- * Selects a statement that changes the owner, one for every table, sequence, view and function of the schema `public` that
+ * Selects the statements that change the owner of each table, sequence, view and function of the schema `public` that
  * belongs to another user and to no extension. The owner of a column's sequence changes with its table. Partitions are tables.
  */
 const FOREIGN_OBJECTS = `

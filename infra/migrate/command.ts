@@ -78,14 +78,14 @@ export async function runMigrateBeforeService(
         return report(`The schema belongs to a newer version (${error.migration}). It was not changed.`)
       if (!isTemporary(error)) throw error
       const reason = describeError(error).message
-      // The same reason is printed once, because the wait may be long.
+      // A repeated reason is printed only once, because the wait may be long.
       if (reason !== warned) warn(`Postgres is not available: ${reason}. The migration retries every second.`)
       warned = reason
       await sleep(RETRY_MS)
     }
 }
 
-/** Returns whether Postgres could not be reached, or its name is not known yet. */
+/** Returns whether the error means that Postgres cannot be reached now, or that its host name does not resolve yet. */
 function isTemporary(error: unknown): boolean {
   if (isServerUnavailable(error) || isConnectionFailure(error)) return true
   if (!(error instanceof Error)) return false

@@ -1,4 +1,4 @@
-/** `npm run migrate`: prints the changes or the reason of a failure. `--before-service` waits for Postgres. */
+/** `npm run migrate`: prints the changes, or the reason for a failure. `--before-service` waits for Postgres. */
 
 import { failStart } from '@keyward/process'
 

@@ -1,4 +1,4 @@
-/** Creates the organization whose licenses are checked during a rolling upgrade, with one license per verdict. No verdict may change. */
+/** Creates the organization whose licenses are checked during a rolling upgrade, and defines the checks. The verdict of a check may not change. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -17,7 +17,7 @@ export interface Fixture {
 
 export interface CheckCase {
   expected: Code
-  /** The share of this case in the sum of all weights. */
+  /** The number of checks of this case in every 100 checks, on average. */
   weight: number
   /** Returns the body of a v2 check. `turn` is different for each check. */
   body: (turn: number) => object

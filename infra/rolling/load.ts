@@ -33,7 +33,7 @@ export interface Load {
 const verdictSchema = z.object({ valid: z.boolean(), code: z.string() })
 const MAX_EXAMPLES = 20
 
-/** Starts the load. `next` returns random numbers from 0 to less than 1. */
+/** Starts the load. `next` returns random numbers of at least 0 and less than 1. */
 export function startLoad(client: HttpsClient, fixture: Fixture, perSecond: number, next: () => number): Load {
   const cases = fixture.cases.flatMap((one) => Array.from({ length: one.weight }, () => one))
   const latencies: number[] = []

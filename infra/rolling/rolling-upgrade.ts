@@ -21,7 +21,7 @@ export interface UpgradeOptions {
   connections: number
   /** The time between two events in ms. */
   pauseMs: number
-  /** Returns random numbers from 0 to less than 1. */
+  /** Returns random numbers of at least 0 and less than 1. */
   next: () => number
   /** Whether management processes and validators restart concurrently, one of each at a time. The default is false. */
   isConcurrent?: boolean
@@ -68,7 +68,7 @@ export async function rollingUpgrade(options: UpgradeOptions): Promise<UpgradeRe
   return result
 }
 
-/** Changes tables like a migration of a later version, and records that migration, which this version does not know. */
+/** Changes tables as a migration of a later version would, and records a migration that this version does not contain. */
 async function upgradeSchema(databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward rolling', max: 1 })
   try {

@@ -20,7 +20,7 @@ export interface Installation {
   readonly stop: () => Promise<void>
 }
 
-/** Resolves when the installation is ready. Rejects with its errors if it ends earlier. */
+/** Resolves when the installation is ready. Rejects with the standard error output if the process ends earlier. */
 export async function startInstallation(): Promise<Installation> {
   const home = await mkdtemp(join(tmpdir(), 'keyward-screenshots-'))
   const child = spawn(process.execPath, [MAIN, '--demo-data'], {

@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: takes the pictures of the console in docs/screenshots from the demo data. With `--all FOLDER`, it takes pictures of
- * every screen in both themes and two widths, and writes them to the folder.
+ * `npm run screenshots`: takes pictures of the console with the demo data, and writes them to docs/screenshots. With `--all FOLDER`,
+ * it takes pictures of every screen in both themes and two widths, and writes them to the folder.
  */
 
 import { mkdir } from 'node:fs/promises'
@@ -22,7 +22,7 @@ const HEIGHT = 900
 const WIDE = { width: 1440, height: HEIGHT }
 const THEMES = ['light', 'dark'] as const
 type Theme = (typeof THEMES)[number]
-/** The index of a license in the plan that has no free slot, and whose checks on another machine are rejected. */
+/** The index in the plan of a license that has no free slot and has rejected checks of another machine. */
 const OVERUSED = 11
 
 async function main(): Promise<void> {
@@ -78,7 +78,7 @@ class Camera {
     const page = this.#pages[screen.viewer ?? 'member']
     await page.setViewportSize(size)
     await page.emulateMedia({ colorScheme: theme })
-    // An address that differs in its fragment alone would not load the page.
+    // Without this step, an address that differs only in its fragment would not load the page.
     await page.goto('about:blank')
     await page.goto(`${this.#origin}/console${screen.path(this.#shown)}`)
     await page.getByRole('heading', { level: 1 }).waitFor()

@@ -1,10 +1,10 @@
-/** The screens of the console to take pictures of. */
+/** Lists the screens of the console that `npm run screenshots` takes pictures of. */
 
 import type { Page } from 'playwright-core'
 
 /** Ids of objects in the demo data that some screens show. */
 export interface Shown {
-  /** A license whose machines take all slots, and a machine that it rejects. */
+  /** A license without a free slot, and a machine whose checks of this license are rejected. */
   readonly overused: string
   readonly rejectedMachine: string
   readonly customer: string
@@ -23,7 +23,7 @@ export interface Screen {
   readonly name: string
   /** The path below `/console`. */
   readonly path: (shown: Shown) => string
-  /** Brings the screen into the state to show. */
+  /** Brings the screen into the state that the picture shows. */
   readonly prepare?: (page: Page, shown: Shown) => Promise<void>
   /** Default: a member. */
   readonly viewer?: Viewer

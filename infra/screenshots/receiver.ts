@@ -1,4 +1,4 @@
-/** Adds webhook endpoints with deliveries and a set of rules to the demo data, so that their screens show something. */
+/** Adds webhook endpoints with deliveries and a set of rules to the demo data, so that the screens of webhooks and sets are not empty. */
 
 import { createServer, type Server } from 'node:http'
 
@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 import type { DemoFile } from '../start/state.ts'
 
-/** Lets the management service send to the receiver, which runs on this machine. */
+/** The variables that allow management to send webhooks to the receiver, which runs on this machine. */
 export const RECEIVER_SETTINGS = {
   WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   WEBHOOK_ALLOWED_PORTS: 'all',
@@ -25,7 +25,7 @@ export interface Added {
   readonly close: () => void
 }
 
-/** Starts a receiver that accepts the events at `/crm`, and fails at all other paths. */
+/** Starts a receiver that accepts events at `/crm` and returns 500 at all other paths. */
 async function startReceiver(): Promise<{ server: Server; url: string }> {
   const server = createServer((request, response) => {
     const isAccepted = request.url === '/crm'

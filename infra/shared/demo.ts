@@ -29,7 +29,7 @@ export type DemoState = z.infer<typeof demoStateSchema>
 
 export interface DemoResult {
   demo: Demo
-  /** Whether the license is new. The validator may not have received it yet. */
+  /** Whether the license is new. The validator may not have received a new license yet. */
   created: boolean
 }
 

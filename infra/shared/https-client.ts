@@ -1,6 +1,6 @@
 /**
- * A client of the base address over TLS with keep-alive connections. It verifies the certificate. It never retries, so
- * that every failure is visible.
+ * An HTTPS client for the base address, with keep-alive connections. It verifies the certificate. It never retries, so that
+ * every failure is visible.
  */
 
 import { Agent, request } from 'node:https'

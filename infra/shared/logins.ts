@@ -20,7 +20,7 @@ export interface Login {
 
 /**
  * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url`
- * must contain a user who may create roles. Resolves with whether the role was created.
+ * must contain a user who may create roles. Resolves to true if it has created the role.
  */
 export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })
@@ -46,7 +46,7 @@ export interface ServiceUrls {
 
 /**
  * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns the
- * addresses with these logins. `url` must contain a superuser.
+ * URLs with these logins. `url` must contain a superuser.
  */
 export async function ensureServiceLogins(url: string, prefix: string): Promise<ServiceUrls> {
   const urlOf = async (service: 'validator' | 'management'): Promise<string> => {
@@ -60,7 +60,7 @@ export async function ensureServiceLogins(url: string, prefix: string): Promise<
   return { validatorUrl: await urlOf('validator'), managementUrl: await urlOf('management') }
 }
 
-/** Runs a statement about roles or databases. These statements take no parameters, so the server quotes the values. */
+/** Runs a statement about roles or databases. Such statements accept no parameters, so the server quotes and inserts the values. */
 export async function runFormatted(
   pool: ReturnType<typeof createPool>,
   template: string,

@@ -1,6 +1,6 @@
 /**
- * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is its base address, CONNECT_TO an address to use
- * instead of resolving it, and CA_FILE the certificate that signs that of the balancer.
+ * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is its base address. CONNECT_TO is the host and
+ * port to connect to instead, and CA_FILE the CA certificate that verifies the certificate of the balancer.
  */
 
 import { readFileSync } from 'node:fs'

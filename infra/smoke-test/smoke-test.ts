@@ -25,7 +25,7 @@ export interface SmokeTestOptions {
   readonly report: (line: string) => void
 }
 
-/** Runs the test. Rejects with the first step that fails. */
+/** Runs the test. Rejects with the error of the first step that fails. */
 export async function runSmokeTest({ client, operatorToken, report }: SmokeTestOptions): Promise<void> {
   const call = async <T>(method: string, path: string, token: string, body: object | undefined, schema: z.ZodType<T>) =>
     schema.parse(expectSuccess(`${method} ${path}`, await client.send(method, `/api/v1${path}`, token, body)).body)

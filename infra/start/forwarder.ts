@@ -23,9 +23,9 @@ export class Forwarder {
   readonly #pooled = createProxyServer({ agent: this.#pool, proxyTimeout: RESPONSE_TIMEOUT_MS })
   /** Opens a new connection for each request. */
   readonly #fresh = createProxyServer({ agent: new Agent(), proxyTimeout: RESPONSE_TIMEOUT_MS })
-  /** Repeats the request of a response. An entry exists as long as the request can be repeated. */
+  /** The functions that repeat a request, by its response. An entry exists as long as the request can be repeated. */
   readonly #repeats = new WeakMap<ServerResponse, (service: ProxyServer) => Promise<void>>()
-  /** The responses of the validator. */
+  /** The responses to requests for the validator. */
   readonly #checks = new WeakSet<ServerResponse>()
 
   constructor() {
@@ -60,7 +60,7 @@ export class Forwarder {
   }
 
   /**
-   * Forwards a request to the validator when its body has arrived, with a content-length. Rejects a body over `mostBytes`,
+   * Forwards a request to the validator after its whole body has arrived, with a content-length. Rejects a body over `mostBytes`,
    * because the validator may close the connection before it has read the whole body. A repeated check is safe: a machine that
    * took its slot the first time is known the second time.
    */
@@ -104,8 +104,8 @@ function fail(response: ServerResponse | { destroy(): unknown } | undefined): vo
 }
 
 /**
- * Keeps the caller's connection open even if the validator closes its own. Replaces a response that is not from the validator
- * but from its HTTP library, and therefore not in JSON.
+ * Keeps the caller's connection open even if the validator closes its own. Replaces an error response of the validator's HTTP
+ * library, which is not in JSON.
  */
 function receiveFromValidator(received: IncomingMessage, response: ServerResponse): void {
   delete received.headers.connection

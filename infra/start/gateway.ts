@@ -27,7 +27,7 @@ const CLIENT_IDLE_MS = 65_000
 /** The time for which a stopping gateway still accepts requests. It closes each connection after its response. */
 const DRAIN_MS = 300
 
-/** The most bytes of a body for the validator, by path. */
+/** The maximum size of a body for the validator. A batch has a separate maximum. */
 const MAX_BODY_BYTES = 16 * 1024
 const BATCH_PATH = '/api/v2/license/validate/batch'
 const MAX_BATCH_BODY_BYTES = 128 * 1024
@@ -72,7 +72,7 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   }
 }
 
-/** Returns the path and query of the address in a request line, which may be a whole address. */
+/** Returns the path and query of a request target, which may be an absolute URL. */
 function originForm(url: string): string {
   const rest = url.replace(/^https?:\/\/[^/?]*/i, '')
   return rest.startsWith('?') || rest === '' ? `/${rest}` : rest

@@ -24,7 +24,7 @@ export interface ServiceProcesses {
 
 type Environment = Record<string, string | undefined>
 
-/** Starts both concurrently. If one fails, stops the other and rejects with one ConfigError that contains all reasons. */
+/** Starts both services concurrently. If one fails, stops the other and rejects with one ConfigError that contains all reasons. */
 export async function startServiceProcesses(
   config: StartConfig,
   secrets: Secrets,

@@ -22,7 +22,7 @@ export interface Supervised<T extends Running> {
 export interface Backoff {
   firstMs: number
   maxMs: number
-  /** The time after which a running instance resets the delay to the first. */
+  /** The time for which an instance must run so that the next delay is `firstMs` again. */
   resetAfterMs: number
 }
 

@@ -16,7 +16,7 @@ import { hashNativeFiles, RECORD_FILE, RECORDED_PACKAGES } from './native-binari
 
 const packedSchema = z.array(z.object({ filename: z.string() })).length(1)
 
-/** Returns `name@version` and integrity of each package with native files in the text of pnpm-lock.yaml. */
+/** Returns `name@version` and the integrity of each package with native files. `lock` is the text of pnpm-lock.yaml. */
 export function lockedPackages(lock: string): { id: string; integrity: string }[] {
   const packages = lock.slice(lock.indexOf('\npackages:\n'), lock.indexOf('\nsnapshots:\n'))
   const entries = packages.matchAll(
