@@ -105,7 +105,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       return false
     }
 
-    /** Inserts the ports of the services into texts such as `validator-2:8080 port 9080`. */
+    /** Replaces each address of a service, such as `validator-2:8080 port 9080`, with that of a simulated service. */
     function place(conf: string): string {
       return conf.replaceAll(
         /(validator|management)-(\d):\d+(?: port \d+)?/g,
@@ -148,7 +148,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       await another.stop()
     })
 
-    test('routes validation to the validators and all other paths to management', async () => {
+    test('routes the validation paths to the validators and all other paths to management', async () => {
       for (const path of VALIDATION_PATHS) expect((await send(`${path}?x=1`)).body, path).toMatch(/"v[123]"/)
       for (const path of ['/', '/docs', '/api/v1/validate/', '/api/v1/validators', '/api/v1/licenses'])
         expect((await send(path)).body, path).toMatch(/"m[12]"/)
@@ -318,7 +318,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
         ['readyz', 'livez'].map(async (path) => (await fetch(`http://127.0.0.1:${ports.metrics}/${path}`)).status),
       )
 
-    test.skipIf(name !== 'haproxy')('is ready while it knows a server', async () => {
+    test.skipIf(name !== 'haproxy')('is ready while a server is available', async () => {
       expect(await readiness()).toEqual([200, 200])
     })
 
@@ -344,19 +344,19 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
     test('returns 503 without a verdict when no service runs', async () => {
       for (const one of managements) one.close()
       // haproxy may close a keep-alive connection without a response when the connection to the server was closed. In this case, the test
-      // retries, like a browser.
+      // retries, as a browser does.
       const response = await send('/docs').catch(() => send('/docs'))
       expect(response).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })
       for (let i = 0; i < 10; i++) expect(await sendOverHttp2('/api/v1/products', '{}')).toBe(503)
     })
 
-    test.skipIf(name !== 'haproxy')('is not ready when it knows no server', async () => {
+    test.skipIf(name !== 'haproxy')('is not ready when no server is available', async () => {
       for (const one of validators) one.close()
       await expect.poll(readiness, { timeout: 10_000 }).toEqual([503, 200])
     })
 
-    /** Returns whether, within 10 s, 20 consecutive responses come only from the services of `names`. */
+    /** Repeats 20 concurrent requests for about 10 s. Returns true as soon as all 20 responses come from services of `names`. */
     async function settlesOn(names: string[]): Promise<boolean> {
       for (let attempt = 0; attempt < 100; attempt++) {
         const responses = await Promise.all(Array.from({ length: 20 }, () => send('/api/v1/validate')))

@@ -1,4 +1,4 @@
-/** Starts infra/haproxy/run.sh, which reloads haproxy when its certificate has been renewed. */
+/** Tests infra/haproxy/run.sh, which reloads haproxy when its certificate has been renewed. */
 
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ describe.skipIf(!canRun)('run.sh (needs haproxy and openssl)', { timeout: 30_000
     return pem
   }
 
-  /** Replaces the files by renaming, like the update of a mounted secret. */
+  /** Replaces the files by renaming, as Kubernetes replaces the files of a mounted secret. */
   function renew(name: string): void {
     const pem = makeCertificate(name)
     renameSync(`${pem}.key`, join(folder, 'tls.pem.key'))
@@ -69,7 +69,7 @@ describe.skipIf(!canRun)('run.sh (needs haproxy and openssl)', { timeout: 30_000
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('serves a renewed certificate and keeps the connections of the earlier one', async () => {
+  test('serves a renewed certificate and keeps the open connections', async () => {
     await expect.poll(servedName, { timeout: 20_000 }).toBe('first')
     const earlier = await open()
     renew('second')
@@ -82,14 +82,14 @@ describe.skipIf(!canRun)('run.sh (needs haproxy and openssl)', { timeout: 30_000
     earlier.destroy()
   })
 
-  test('keeps the certificate when the renewed one is not valid, and serves the next valid one', async () => {
+  test('keeps serving the last certificate while the renewed one is invalid, and serves the next valid one', async () => {
     writeFileSync(join(folder, 'tls.pem'), 'not a certificate')
     for (let attempt = 0; attempt < 20; attempt++) expect(await servedName()).not.toBe('none')
     renew('third')
     await expect.poll(servedName, { timeout: 20_000 }).toBe('third')
   })
 
-  test('ends after the open requests when it receives the signal for a graceful stop', async () => {
+  test('ends when it receives SIGUSR1, the signal for a graceful stop', async () => {
     const ended = once(program, 'exit')
     program.kill('SIGUSR1')
     expect(await ended).toBeDefined()

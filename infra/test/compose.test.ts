@@ -94,14 +94,14 @@ test('only the migration logs in as administrator and owner', () => {
   expect(administered).toEqual(['postgres', 'migrate'])
 })
 
-test('Postgres logs no values and is healthy only when it accepts connections by TCP', () => {
+test('Postgres logs no values and is healthy only when it accepts connections over TCP', () => {
   const { command, healthcheck } = compose.services['postgres'] ?? {}
   for (const setting of ['error_verbosity=terse', 'min_error_statement=panic', 'parameter_max_length_on_error=0'])
     expect(command).toContain(`log_${setting}`)
   expect(healthcheck?.test.join(' ')).toContain('-h 127.0.0.1')
 })
 
-test('callers over IPv6 reach the balancer with their address', () => {
+test('the balancer receives the real addresses of callers over IPv6', () => {
   expect(compose.networks['public']).toMatchObject({ enable_ipv6: true })
   const subnets = compose.networks['public']?.ipam?.config.map(({ subnet }) => subnet) ?? []
   expect(subnets.filter((subnet) => subnet.startsWith('fd'))).toHaveLength(1)
@@ -109,7 +109,7 @@ test('callers over IPv6 reach the balancer with their address', () => {
   expect(read('haproxy/haproxy.cfg')).toMatch(/\.if defined\(LISTEN_IPV6\)\n {4}bind :::443 v6only ssl /)
 })
 
-test('the balancer reloads renewed certificates, and every log and the metrics are bounded', () => {
+test('the balancer reloads renewed certificates, and the logs and the stored metrics are bounded', () => {
   expect(compose.services['haproxy']).toMatchObject({ command: ['sh', 'run.sh', 'haproxy.cfg', '/etc/keyward'] })
   expect(compose.services['haproxy']?.volumes).toContain('./tls:/etc/keyward:ro')
   for (const name of names) expect(compose.services[name]?.logging.options, name).toHaveProperty('max-size')
@@ -180,7 +180,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     last.flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []))
 
   test('builds a slim image that runs a program of the project as an unprivileged user', () => {
-    // uWebSockets.js determines the release of Node for each processor.
+    // The validator needs another release of Node on arm64 than on x64, because of uWebSockets.js.
     const isValidator = file.startsWith('validator')
     expect(instruction('FROM')).toEqual([isValidator ? 'node-${TARGETARCH}' : '${NODE_IMAGE}'])
     expect(lines).toContain('ARG NODE_IMAGE=node:24-trixie-slim')
@@ -204,7 +204,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
   })
 })
 
-test('the file for several processors builds every image', () => {
+test('bake.json builds every image', () => {
   const target = z.looseObject({ dockerfile: z.string().optional() })
   const { target: targets } = z
     .object({ target: z.record(z.string(), target) })
@@ -239,7 +239,7 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
   },
 )
 
-/** Variables that have a constant value in the file, or whose default is correct on its networks. */
+/** Variables that an installation need not set, because their value is constant in the file or their default is correct. */
 const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
 
 test.each(SERVICES)('passes every variable to the %s', (name) => {

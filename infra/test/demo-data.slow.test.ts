@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Returns the number of rows of each table, and sums of their counts. */
+/** Returns the numbers of rows of the tables, and the numbers of checks and matches that the rows count. */
 async function totals(): Promise<Record<string, number>> {
   const { rows } = await database.pool.query<Record<string, number>>(`select
     (select count(*) from products)::int as products, (select count(*) from customers)::int as customers,
@@ -46,7 +46,7 @@ async function distinct(sql: string): Promise<unknown[]> {
 test('creates 3 products, 60 customers, 200 licenses in all states, and a month of checks', async () => {
   const created = await totals()
   expect(created).toMatchObject({ products: 3, customers: 60, licenses: 200, members: 4 })
-  // Checks of unknown keys are counted, and have no activity.
+  // Checks of unknown keys are in the analytics, but not in the activity feed.
   const unknown = await distinct(`select sum(count)::int as value from check_counts where code = 'NOT_FOUND'`)
   expect(created['checks']).toBe(created['activity']! + Number(unknown[0]))
   expect(created['alerts']).toBeGreaterThan(9)
@@ -94,7 +94,7 @@ test('creates rules of every kind, type, mode and scope, and two sets', async ()
   ])
 })
 
-test('moves the history into the past, in the order of the ids, and revokes its tokens', async () => {
+test('moves the history into the past, in the order of the ids, and revokes the tokens that created it', async () => {
   const [oldest] = await distinct('select min(created_at) as value from licenses')
   expect(Date.now() - Number(oldest)).toBeGreaterThan(300 * DAY_MS)
   const disordered = await distinct(`select count(*)::int as value from
@@ -112,7 +112,7 @@ test('moves the history into the past, in the order of the ids, and revokes its 
   expect(names).toHaveLength(3)
 })
 
-test('creates nothing again in a second run, and completes what is missing', async () => {
+test('creates no duplicates in a second run, and completes missing data', async () => {
   const before = await totals()
   await createDemoData(access, demo, database.url)
   expect(await totals()).toEqual(before)

@@ -24,7 +24,7 @@ async function count(table: 'organizations' | 'products' | 'customers' | 'licens
   return rows[0]?.n ?? 0
 }
 
-test('completes a demo that was interrupted after any step without duplicates', async () => {
+test('completes, without duplicates, a demo that was interrupted after any step', async () => {
   for (let steps = 1; steps <= 4; steps++) {
     let saved: DemoState | undefined
     let left = steps

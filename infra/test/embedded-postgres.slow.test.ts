@@ -47,7 +47,7 @@ async function expectPasswordRequired({ url }: RunningPostgres): Promise<void> {
   await expect(read(withPassword(url, 'postgres'))).rejects.toThrow('password authentication failed')
 }
 
-test('requires a password that restarts keep and that only its owner can read', async () => {
+test('requires a password that stays the same after a restart, in a file that only its owner can read', async () => {
   const { url } = await start('new')
   await expectPasswordRequired(await restart('new'))
   const path = join(home, 'new.password')

@@ -127,7 +127,7 @@ test('forwards HEAD', async () => {
   expect([response.status, await response.text()]).toEqual([400, ''])
 })
 
-test('forwards a response that arrives before the end of the body', async () => {
+test('forwards a response that arrives before the end of the request body', async () => {
   const upload = request(`${base}/early`, { method: 'POST', headers: { 'content-length': 64 * 1024 } })
   upload.write(Buffer.alloc(1024))
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -149,7 +149,7 @@ test('returns 503 without a verdict for the paths of a service that is down', as
   expect((await fetch(`${base}/docs`)).status).toBe(400)
 })
 
-test('forwards a request whose line contains a whole address', async () => {
+test('forwards a request whose target is an absolute URL', async () => {
   const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
   const head = 'Host: x\r\nConnection: close\r\n\r\n'
   socket.write(`GET http://licenses.example.com/api/v1/public-key?x=1 HTTP/1.1\r\n${head}`)
@@ -218,7 +218,7 @@ describe('a service that closes connections', () => {
   })
 })
 
-test('replaces a response of the HTTP library of a validator by JSON, and keeps the connection open', async () => {
+test('replaces an HTML error of the HTTP library of a validator with JSON, and keeps the connection open', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.once('data', () => socket.end('HTTP/1.1 431 Too Large\r\nConnection: close\r\n\r\n<h1>Too Large</h1>'))

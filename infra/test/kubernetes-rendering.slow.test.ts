@@ -26,7 +26,7 @@ function render(folder: string): Manifest[] {
   })
 }
 
-/** Renders the base with every component, in a folder beside them, because kubectl reads no folder outside of its root. */
+/** Renders the base with every component, in a new folder beside the overlays. */
 function renderAll(): Manifest[] {
   const folder = mkdtempSync(join(KUBERNETES, 'overlays', 'test-'))
   try {
@@ -129,7 +129,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
       },
     )
 
-    test('an apply changes no number of replicas that the autoscaler sets', () => {
+    test('kubectl apply changes no number of replicas that the autoscaler sets', () => {
       for (const [, make] of sets) {
         const all = make()
         for (const { kind, spec } of all) {
@@ -140,7 +140,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
       }
     })
 
-    test('the small overlay requests less than one core, and the quota holds the largest scale during an update', () => {
+    test('the small overlay requests less than one core, and the quota suffices for an update at the largest scale', () => {
       expect(requestedCores(render('overlays/small'))).toBeLessThan(1)
       const all = render('overlays/production')
       const { maxReplicas } = autoscaler.parse(named(all, 'HorizontalPodAutoscaler', 'keyward-validator')?.spec)
@@ -182,7 +182,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
       }
     })
 
-    test('huge pages are set in a namespace of their own', () => {
+    test('the program that sets huge pages runs in a separate namespace', () => {
       const { metadata } = named(renderAll(), 'DaemonSet', 'keyward-huge-pages') ?? {}
       expect(metadata).toMatchObject({ namespace: 'keyward-nodes' })
     })

@@ -19,7 +19,7 @@ interface Validator {
 
 const moduleSchema = z.object({ validate: z.custom<Validator>((value) => typeof value === 'function') })
 
-/** The groups of the API that the packages contain, with their name in the names of types. */
+/** The API groups that the packages contain, and how the names of types spell each group. */
 const GROUPS: Readonly<Record<string, string>> = {
   '': 'Core',
   apps: 'Apps',
@@ -60,7 +60,7 @@ function groupOf(apiVersion: string): { group: string; version: string } {
   return second === undefined ? { group: '', version: first } : { group: first, version: second }
 }
 
-/** Returns a view of `value` that adds every property that is read to `read`. */
+/** Returns a proxy of `value` that stores the names of the properties that are read in `read`. */
 function recorded<T>(value: T, read: Map<object, Set<PropertyKey>>): T {
   if (typeof value !== 'object' || value === null) return value
   const keys = read.get(value) ?? new Set()
@@ -76,7 +76,7 @@ function recorded<T>(value: T, read: Map<object, Set<PropertyKey>>): T {
 function unreadFields(value: unknown, read: ReadonlyMap<object, ReadonlySet<PropertyKey>>, path: string): string[] {
   if (typeof value !== 'object' || value === null) return []
   const keys = read.get(value)
-  // A value of a type without a schema is read as a whole.
+  // A validator reads no property of a value whose type has no schema.
   if (keys === undefined || keys.size === 0) return []
   return Object.entries(value).flatMap(([key, member]) =>
     keys.has(key) ? unreadFields(member, read, `${path}/${key}`) : [`${path}/${key}`],

@@ -143,7 +143,7 @@ test('each program logs in with its own user over verified TLS', () => {
   expect(userOf(validator, 'VALIDATOR_DATABASE_URL')).toBe(literal('VALIDATOR_LOGIN'))
 })
 
-test('the migration waits for Postgres, so that no pod gives up', () => {
+test('the migration waits for Postgres, so that no pod fails', () => {
   expect(z.looseObject({ args: z.array(z.string()) }).parse(migration).args).toEqual([
     'node',
     'infra/migrate/main.ts',
@@ -152,7 +152,7 @@ test('the migration waits for Postgres, so that no pod gives up', () => {
   expect(manifests.filter(({ kind }) => kind === 'Job')).toEqual([])
 })
 
-test('the balancer has places for the largest scale, and is ready only when it has a server', () => {
+test('the balancer has servers for the largest scale, and its readiness is probed', () => {
   const { maxReplicas } = z
     .looseObject({ maxReplicas: z.int() })
     .parse(named('HorizontalPodAutoscaler', 'keyward-validator').spec)

@@ -34,7 +34,7 @@ export function readManifests(): Manifest[] {
     .flatMap((path) => readYaml(path).map((document) => manifestSchema.parse(document)))
 }
 
-/** Returns the YAML block of a Markdown file that begins with `beginning`. */
+/** Returns the YAML block that begins with `beginning` from a Markdown file. */
 export function documentedYaml(path: string, beginning: string): string {
   const blocks = readFileSync(join(INFRA, '..', path), 'utf8').match(/(?<=^```yaml\n)[^]*?(?=^```$)/gm) ?? []
   const found = blocks.find((block) => block.startsWith(beginning))

@@ -136,7 +136,7 @@ test('before a service, accepts the schema of a newer version', async () => {
   expect(lines).toEqual(['The schema belongs to a newer version (9999_future). It was not changed.'])
 })
 
-test('before a service, rejects what a retry cannot change', async () => {
+test('before a service, rejects a failed login without a retry', async () => {
   const other = withLogin(database.url, `nobody_${process.pid}`, 'a-wrong-password')
   const silent = (): undefined => undefined
   await expect(runMigrateBeforeService({ DATABASE_URL: other }, silent, silent)).rejects.toThrow(/nobody_/)

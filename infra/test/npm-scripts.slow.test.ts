@@ -24,7 +24,7 @@ let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keyward-scripts-'))
   for (const name of ['package.json', 'pnpm-lock.yaml']) copyFileSync(join(ROOT, name), join(folder, name))
-  // The installation runs npx through the first program and then runs the second program.
+  // The installation runs pnpm.mjs, which calls npx, and then verify.ts.
   const supplyChain = join(folder, 'infra', 'supply-chain')
   mkdirSync(supplyChain, { recursive: true })
   copyFileSync(join(ROOT, 'infra', 'supply-chain', 'pnpm.mjs'), join(supplyChain, 'pnpm.mjs'))
@@ -57,13 +57,13 @@ test('the command line installs in a fresh clone', async () => {
   expect(await installs('keyward')).toBe(true)
 })
 
-test('the command line installs when the installed packages are of another lockfile', async () => {
+test('the command line installs when the packages were installed from another lockfile', async () => {
   install()
   writeFileSync(join(folder, 'node_modules', '.installed.yaml'), 'of yesterday')
   expect(await installs('keyward')).toBe(true)
 })
 
-/** Scripts of production, scripts that install, and the command line, which other tests cover. */
+/** Scripts that do not install the workspace first, and `keyward`, which the tests above cover. */
 const INSTALLS_NOTHING = new Set([
   'setup',
   'pnpm',

@@ -28,7 +28,7 @@ describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => 
     await database.drop()
   }, 60_000)
 
-  test('causes no failed or wrong check', { timeout: 300_000 }, async () => {
+  test('no request fails, and no verdict is wrong', { timeout: 300_000 }, async () => {
     const { load, changes, events } = await rollingUpgrade({
       cluster,
       databaseUrl: database.url,

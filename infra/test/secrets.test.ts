@@ -143,7 +143,7 @@ function isInContext(path: string): boolean {
   return isIn
 }
 
-/** Converts a pattern of .dockerignore to an expression. A pattern that matches a folder also matches its content. */
+/** Converts a pattern of .dockerignore to a regular expression. A pattern that matches a folder also matches its content. */
 function patternOf(pattern: string): RegExp {
   const converted = pattern
     .replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`)

@@ -28,7 +28,7 @@ test('returns the saved demo at the next start', async () => {
   expect((await openState(home)).state.demo).toEqual({ ...demo, productId: 'p' })
 })
 
-test('creates folder and files that only their owner can read', async () => {
+test('creates a folder and files that only their owner can read', async () => {
   const store = await openState(home)
   await store.saveDemo(demo)
   expect((await stat(join(home, '.keyward'))).mode & 0o777).toBe(0o700)

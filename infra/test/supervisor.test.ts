@@ -52,7 +52,7 @@ test('rejects when the first start fails', async () => {
   await expect(supervise('It', start, () => undefined, BACKOFF)).rejects.toThrow('no memory')
 })
 
-test('stops an instance whose restart was in progress at the stop', async () => {
+test('stops an instance that was being started when stop was called', async () => {
   const late = Promise.withResolvers<ReturnType<typeof part>>()
   const [first, second] = [part(), part()]
   let starts = 0

@@ -26,7 +26,7 @@ const VERIFY = join(INFRA, 'supply-chain/verify.ts')
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 describe('native files', () => {
-  test('of every platform are recorded for exactly the locked versions', async () => {
+  test('the native files of every platform are recorded for exactly the locked versions', async () => {
     const recorded = await readRecorded()
     const locked = lockedPackages(read('pnpm-lock.yaml')).map(({ id }) => id)
     expect(Object.keys(recorded).toSorted()).toEqual(locked.toSorted())
@@ -48,17 +48,17 @@ describe('native files', () => {
     expect(hashes.filter((hash) => !/^[0-9a-f]{64}$/.test(hash))).toEqual([])
   })
 
-  test('that are installed equal the recorded ones', async () => {
+  test('the installed native files equal the recorded ones', async () => {
     const recorded = await readRecorded()
     const installed = await findInstalled(ROOT)
     expect(installed.map(({ id }) => id)).toEqual(expect.arrayContaining([expect.stringMatching(/^uws-pack@/)]))
     for (const { id, folder } of installed) expect(differences(id, await hashNativeFiles(folder), recorded)).toEqual([])
   })
 
-  describe('of an installation that was changed', () => {
+  describe('verify.ts', () => {
     let folder: string
     let root: string
-    /** Runs the program and returns its output if it exits with 1. */
+    /** Runs verify.ts. Returns `accepted`, or its error output if it fails. */
     const verify = async (): Promise<string> => {
       try {
         await promisify(execFile)(process.execPath, [VERIFY, root])
@@ -83,23 +83,23 @@ describe('native files', () => {
       return join(folder, name ?? '')
     }
 
-    test('are accepted unchanged, also with the files of only one platform', async () => {
+    test('accepts unchanged native files, also those of only one platform', async () => {
       expect(await verify()).toBe('accepted')
       rmSync(nativeFile())
       expect(await verify()).toBe('accepted')
     })
 
-    test('are rejected when one byte is added', async () => {
+    test('rejects a native file to which one byte was added', async () => {
       appendFileSync(nativeFile(), '\0')
       expect(await verify()).toMatch(/has the SHA-256 [0-9a-f]{64}; the recorded SHA-256 is/)
     })
 
-    test('are rejected when a library is added', async () => {
+    test('rejects an added library', async () => {
       writeFileSync(join(folder, 'dist/helper.so'), Buffer.from('7f454c4602', 'hex'))
       expect(await verify()).toMatch(/dist\/helper\.so, which is not recorded/)
     })
 
-    test('are rejected in a version without a record', async () => {
+    test('rejects native files of a version without a record', async () => {
       const other = join(root, 'node_modules/.pnpm/uws-pack@99.0.0/node_modules/uws-pack')
       mkdirSync(join(other, '..'), { recursive: true })
       cpSync(folder, other, { recursive: true })
@@ -107,7 +107,7 @@ describe('native files', () => {
     })
   })
 
-  test('are verified by every installation', () => {
+  test('every installation verifies the native files', () => {
     expect(read('package.json')).toMatch(
       /"setup": "[^"]*pnpm\.mjs install --frozen-lockfile && npm run --silent verify && cp /,
     )

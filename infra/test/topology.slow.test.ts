@@ -61,7 +61,7 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     await database.drop()
   }, 60_000)
 
-  test('the smoke test succeeds, also at an address that does not resolve, and deletes its organization', async () => {
+  test('the smoke test succeeds, also with a host name that does not resolve, and deletes its organization', async () => {
     const { port } = new URL(cluster.baseUrl)
     const options = { connectTo: `127.0.0.1:${port}` }
     const unresolved = createHttpsClient(`https://localhost:1`, cluster.certificate, 2, options)
@@ -112,7 +112,7 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     }
   })
 
-  test('a machine takes a slot, and its release frees it for another', async () => {
+  test('a machine takes a slot, and a release frees the slot for another machine', async () => {
     const { key } = await createLicense({ maxMachines: 1 })
     expect(await v1({ licenseKey: key })).toMatchObject({ body: { code: 'FINGERPRINT_REQUIRED' } })
     expect(await v1({ licenseKey: key, fingerprint: 'a', hostname: 'A' }, '/api/v1/activate')).toMatchObject({

@@ -13,11 +13,12 @@ import type { Paths } from './paths.ts'
 export const CASES = ['length', 'chunked', 'expect', 'reuse', 'http10', 'gzip', 'bom', 'large', 'idle'] as const
 export type Case = (typeof CASES)[number]
 
-/** The status that a client received, or the client's description of an error. */
+/** The result of one case with one client along one path. */
 export interface Result {
   client: string
   path: string
   case: Case
+  /** The status that the client received, or the client's description of an error. */
   received: string
 }
 
@@ -86,7 +87,7 @@ export async function preparePrograms(folder: string): Promise<string[][]> {
 
 /**
  * Sends every case with every client along every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
- * case `idle`. Otherwise the paths of a program run at the same time, because they mostly wait.
+ * case `idle`. Otherwise, a program runs once for each path concurrently, because it mostly waits.
  */
 export async function runClients(paths: Paths, idleSeconds: number, commands: string[][]): Promise<Result[]> {
   const urls = [...paths.urls].map(([name, url]) => `${name}=${url}/api/v2/license/validate`)
@@ -129,7 +130,7 @@ async function runChromium({ apiKey, license, urls }: Paths, idleSeconds: number
   const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   try {
     const page = await browser.newPage()
-    // The page is of the same host, because a page without an origin cannot send requests to other addresses.
+    // The page comes from the same host, because a page without an origin cannot send requests to other addresses.
     await page.route('**/page', (route) => route.fulfill({ contentType: 'text/html', body: '<p>An app.</p>' }))
     const lines: string[] = []
     for (const [path, url] of urls) {

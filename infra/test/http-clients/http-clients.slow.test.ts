@@ -1,6 +1,6 @@
 /**
  * Sends checks with common HTTP clients, in every form that they can send, along every path to a validator. Writes the
- * table in docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs in the long form.
+ * table in docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs only with KEYWARD_LONG.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ const EXPECTED: Record<Case, string> = {
   idle: '200',
 }
 
-/** Returns an expected error of a client, which no setting of a validator can change (docs/api.md#h8). */
+/** Returns the error that a client is expected to receive, or null. No setting of a validator prevents these errors (docs/api.md#h8). */
 function exceptionFor({ client, path, case: name }: Result): string | null {
   if (path !== 'direct') return null
   if (name === 'http10') return '505'

@@ -27,7 +27,7 @@ export function tableOf(results: readonly Result[]): string[] {
   ]
 }
 
-/** Returns the response of most paths, then the paths that differ. */
+/** Returns the response along most paths, then each other path with its response. */
 function cellOf(results: readonly Result[]): string {
   const counts = new Map<string, number>()
   for (const { received } of results) counts.set(shown(received), (counts.get(shown(received)) ?? 0) + 1)
