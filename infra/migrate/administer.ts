@@ -18,8 +18,8 @@ const LOCK_TIMEOUT = '10s'
 type Pool = ReturnType<typeof createPool>
 
 /**
- * Prepares the database that `ownerUrl` names for its user, and keeps existing objects. Tables of another user, such as
- * the superuser of earlier installations, get the new owner. Returns a sentence per change. Throws ConfigError if the
+ * Creates the group roles, and the user and the database that `ownerUrl` names, unless they exist. Tables of another user, such
+ * as the superuser of earlier installations, get this user as their owner. Returns a sentence per change. Throws ConfigError if the
  * owner is the administrator itself.
  */
 export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promise<string[]> {
@@ -96,7 +96,7 @@ async function handOver(pool: Pool, database: string, owner: string): Promise<nu
     [database, owner],
   )
   if (databases.length > 0) await runFormatted(pool, 'alter database %I owner to %I', database, owner)
-  // Since Postgres 15, this schema belongs to the owner of the database, unless it comes from an older server.
+  // Since Postgres 15, this schema belongs to the owner of the database, unless the database comes from an older server.
   const { rows: schemas } = await pool.query(
     `select from pg_namespace where nspname = 'public' and pg_get_userbyid(nspowner) not in ('pg_database_owner', $1)`,
     [owner],

@@ -14,7 +14,7 @@ export interface ServiceProcess {
   readonly pid: number
   readonly port: number
   readonly adminPort: number
-  /** The library with which the service serves HTTP. Undefined if the service has no choice. */
+  /** The library with which the service serves HTTP. Undefined if the service always uses the same library. */
   readonly httpLibrary: string | undefined
   /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>

@@ -50,7 +50,7 @@ function errorBody({ status, code, detail }: GatewayError): string {
   })
 }
 
-/** Sends the error. If a response has begun, breaks it off instead. */
+/** Sends the error. If a response has begun, closes the connection instead. */
 export function sendError(response: ServerResponse, error: GatewayError): void {
   if (response.headersSent) {
     response.destroy()

@@ -1,5 +1,5 @@
 /**
- * A reverse proxy that serves validator and management at one base address on this machine, like the balancer in
+ * A reverse proxy that serves validator and management at one base address on this machine, as the balancer does in
  * production. It overwrites `x-forwarded-for` with the address of its peer. It writes no log.
  */
 
