@@ -129,7 +129,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
       },
     )
 
-    test('kubectl apply changes no number of replicas that the autoscaler sets', () => {
+    test('kubectl apply does not change a number of replicas that the autoscaler sets', () => {
       for (const [, make] of sets) {
         const all = make()
         for (const { kind, spec } of all) {
