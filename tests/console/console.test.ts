@@ -12,6 +12,7 @@ import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
+import { undoTests } from './undo.ts'
 import { webhookTests } from './webhooks.ts'
 
 describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, { timeout: 120_000 }, () => {
@@ -87,7 +88,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.open(`/licenses/${id}`)
     const [download] = await Promise.all([
       stage.page.waitForEvent('download'),
-      stage.button('Download the offline file').click(),
+      stage.button('Download offline file').click(),
     ])
     const payload = readFileSync(await download.path(), 'utf8').split('.')[0] ?? ''
     expect(Buffer.from(payload, 'base64url').toString()).toContain('FILE-0000-0000-0001')
@@ -170,6 +171,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
 
   ruleTests(() => stage)
   webhookTests(() => stage)
+  undoTests(() => stage)
   auditTests(() => stage)
   keyboardTests(() => stage)
 

@@ -1,6 +1,7 @@
 /** Defines the tests of the screens for access rules. */
 
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { created, type Stage } from './stage.ts'
 
@@ -41,6 +42,24 @@ export function ruleTests(open: () => Stage): void {
       await stage.button('Create rule').click()
       await stage.done('Created the rule. Live on 1 of 1 validator.')
       expect(await stage.check('EXCL-0000-0000-0001', 'second')).toBe('VALID')
+    })
+
+    test('creates a rule for one product from the screen of the product', async () => {
+      const stage = open()
+      const { id } = await stage.api('/products', { name: 'Guarded' }, created)
+      await stage.open(`/products/${id}`)
+      await stage.link('New rule').click()
+      await stage.field('Value').fill('192.0.2.77')
+      await stage.page.getByText(/Rejects checks from 192\.0\.2\.77, for licenses of Guarded/).waitFor()
+      await stage.button('Create rule').click()
+      await stage.done('Created the rule. Live on 1 of 1 validator.')
+      await stage.open(`/products/${id}`)
+      await stage.cell('192.0.2.77').waitFor()
+      const rules = await stage.read(
+        `/access-rules?scopeId=${id}`,
+        z.object({ data: z.array(z.object({ value: z.string() })) }),
+      )
+      expect(rules.data).toEqual([{ value: '192.0.2.77' }])
     })
 
     test('finds the rules that match an address, deletes the selected ones, and undoes the deletion', async () => {

@@ -180,7 +180,7 @@ export const TASKS: readonly Task[] = [
     perform: async (stage, hands, run) => {
       await openLicense(stage, hands, 10, run)
       const download = stage.page.waitForEvent('download')
-      await hands.press(stage.button('Download the offline file'))
+      await hands.press(stage.button('Download offline file'))
       expect((await download).suggestedFilename()).toMatch(/\.lic$/)
     },
   },

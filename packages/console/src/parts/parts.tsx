@@ -48,6 +48,36 @@ export function Screen({ title, actions, children }: { title: string; actions?: 
   )
 }
 
+/** A part of a screen with a heading, and with an action at its right. */
+export function Part({
+  title,
+  hint,
+  action,
+  children,
+}: {
+  title: string
+  hint?: string
+  action?: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <Stack gap="sm" component="section" aria-label={title}>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          {title}
+        </Title>
+        {action}
+      </Group>
+      {hint !== undefined && (
+        <Text size="sm" c="dimmed">
+          {hint}
+        </Text>
+      )}
+      {children}
+    </Stack>
+  )
+}
+
 export function ErrorMessage({ error }: { error: Error | null }) {
   if (!error) return null
   return (

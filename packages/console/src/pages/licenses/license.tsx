@@ -3,9 +3,9 @@
 import { license, type License as LicenseType, machine } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Button, Group, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import type { z } from 'zod'
 
@@ -15,7 +15,7 @@ import { useRemembered } from '../../api/recent.ts'
 import { save } from '../../api/save.ts'
 import { ActivityTable } from '../../parts/activity-table.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Screen, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { ConfirmButton, Copyable, ErrorMessage, Part, Screen, TextLink, Waiting, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
@@ -168,35 +168,6 @@ function Machines({ license: { id: licenseId, policy }, canWrite }: { license: L
       ),
     })
   return <ListTable list={list} columns={columns} empty={t.noMachines} label={t.machines} />
-}
-
-function Part({
-  title,
-  hint,
-  action,
-  children,
-}: {
-  title: string
-  hint?: string
-  action?: ReactNode
-  children: ReactNode
-}) {
-  return (
-    <Stack gap="sm" component="section" aria-label={title}>
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
-        {action}
-      </Group>
-      {hint !== undefined && (
-        <Text size="sm" c="dimmed">
-          {hint}
-        </Text>
-      )}
-      {children}
-    </Stack>
-  )
 }
 
 export default function License({ id, me }: { id: string; me: Me }) {

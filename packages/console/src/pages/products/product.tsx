@@ -3,9 +3,8 @@
 import { apiKey } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
+import { Button, Card, SimpleGrid, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
 import type { z } from 'zod'
 
@@ -13,7 +12,17 @@ import { callWithoutResponse } from '../../api/client.ts'
 import { useChange, useList, useRead } from '../../api/hooks.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import {
+  ConfirmButton,
+  Copyable,
+  ErrorMessage,
+  Fact,
+  Part,
+  Screen,
+  TextLink,
+  Waiting,
+  When,
+} from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
@@ -27,20 +36,6 @@ const KEY_COLUMNS: readonly Column<ApiKey>[] = [
   { title: text.credentials.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
   { title: text.credentials.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ]
-
-function Part({ title, action, children }: { title: string; action?: ReactNode; children: ReactNode }) {
-  return (
-    <Stack gap="sm" component="section" aria-label={title}>
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
-        {action}
-      </Group>
-      {children}
-    </Stack>
-  )
-}
 
 /** The API keys that are bound to the product. */
 function BoundKeys({ productId }: { productId: string }) {
@@ -112,7 +107,16 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
         </SimpleGrid>
       </Card>
       {may('licenses.read') && (
-        <Part title={t.rules}>
+        <Part
+          title={t.rules}
+          action={
+            may('licenses.write') && (
+              <Button size="xs" variant="default" component={Link} href={`/rules/new?product=${id}`}>
+                {t.newRule}
+              </Button>
+            )
+          }
+        >
           <RulesTable
             filters={{ scope: 'PRODUCT', scopeId: id }}
             label={t.rules}

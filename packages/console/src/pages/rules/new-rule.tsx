@@ -33,10 +33,15 @@ interface Draft extends Scope {
 function draftOf(search: URLSearchParams): Draft {
   const kind = RULE_KINDS.find((one) => one === search.get('kind')) ?? 'BLACKLIST'
   const type = RULE_TYPES.find((one) => one === search.get('type')) ?? 'IP'
+  return { kind, mode: 'ENFORCE', type, value: search.get('value') ?? '', ...scopeOf(search) }
+}
+
+function scopeOf(search: URLSearchParams): Scope {
   const license = search.get('license')
-  const scope: Scope =
-    license === null ? { scope: 'ORGANIZATION', scopeId: null } : { scope: 'LICENSE', scopeId: license }
-  return { kind, mode: 'ENFORCE', type, value: search.get('value') ?? '', ...scope }
+  const product = search.get('product')
+  if (license !== null) return { scope: 'LICENSE', scopeId: license }
+  if (product !== null) return { scope: 'PRODUCT', scopeId: product }
+  return { scope: 'ORGANIZATION', scopeId: null }
 }
 
 function Warning({ children }: { children: string }) {
