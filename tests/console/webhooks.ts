@@ -86,6 +86,7 @@ export function webhookTests(open: () => Stage): void {
       const stage = open()
       const { page } = stage
       await createEndpoint(stage, 'Rotated')
+      status = 204
       await stage.dialog().getByRole('button', { name: 'New endpoint' }).click()
       const first = await page.getByText(/^whsec_/).textContent()
       await stage.button('I have copied it').click()
