@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 
 import { ATTACKS } from './attacks.ts'
+import { CONTROLS } from './controls.ts'
 import { KINDS, measure, type Measured } from './victim.ts'
 import { type World, worldSchema } from './world.ts'
 
@@ -90,7 +91,7 @@ function run(role: string): void {
   const steps = new Map<string, number>()
 
   const attack = async (name: string, share: number, to: World, signal: AbortSignal): Promise<void> => {
-    const found = ATTACKS.find((one) => one.name === name)
+    const found = [...CONTROLS, ...ATTACKS].find((one) => one.name === name)
     if (!found) throw new Error(`there is no attack "${name}"`)
     // Continues the numbers of the last run of this attack, so that its generated ids are new.
     let n = steps.get(name) ?? 0

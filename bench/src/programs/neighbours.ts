@@ -6,9 +6,12 @@
 import { parseArgs } from 'node:util'
 
 import { runMain, wholeNumber } from '../harness/command-line.ts'
+import { descendants } from '../harness/cores.ts'
+import { SchedulerGroups } from '../harness/scheduler-groups.ts'
 import { loadsOf } from '../harness/servers.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
 import { ATTACKS } from '../neighbours/attacks.ts'
+import { CONTROLS } from '../neighbours/controls.ts'
 import { type Generator, startGenerator } from '../neighbours/generator.ts'
 import { postgresMib, residentMib } from '../neighbours/memory.ts'
 import { errorsOf, line, type Row, rowOf, summaryOf } from '../neighbours/table.ts'
@@ -34,6 +37,8 @@ const SETTINGS = { max_wal_size: '4GB', max_connections: '100' }
 const SETTLE_MS = 1_000
 const TOGETHER_SHARE = 0.2
 const WINDOW_MS = 15_000
+/** The share of the quiet organization's generator in relation to a service, and of a service in relation to the attacker's generator. */
+const GENERATOR_SHARE = 16
 
 await runMain('neighbours', async () => {
   const { values } = parseArgs({
@@ -48,18 +53,20 @@ await runMain('neighbours', async () => {
       help: { type: 'boolean', default: false },
     },
   })
-  const names = ATTACKS.map(({ name }) => name).filter((name) => name.includes(values.only))
+  const minutes = wholeNumber('--together', values.together)
+  const loads = minutes > 0 ? ATTACKS : [...CONTROLS, ...ATTACKS]
+  const names = loads.map(({ name }) => name).filter((name) => name.includes(values.only))
   if (values.help) return console.log(HELP)
   if (values.list) return console.log(names.join('\n'))
   if (names.length === 0) throw new Error(`no attack has a name with "${values.only}"; --list prints the names`)
   const seconds = wholeNumber('--seconds', values.seconds, 1)
   const rounds = wholeNumber('--rounds', values.rounds, 1)
   const licenses = wholeNumber('--licenses', values.licenses, 100)
-  const minutes = wholeNumber('--together', values.together)
   await withPostgres(async (url, pid) => {
     const services = await startWorld(url, licenses, values.defaults)
     const victim = startGenerator('victim', services.world)
     const attacker = startGenerator('attacker', services.world)
+    const groups = separate({ postgresPid: pid, services, victim, attacker })
     const parts = { services, victim, attacker, postgresPid: pid }
     await victim.measure(SETTLE_MS * 3) // warms up
     if (minutes > 0) await attackTogether(parts, names, minutes)
@@ -67,6 +74,7 @@ await runMain('neighbours', async () => {
     victim.end()
     attacker.end()
     await services.stop()
+    groups.remove()
   }, SETTINGS)
 })
 
@@ -83,6 +91,20 @@ interface Sizes {
   licenses: number
   /** Whether the rate limits are the default ones. */
   hasDefaults: boolean
+}
+
+/** Puts Postgres and each service into a group of its own, as containers do, and the load generators into groups above and below them. */
+function separate({ postgresPid, services, victim, attacker }: Parts): SchedulerGroups {
+  const groups = new SchedulerGroups()
+  const isSeparate = [
+    groups.add('postgres', [postgresPid, ...descendants(postgresPid)]),
+    groups.add('management', [services.management.pid]),
+    groups.add('validator', [services.validator.pid]),
+    groups.add('victim', [victim.pid], GENERATOR_SHARE),
+    groups.add('attacker', [attacker.pid], 1 / GENERATOR_SHARE),
+  ].every(Boolean)
+  if (!isSeparate) console.error('neighbours: cannot separate the services as containers do; run as root on Linux')
+  return groups
 }
 
 /** Measures every attack once per round, with a measurement of the quiet organization directly before it. */
