@@ -24,15 +24,14 @@ const HELP = `node bench/src/programs/files.ts [options]
 
   --rounds N        rounds, alternating between the checkouts (default 7)
   --seconds N       length of a round (default 3)
+  --organizations N organizations whose apps request files (default 8)
+  --connections N   requests of each organization that wait for a response at the same time (default 6)
   --against DIR     a checkout whose management service is compared, with its packages installed
   --help
 
 Writes bench/results/files.json.`
 
-const ORGANIZATIONS = 8
 const LICENSES = 50
-/** The number of requests of an organization that wait for a response at the same time. */
-const CONNECTIONS = 6
 
 interface App {
   apiKey: string
@@ -53,6 +52,8 @@ await runMain('files', async () => {
     options: {
       rounds: { type: 'string', default: '7' },
       seconds: { type: 'string', default: '3' },
+      organizations: { type: 'string', default: '8' },
+      connections: { type: 'string', default: '6' },
       against: { type: 'string' },
       help: { type: 'boolean' },
     },
@@ -60,24 +61,26 @@ await runMain('files', async () => {
   if (values.help === true) return console.log(HELP)
   const rounds = wholeNumber('--rounds', values.rounds, 1)
   const roundMs = wholeNumber('--seconds', values.seconds, 1) * 1000
+  const organizations = wholeNumber('--organizations', values.organizations, 1)
+  const connections = wholeNumber('--connections', values.connections, 1)
   await withPostgres(async (url) => {
     const current = await startManagement(url)
     const services = new Map([['current', current]])
     if (values.against !== undefined) services.set('against', await startManagement(url, resolve(values.against)))
-    const apps = await createApps(url, current.port)
+    const apps = await createApps(url, current.port, organizations)
     await startValidator(url)
-    const data = await measure(services, apps, rounds, roundMs)
+    const data = await measure(services, apps, connections, rounds, roundMs)
     console.log(JSON.stringify(data, null, 2))
-    console.log(writeResult('files', data))
+    console.log(writeResult('files', { organizations, connections, ...data }))
   })
 })
 
-async function createApps(url: string, port: number): Promise<App[]> {
+async function createApps(url: string, port: number, organizations: number): Promise<App[]> {
   const operator = caller(port, OPERATOR_TOKEN)
   const pool = createPool(url, { name: 'bench-files', max: 4 })
   try {
     const apps: App[] = []
-    for (let n = 0; n < ORGANIZATIONS; n += 1) {
+    for (let n = 0; n < organizations; n += 1) {
       const { value } = await operator('POST', 'organizations', created, { name: `Bench ${n}`, plan: 'STANDARD' })
       const call = caller(port, value.managementToken)
       const product = await call('POST', 'products', withId, { name: 'Product' })
@@ -111,13 +114,14 @@ async function startValidator(databaseUrl: string): Promise<Child> {
 async function measure(
   services: ReadonlyMap<string, Child>,
   apps: readonly App[],
+  connections: number,
   rounds: number,
   roundMs: number,
 ): Promise<Record<string, { filesPerSecond: Summary; cpuUs: Summary | null }>> {
   const measured = new Map([...services.keys()].map((name) => [name, Array.of<Round>()]))
   for (let round = -1; round < rounds; round += 1)
     for (const [name, service] of services) {
-      const figure = await measureRound(service, apps, roundMs)
+      const figure = await measureRound(service, apps, connections, roundMs)
       if (round >= 0) measured.get(name)!.push(figure) // the first round is a warm-up
     }
   return Object.fromEntries(
@@ -129,11 +133,16 @@ async function measure(
   )
 }
 
-async function measureRound(service: Child, apps: readonly App[], roundMs: number): Promise<Round> {
+async function measureRound(
+  service: Child,
+  apps: readonly App[],
+  connections: number,
+  roundMs: number,
+): Promise<Round> {
   const before = cpuMs(service.pid)
   const start = performance.now()
   const loops = apps.flatMap((app) =>
-    Array.from({ length: CONNECTIONS }, () => requestFiles(service, app, start + roundMs)),
+    Array.from({ length: connections }, () => requestFiles(service, app, start + roundMs)),
   )
   const files = (await Promise.all(loops)).reduce((sum, count) => sum + count, 0)
   const seconds = (performance.now() - start) / 1000

@@ -57,11 +57,13 @@ export const evaluation = z.object({
     .meta({ description: 'The restrictions that reject the check; null if no restriction does.' }),
 })
 
-/** The path of the endpoint on the admin port of a validator. */
+/** The paths of the endpoints on the admin port of a validator. */
 export const DECIDE_PATH = '/decide'
+export const DECIDE_BATCH_PATH = '/decide-batch'
+/** The maximum number of checks in a batch. Its body is smaller than the admin port's limit, also with every character escaped. */
+export const MAX_DECIDE_BATCH = 32
 
-export const decideRequest = z.strictObject({
-  organizationId: z.uuid(),
+const decideCheck = z.strictObject({
   /** The product that the caller's API key is bound to. Absent for a key without a product. */
   productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
@@ -73,9 +75,18 @@ export const decideRequest = z.strictObject({
     .string()
     .regex(/^[A-Z]{2}$/)
     .nullable(),
+})
+export type DecideCheck = z.output<typeof decideCheck>
+/** A check as management sends it. */
+export type SentDecideCheck = z.input<typeof decideCheck>
+
+const decideContext = {
+  organizationId: z.uuid(),
   /** The text of `pg_current_snapshot()`. The validator decides after it has applied all changes that are visible in the snapshot. */
   snapshot: z.string().regex(/^\d{1,20}:\d{1,20}:(?:\d{1,20}(?:,\d{1,20})*)?$/),
-})
+}
+
+export const decideRequest = decideCheck.extend(decideContext)
 /** A request as management sends it. */
 export type SentDecideRequest = z.input<typeof decideRequest>
 export type DecideRequest = z.output<typeof decideRequest>
@@ -103,6 +114,17 @@ export const decideResponse = z.object({
     .nullable(),
 })
 export type DecideResponse = z.infer<typeof decideResponse>
+
+/** The request for the verdicts of several checks of one organization. */
+export const decideBatchRequest = z.strictObject({
+  ...decideContext,
+  checks: z.array(decideCheck).min(1).max(MAX_DECIDE_BATCH),
+})
+export type SentDecideBatchRequest = z.input<typeof decideBatchRequest>
+
+/** The verdicts in the order of the checks. A verdict is null if the address or the machine id of its check is invalid. */
+export const decideBatchResponse = z.object({ verdicts: z.array(decideResponse.nullable()) })
+export type DecideBatchResponse = z.infer<typeof decideBatchResponse>
 
 /** The response for a license key that no license of the organization has. */
 export const DECIDED_NOT_FOUND: DecideResponse = {

@@ -8,7 +8,7 @@ import type pg from 'pg'
 
 import type { Database } from './schema.ts'
 
-export { type ActivityEntry, type IssuedFile, recordActivity, recordFileIssued } from './usage/activity.ts'
+export { type ActivityEntry, type IssuedFile, recordActivity, recordFilesIssued } from './usage/activity.ts'
 
 /** Returns a kysely instance over the pool. It converts names to camel case, except keys inside JSON values. */
 export function createDatabase(pool: pg.Pool): Kysely<Database> {

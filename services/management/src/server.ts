@@ -28,6 +28,7 @@ import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
 import { createSignInLimiter } from './http/sign-in-limits.ts'
 import { startJobs } from './jobs/jobs.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
+import { createAppFiles } from './license-files/for-app.ts'
 import { createMetrics } from './metrics.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
 import { OpenidProvider } from './resources/openid/identity-provider.ts'
@@ -164,7 +165,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const counts = createSharedCounts(db, onError)
   const signInLimiter = createSignInLimiter(counts)
-  const dependencies: Dependencies = {
+  const shared = {
     db,
     readDb,
     gates: createGates(metrics.countOverShare),
@@ -179,16 +180,16 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
   }
+  const dependencies: Dependencies = { ...shared, appFiles: createAppFiles(shared, metrics.countOverShare) }
   await prepare(pool, db, keyring, log).catch(async (error: unknown) => {
     // Kysely does not close a pool that it has not used.
     await Promise.all([counts.close(), pool.end(), readPool.end()])
     throw error
   })
   const uses = createUseRecorder(db, onError)
-  const { operatorTokens, gates } = dependencies
   const { corsOrigins } = config
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
-  const admission = new Admission({ db: readDb, operatorTokens, rateLimiter, signInLimiter, gates })
+  const admission = new Admission({ ...dependencies, db: readDb, rateLimiter, onReject: metrics.countOverShare })
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
   handleProtocolErrors(server, (request, response) => void app(request, response))

@@ -48,9 +48,17 @@ export interface IssuedFile {
   readonly actor: object
 }
 
-/** Counts an issued license file in the entry for its license, machine and day. */
-export async function recordFileIssued(db: Kysely<Database>, file: IssuedFile): Promise<void> {
-  const { organizationId, licenseId, machineId, actor } = file
-  await sql`select record_file_issued(${organizationId}::uuid, ${licenseId}::uuid, ${machineId}::bytea,
-    ${JSON.stringify(actor)}::jsonb)`.execute(db)
+/**
+ * Counts each issued license file in the entry for its license, machine and day. Machines that are not recorded for the license share an
+ * entry. Concurrent statements lock the entries in the same order, so they cannot deadlock.
+ */
+export async function recordFilesIssued(db: Kysely<Database>, files: readonly IssuedFile[]): Promise<void> {
+  const column = <Name extends keyof IssuedFile>(name: Name) => files.map((file) => file[name])
+  const actors = column('actor').map((actor) => JSON.stringify(actor))
+  await sql`
+    select record_file_issued(organization, license, machine, actor) from (
+      select * from unnest(${column('organizationId')}::uuid[], ${column('licenseId')}::uuid[], ${column('machineId')}::bytea[],
+        ${actors}::jsonb[]) as issued (organization, license, machine, actor)
+      order by license, (select machine_id from machines where license_id = license and machine_id = machine)
+    ) ordered`.execute(db)
 }

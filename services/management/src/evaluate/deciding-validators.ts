@@ -7,17 +7,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { byteLength, MAX_LICENSE_KEY_BYTES } from '@keyward/contract'
 import {
+  DECIDE_BATCH_PATH,
   DECIDE_PATH,
   DECIDED_NOT_FOUND,
+  decideBatchResponse,
   decideResponse,
   type DecideResponse,
+  type SentDecideBatchRequest,
   type SentDecideRequest,
 } from '@keyward/contract/dry-run'
 import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/process'
 import { sql } from 'kysely'
+import type { z } from 'zod'
 
 import type { ReadContext } from '../http/context.ts'
-import type { DecidingValidators } from '../http/dependencies.ts'
+import type { CheckToDecide, DecidingValidators } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
 import { LIVE_WITHIN } from '../http/propagation.ts'
 import { withLeases } from './leases.ts'
@@ -31,20 +35,55 @@ const TIMEOUT_MS = 3_000
 /** The reason with which requests to other validators are aborted. Without a reason, each `abort` would create an exception. */
 const DECIDED = 'another validator has decided'
 
-/** Requests the verdict from one validator. Rejects unless the response is a verdict. The error contains no part of the response's body. */
-async function decideAt(adminUrl: string, secret: string, body: string, signal: AbortSignal): Promise<DecideResponse> {
-  const response = await fetch(adminUrl + DECIDE_PATH, {
+type Verdicts = readonly (DecideResponse | null)[]
+
+interface Prepared {
+  /** The text of `pg_current_snapshot()`. */
+  snapshot: string
+  /** The key that authenticates the request. */
+  secret: string
+  adminUrls: readonly string[]
+}
+
+/** Posts to the admin port of one validator. */
+function post(url: string, secret: string, body: SentDecideRequest | SentDecideBatchRequest, signal: AbortSignal) {
+  return fetch(url, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...traceHeaders() },
-    body,
+    body: JSON.stringify(body),
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
   })
+}
+
+/** Returns the parsed body. Throws if the response is not a success of this schema. The error contains no part of the body. */
+async function parse<Body>(response: Response, schema: z.ZodType<Body>): Promise<Body> {
   const received: unknown = await response.json().catch(() => null)
-  const { data } = decideResponse.safeParse(received)
+  const { data } = schema.safeParse(received)
   if (response.status !== 200 || data === undefined)
     throw new Error(`the response is not a verdict; its status is ${response.status}`)
   return data
+}
+
+/** Requests the verdicts from one validator. Rejects unless it decides all checks. */
+async function decideAt(
+  adminUrl: string,
+  { secret, snapshot }: Prepared,
+  organizationId: string,
+  checks: readonly CheckToDecide[],
+  signal: AbortSignal,
+): Promise<Verdicts> {
+  const one = async (check: CheckToDecide) =>
+    parse(await post(adminUrl + DECIDE_PATH, secret, { ...check, organizationId, snapshot }, signal), decideResponse)
+  const [first] = checks
+  if (first !== undefined && checks.length === 1) return [await one(first)]
+  const batch = { organizationId, snapshot, checks: [...checks] }
+  const response = await post(adminUrl + DECIDE_BATCH_PATH, secret, batch, signal)
+  // A validator of an earlier version has no endpoint for batches.
+  if (response.status === 404) return Promise.all(checks.map(one))
+  const { verdicts } = await parse(response, decideBatchResponse)
+  if (verdicts.length !== checks.length) throw new Error('the response has another number of verdicts')
+  return verdicts
 }
 
 /**
@@ -71,41 +110,58 @@ async function firstOf<T>(
 }
 
 /** Returns the current snapshot, the key that authenticates the request, and the addresses of live validators, ready ones first. */
-async function prepare({ db }: ReadContext) {
+async function prepare({ db }: ReadContext, fixedUrls: readonly string[]): Promise<Prepared> {
   const { rows } = await sql<{ snapshot: string; secret: string | null; adminUrls: string[] }>`
     select pg_current_snapshot()::text as snapshot,
       (select secret from internal_keys where purpose = 'decide') as secret,
       array(select details ->> 'adminUrl' from validators
         where details ? 'adminUrl' and seen_at > now() - ${LIVE_WITHIN} order by ready desc, random()) as admin_urls
     `.execute(db)
-  return rows[0]
+  const [found] = rows
+  if (!found || found.secret === null) throw new Error('the key for validators is missing')
+  const published = found.adminUrls.flatMap((url) => parseHttpOrigin(url) ?? [])
+  const adminUrls = (fixedUrls.length > 0 ? fixedUrls : published).slice(0, MAX_VALIDATORS)
+  return { secret: found.secret, snapshot: found.snapshot, adminUrls }
 }
 
 /** Creates the client of the validators. `fixedUrls` replaces the addresses that validators publish, unless it is empty. */
 export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
+  /** Returns the verdicts of checks, each with a key that a license can have. */
+  async function request(context: ReadContext, checks: readonly CheckToDecide[]): Promise<Verdicts> {
+    const prepared = await prepare(context, fixedUrls)
+    const decided = new AbortController()
+    const { signal } = decided
+    const ask = (adminUrl: string) =>
+      decideAt(adminUrl, prepared, context.organizationId, checks, signal).catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error, adminUrl }, 'validator did not decide')
+        throw error
+      })
+    try {
+      return await firstOf(prepared.adminUrls, ask, signal).catch(unavailable)
+    } finally {
+      decided.abort(DECIDED)
+    }
+  }
+
+  async function decideAll(context: ReadContext, checks: readonly CheckToDecide[]): Promise<Verdicts> {
+    // No license has a key of more than MAX_LICENSE_KEY_BYTES.
+    const possible = checks.filter(({ licenseKey }) => byteLength(licenseKey) <= MAX_LICENSE_KEY_BYTES)
+    const verdicts = possible.length === 0 ? [] : await request(context, possible)
+    const byCheck = new Map(possible.map((check, i) => [check, verdicts[i] ?? null]))
+    const completed: (DecideResponse | null)[] = []
+    // One after the other, so that a batch uses one connection.
+    for (const check of checks) {
+      const verdict = byCheck.has(check) ? (byCheck.get(check) ?? null) : DECIDED_NOT_FOUND
+      completed.push(verdict && (await withLeases(context, check, verdict)))
+    }
+    return completed
+  }
+
   return {
+    decideAll,
     async decide(context, check) {
-      // No license has a key of more than MAX_LICENSE_KEY_BYTES.
-      if (byteLength(check.licenseKey) > MAX_LICENSE_KEY_BYTES) return DECIDED_NOT_FOUND
-      const prepared = await prepare(context)
-      if (!prepared || prepared.secret === null) throw new Error('the key for validators is missing')
-      const { secret, snapshot } = prepared
-      const request: SentDecideRequest = { ...check, organizationId: context.organizationId, snapshot }
-      const body = JSON.stringify(request)
-      const published = prepared.adminUrls.flatMap((url) => parseHttpOrigin(url) ?? [])
-      const adminUrls = (fixedUrls.length > 0 ? fixedUrls : published).slice(0, MAX_VALIDATORS)
-      const decided = new AbortController()
-      const { signal } = decided
-      const ask = (adminUrl: string) =>
-        decideAt(adminUrl, secret, body, signal).catch((error: unknown) => {
-          if (!signal.aborted) log.warn({ err: error, adminUrl }, 'validator did not decide')
-          throw error
-        })
-      try {
-        return await withLeases(context, check, await firstOf(adminUrls, ask, signal).catch(unavailable))
-      } finally {
-        decided.abort(DECIDED)
-      }
+      const [verdict] = await decideAll(context, [check])
+      return verdict ?? unavailable()
     },
   }
 }

@@ -6,9 +6,10 @@
 import { parseSecret, hashSecret } from '@keyward/database'
 
 import { type Caller, findCaller, readCredential, strangerCaller } from './authentication.ts'
+import { Batches } from './batches.ts'
 import type { Db } from './context.ts'
 import { type Gates, shareOf } from './gates.ts'
-import { createKnownCredentials, type KnownCredentials } from './known-credentials.ts'
+import { createKnownCredentials, keyOf, type KnownCredentials } from './known-credentials.ts'
 import { ApiError } from './problem.ts'
 import type { LimitedCaller, RateLimiter } from './rate-limit.ts'
 import { findSessionCaller } from './sessions.ts'
@@ -25,6 +26,14 @@ export interface AdmissionOptions {
   rateLimiter: RateLimiter
   signInLimiter: SignInLimiter
   gates: Gates
+  /** Called for each request beyond a share. */
+  onReject: () => void
+}
+
+interface Lookup {
+  /** Null for a credential that was not valid at its last use. */
+  known: LimitedCaller | null
+  find: () => Promise<Caller>
 }
 
 /** The credentials of a request, before they are authenticated. */
@@ -43,9 +52,18 @@ export interface Admitted {
 export class Admission {
   readonly #options: AdmissionOptions
   readonly #known: KnownCredentials = createKnownCredentials()
+  /** The lookups of each credential. Requests that arrive while it is being read share the next read. */
+  readonly #lookups: Batches<Lookup, Caller>
 
   constructor(options: AdmissionOptions) {
     this.#options = options
+    this.#lookups = new Batches({
+      onReject: options.onReject,
+      run: async (_, lookups) => {
+        const result = await this.#find(lookups[0]!)
+        return lookups.map(() => ({ result }))
+      },
+    })
   }
 
   /**
@@ -85,7 +103,8 @@ export class Admission {
     const known = this.#known.get(secretHash)
     if (!known) rateLimiter.requireFewFailures(ip)
     const counted = known && rateLimiter.count(known, ip)
-    const caller = await this.#find(find, known).catch((error: unknown) => {
+    const lookup = { find, known: known ?? null }
+    const caller = await this.#lookups.add(keyOf(secretHash), lookup).catch((error: unknown) => {
       if (isUnauthenticated(error)) this.#known.delete(secretHash)
       throw error
     })
@@ -93,7 +112,7 @@ export class Admission {
     return { caller, headers: counted ?? rateLimiter.count(caller, ip) }
   }
 
-  async #find(find: () => Promise<Caller>, known: LimitedCaller | undefined): Promise<Caller> {
+  async #find({ find, known }: Lookup): Promise<Caller> {
     const { reads, strangers } = this.#options.gates
     const leave = await (known ? reads.enter(shareOf(known)) : strangers.enter(''))
     try {

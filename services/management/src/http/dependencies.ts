@@ -1,7 +1,8 @@
 /** The dependencies of the endpoints. They are created once, at the start, and passed to every handler. */
 
 import type { OriginResolver } from '@keyward/address'
-import type { DecideResponse, SentDecideRequest } from '@keyward/contract/dry-run'
+import type { Actor } from '@keyward/contract'
+import type { DecideResponse, SentDecideCheck } from '@keyward/contract/dry-run'
 import type { Logger } from '@keyward/process'
 
 import type { Keyring } from '../keyring/keyring.ts'
@@ -13,11 +14,32 @@ import type { Propagation } from './propagation.ts'
 import type { SignInLimiter } from './sign-in-limits.ts'
 
 /** A check to decide. Its organization is that of the context. */
-export type CheckToDecide = Omit<SentDecideRequest, 'organizationId' | 'snapshot'>
+export type CheckToDecide = SentDecideCheck
 
 export interface DecidingValidators {
   /** Returns the current verdict. The verdict takes into account everything that was committed before the call. Throws UNAVAILABLE. */
   decide(context: ReadContext, check: CheckToDecide): Promise<DecideResponse>
+  /**
+   * Returns the verdicts of at most MAX_DECIDE_BATCH checks, in their order. A verdict is null if the address or the machine id of its check
+   * is invalid. Uses one connection. Throws UNAVAILABLE.
+   */
+  decideAll(context: ReadContext, checks: readonly CheckToDecide[]): Promise<readonly (DecideResponse | null)[]>
+}
+
+/** An app's request for the license file of a key. */
+export interface AppFileRequest extends CheckToDecide {
+  /** The API key. */
+  actor: Actor
+}
+
+export interface SignedFile {
+  licenseId: string
+  text: string
+}
+
+export interface AppFiles {
+  /** Returns the file (docs/api.md#f4). Throws the rejection of the check, MACHINE_NOT_ACTIVE, NOT_STARTED and UNAVAILABLE. */
+  issue(organizationId: string, request: AppFileRequest): Promise<SignedFile>
 }
 
 /** The values that connect an authorization request of OpenID Connect with its response. */
@@ -62,6 +84,7 @@ export interface Dependencies {
   /** The current operator token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   validators: DecidingValidators
+  appFiles: AppFiles
   signInLimiter: SignInLimiter
   /** The provider of OpenID Connect. Null when none is configured. */
   identityProvider: IdentityProvider | null

@@ -110,7 +110,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   propagates?: boolean
   /** Whether a POST changes nothing. A read-only POST has no transaction and accepts no idempotency key. */
   readOnly?: boolean
-  /** Whether the handler waits for another service. Such a handler has no transaction, and no share of the connections to Postgres. */
+  /** Whether the handler waits for other services or requests. It has no transaction, and enters a gate itself before it uses a connection. */
   detached?: boolean
 }
 

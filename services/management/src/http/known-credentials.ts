@@ -14,9 +14,13 @@ export interface KnownCredentials {
   delete(hash: Uint8Array): void
 }
 
+/** Returns the hash of a secret as the key of a map. */
+export function keyOf(hash: Uint8Array): string {
+  return Buffer.from(hash).toString('latin1')
+}
+
 export function createKnownCredentials(): KnownCredentials {
   const known = new Map<string, LimitedCaller>()
-  const keyOf = (hash: Uint8Array) => Buffer.from(hash).toString('latin1')
   return {
     get(hash) {
       const key = keyOf(hash)

@@ -1,34 +1,82 @@
 /**
  * Issues a license file to an app that authenticates with an API key (docs/api.md#f4). The app gets a file only if a check from the same
  * caller would be VALID without a new slot. A validator decides that check. The caller's address and country are sent only to the
- * validator, in the body of a request.
+ * validator, in the body of a request. Every installation of an app requests a file once a day, so the requests of an organization are served
+ * in batches.
  */
 
-import { CODE_MESSAGES, type Code, type requestLicenseFile } from '@keyward/contract'
-import type { z } from 'zod'
+import { CODE_MESSAGES, type Code } from '@keyward/contract'
+import type { DecideResponse } from '@keyward/contract/dry-run'
+import { type IssuedFile, recordFilesIssued } from '@keyward/database/kysely'
 
-import type { VendorCall } from '../http/endpoint.ts'
+import { Batches, type Outcome, outcomeOf } from '../http/batches.ts'
+import type { AppFileRequest, AppFiles, CheckToDecide, Dependencies, SignedFile } from '../http/dependencies.ts'
+import { runInside } from '../http/fair-gate.ts'
+import { shareOf } from '../http/gates.ts'
 import { ApiError } from '../http/problem.ts'
 import { isUnstarted } from '../resources/licenses/rows.ts'
-import { issueLicenseFile, selectForFile } from './issue.ts'
+import { type FileRow, selectForFile, signFile } from './issue.ts'
 
-type FileRequest = z.output<typeof requestLicenseFile>
+type Parts = Pick<Dependencies, 'gates' | 'readDb' | 'validators' | 'keyring'>
+
+function checkOf(request: AppFileRequest): CheckToDecide {
+  const { actor: _, ...check } = request
+  return check
+}
 
 /** Returns the error for a rejected check, with status 409. NOT_FOUND also has this status, because a 404 would mean an unknown path. */
 function rejection(code: Exclude<Code, 'VALID'>): ApiError {
   return new ApiError(code, CODE_MESSAGES[code], { status: 409 })
 }
 
-export async function issueFileForApp(call: VendorCall<unknown, unknown, FileRequest>): Promise<string> {
-  const { licenseKey, fingerprint: machineId } = call.body
-  const { ip, country } = call.origin()
-  const { productId } = call.credential
-  const bound = productId === null ? {} : { productId }
-  const verdict = await call.dependencies.validators.decide(call, { licenseKey, machineId, ip, country, ...bound })
+/** Throws unless the verdict and the row, which was read after the verdict, entitle the app to a file. */
+function requireEntitled(
+  { productId }: AppFileRequest,
+  verdict: DecideResponse | null,
+  row: FileRow | undefined,
+): asserts row is FileRow {
+  if (verdict === null) throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
   if (verdict.code !== 'VALID') throw rejection(verdict.code)
-  const license = await selectForFile(call).where('licenses.key', '=', licenseKey).executeTakeFirst()
-  const isOfProduct = productId === null || license?.productId === productId
-  if (!license || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
-  if (verdict.needsSlot && !isUnstarted(license)) throw new ApiError('MACHINE_NOT_ACTIVE')
-  return issueLicenseFile(call, license, machineId ?? null)
+  const isOfProduct = productId === undefined || row?.productId === productId
+  if (!row || !isOfProduct) throw rejection('NOT_FOUND') // deleted or moved since the verdict
+  if (verdict.needsSlot && !isUnstarted(row)) throw new ApiError('MACHINE_NOT_ACTIVE')
+}
+
+/** Issues the files of one organization. Uses one connection at a time. */
+async function issueBatch(
+  { validators, keyring, readDb: db }: Parts,
+  organizationId: string,
+  requests: readonly AppFileRequest[],
+): Promise<readonly Outcome<SignedFile>[]> {
+  const context = { db, organizationId }
+  const checks = requests.map(checkOf)
+  const verdicts = await validators.decideAll(context, checks)
+  const keys = checks.filter((_, i) => verdicts[i]?.code === 'VALID').map(({ licenseKey }) => licenseKey)
+  const rows = keys.length === 0 ? [] : await selectForFile(context).where('licenses.key', 'in', keys).execute()
+  const rowsByKey = new Map(rows.map((row) => [row.key, row]))
+  const issued: IssuedFile[] = []
+  const outcomes = requests.map((request, i) =>
+    outcomeOf(() => {
+      const row = rowsByKey.get(request.licenseKey)
+      requireEntitled(request, verdicts[i] ?? null, row)
+      const text = signFile(row, keyring)
+      const machineId = request.machineId === null ? null : Buffer.from(request.machineId)
+      issued.push({ organizationId, licenseId: row.id, machineId, actor: request.actor })
+      return { licenseId: row.id, text }
+    }),
+  )
+  if (issued.length > 0) await recordFilesIssued(db, issued)
+  return outcomes
+}
+
+/** Creates the issuer. `onReject` is called for each request beyond an organization's share. */
+export function createAppFiles(parts: Parts, onReject: () => void): AppFiles {
+  const batches = new Batches<AppFileRequest, SignedFile>({
+    onReject,
+    run: (organizationId, requests) =>
+      runInside(parts.gates.reads, shareOf({ kind: 'apiKey', organizationId }), () =>
+        issueBatch(parts, organizationId, requests),
+      ),
+  })
+  return { issue: (organizationId, request) => batches.add(organizationId, request) }
 }

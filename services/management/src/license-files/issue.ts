@@ -5,7 +5,7 @@
  */
 
 import { type Actor, effectiveEntitlements, type EntitlementOverrides } from '@keyward/contract'
-import { recordFileIssued } from '@keyward/database/kysely'
+import { recordFilesIssued } from '@keyward/database/kysely'
 import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import type { ReadContext } from '../http/context.ts'
@@ -46,8 +46,13 @@ interface FileContext extends ReadContext {
   headers: Record<string, string>
 }
 
-/** Returns the text of the file. Throws UNAVAILABLE when this process lacks the master key that seals the signing key. */
-function signFile(row: FileRow, keyring: Keyring): string {
+/** Returns the `Content-Disposition` header of a license file. */
+export function dispositionOf(licenseId: string): string {
+  return `attachment; filename="license-${licenseId}.lic"`
+}
+
+/** Returns the text of the file. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED, and UNAVAILABLE when this process lacks the master key that seals the signing key. */
+export function signFile(row: FileRow, keyring: Keyring): string {
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active') throw new ApiError(CODES[status])
@@ -71,15 +76,11 @@ function signFile(row: FileRow, keyring: Keyring): string {
   return signLicenseFile(payload, row.privateKeyEncrypted, (bytes) => keyring.sign(row, bytes))
 }
 
-/**
- * Returns the text of the file, and records in the license's activity that the file was issued. `machineId` is the id of the machine that
- * requests the file, or null when it is unknown. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED.
- */
-export async function issueLicenseFile(context: FileContext, row: FileRow, machineId: string | null): Promise<string> {
+/** Returns the text of the file, and records in the license's activity that the file was issued. Throws as `signFile` does. */
+export async function issueLicenseFile(context: FileContext, row: FileRow): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context
   const text = signFile(row, dependencies.keyring)
-  const machine = machineId === null ? null : Buffer.from(machineId)
-  await recordFileIssued(db, { organizationId, licenseId: row.id, machineId: machine, actor })
-  headers['content-disposition'] = `attachment; filename="license-${row.id}.lic"`
+  await recordFilesIssued(db, [{ organizationId, licenseId: row.id, machineId: null, actor }])
+  headers['content-disposition'] = dispositionOf(row.id)
   return text
 }

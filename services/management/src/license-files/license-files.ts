@@ -4,8 +4,7 @@ import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
 
 import { appEndpoint, vendorEndpoint } from '../http/endpoint.ts'
 import { notFound } from '../http/problem.ts'
-import { issueFileForApp } from './for-app.ts'
-import { issueLicenseFile, selectForFile } from './issue.ts'
+import { dispositionOf, issueLicenseFile, selectForFile } from './issue.ts'
 
 const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }
 
@@ -30,7 +29,7 @@ export const licenseFiles = [
     async (call) => {
       const license = await selectForFile(call).where('licenses.id', '=', call.params.id).executeTakeFirst()
       if (!license) throw notFound('license')
-      return issueLicenseFile(call, license, null)
+      return issueLicenseFile(call, license)
     },
   ),
   appEndpoint(
@@ -60,7 +59,16 @@ export const licenseFiles = [
         'MACHINE_NOT_ACTIVE',
       ],
       readOnly: true,
+      detached: true,
     },
-    issueFileForApp,
+    async (call) => {
+      const { dependencies, organizationId, credential, actor, headers } = call
+      const { licenseKey, fingerprint: machineId } = call.body
+      const bound = credential.productId === null ? {} : { productId: credential.productId }
+      const request = { licenseKey, machineId, ...call.origin(), ...bound, actor }
+      const { licenseId, text } = await dependencies.appFiles.issue(organizationId, request)
+      headers['content-disposition'] = dispositionOf(licenseId)
+      return text
+    },
   ),
 ]

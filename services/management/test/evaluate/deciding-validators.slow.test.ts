@@ -1,6 +1,7 @@
 /** Tests which validator decides an evaluated check, and the fallback when it does not respond. */
 
 import { createServer, type Server } from 'node:http'
+import { text as readText } from 'node:stream/consumers'
 
 import { evaluation } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -104,6 +105,35 @@ test(
     for (const fake of fakes) await fake.close()
   },
 )
+
+test('requests single verdicts from a validator of an earlier version, which decides no batches', async () => {
+  const paths: string[] = []
+  const earlier = createServer((request, response) => {
+    paths.push(request.url ?? '')
+    const forward = async () => {
+      const body = await readText(request)
+      const headers = { authorization: request.headers.authorization ?? '' }
+      const decided = await fetch(`${harness.validator.adminUrl}/decide`, { method: 'POST', headers, body })
+      response.writeHead(decided.status).end(await decided.text())
+    }
+    if (request.url === '/decide') forward().catch(() => response.destroy())
+    else response.writeHead(404).end('{}')
+  })
+  await new Promise<void>((resolve) => earlier.listen(0, '127.0.0.1', resolve))
+  const address = earlier.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const own = await startHarness({
+    DATABASE_URL: harness.database.managementUrl,
+    VALIDATOR_ADMIN_URLS: `http://127.0.0.1:${port}`,
+  })
+  const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
+  const request = () => own.call('POST', 'licenses/file', { token: vendor.apiKey, body: { licenseKey } })
+  const responses = await Promise.all(Array.from({ length: 6 }, request))
+  expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+  expect(new Set(paths)).toEqual(new Set(['/decide', '/decide-batch']))
+  await own.close()
+  await new Promise((resolve) => earlier.close(resolve))
+})
 
 test('prefers ready validators and ignores invalid addresses', async () => {
   const fake = await startFake(503)

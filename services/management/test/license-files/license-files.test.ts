@@ -203,6 +203,31 @@ describe('the license file for an app', () => {
     expect(entries.every(({ at }) => at.endsWith('T00:00:00.000Z'))).toBe(true)
   })
 
+  test('issues a file to each of many concurrent apps according to its own check', async () => {
+    const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    await insertMachine({ harness, vendor }, limited.id, 'm1')
+    const suspended = await vendor.license()
+    await vendor.call('POST', `licenses/${suspended.id}/suspend`)
+    const other = await createVendor(harness)
+    const expected: [key: string, machine: string | null, outcome: string][] = [
+      [unlimited.key, 'm1', '200'],
+      [limited.key, 'm1', '200'],
+      [limited.key, 'm2', '409 TOO_MANY_MACHINES'],
+      [limited.key, null, '409 FINGERPRINT_REQUIRED'],
+      [suspended.key, 'm1', '409 SUSPENDED'],
+      [(await other.license()).key, 'm1', '409 NOT_FOUND'],
+      ['x'.repeat(129), 'm1', '409 NOT_FOUND'],
+    ]
+    const requests = Array.from({ length: 8 }, () => expected).flat()
+    const responses = await Promise.all(requests.map(([key, machine]) => request(key, machine)))
+    expect(responses.map(outcome)).toEqual(requests.map(([, , wanted]) => wanted))
+    const issued = responses.map(({ status, text }) =>
+      status === 200 ? parsePayload(payloadOf(text))?.licenseKey : null,
+    )
+    expect(issued).toEqual(requests.map(([key, , wanted]) => (wanted === '200' ? key : null)))
+  })
+
   test("issues no file when a rule blacklists the caller's address", async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL' } })
     await vendor.rule({ value: '127.0.0.0/8', scope: 'LICENSE', scopeId: license.id })

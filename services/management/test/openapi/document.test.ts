@@ -51,6 +51,7 @@ async function routedOperations(): Promise<string[]> {
     keyring: createKeyring(config.masterKey, null),
     operatorTokens: [operatorToken],
     validators: createDecidingValidators([], createLogger('test', 'silent')),
+    appFiles: { issue: () => Promise.reject(new Error('never called')) },
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
@@ -65,7 +66,14 @@ async function routedOperations(): Promise<string[]> {
   const { db, gates, signInLimiter } = dependencies
   const app = createApp({
     dependencies,
-    admission: new Admission({ db, operatorTokens: [operatorToken], rateLimiter, signInLimiter, gates }),
+    admission: new Admission({
+      db,
+      operatorTokens: [operatorToken],
+      rateLimiter,
+      signInLimiter,
+      gates,
+      onReject: () => undefined,
+    }),
     onCredentialUse: () => undefined,
     corsOrigins: [],
     metrics: createMetrics(),

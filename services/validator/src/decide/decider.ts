@@ -4,7 +4,7 @@
  */
 
 import { packCountry, parseAddress } from '@keyward/address'
-import { DECIDED_NOT_FOUND, type DecideRequest, type DecideResponse } from '@keyward/contract/dry-run'
+import { DECIDED_NOT_FOUND, type DecideCheck, type DecideResponse } from '@keyward/contract/dry-run'
 import { byteLength, MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { bytesToUuid, uuidToBytes } from '@keyward/database/ids'
 import {
@@ -35,14 +35,14 @@ export class Decider {
   }
 
   /** Returns the verdict at `nowMs`, or null when the address or the machine id is invalid. */
-  decide(request: DecideRequest, nowMs: number): DecideResponse | null {
+  decide(organizationId: string, request: DecideCheck, nowMs: number): DecideResponse | null {
     const { country, ip } = request
     const check = { ...createCheck(), ...createRequestBody() }
     if (ip !== null && !parseAddress(ip, check)) return null
     if (country !== null) check.country = packCountry(country)
     if (byteLength(request.machineId ?? '') > MAX_MACHINE_ID_BYTES) return null
     fillBody(request, check)
-    check.organization = this.#reader.findOrganization(uuidToBytes(request.organizationId))
+    check.organization = this.#reader.findOrganization(uuidToBytes(organizationId))
     if (request.productId !== undefined) check.product = this.#reader.findProduct(uuidToBytes(request.productId))
     const isTooLong = check.licenseKeyLength > MAX_LICENSE_KEY_BYTES
     if (isTooLong || check.organization < 0 || check.product < 0) return DECIDED_NOT_FOUND

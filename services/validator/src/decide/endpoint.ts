@@ -1,11 +1,18 @@
 /**
- * Serves `POST /decide` on the admin port, which returns the verdict that a check would get. The index first catches up with
- * the caller's snapshot, so the verdict reflects everything that the caller had written at that snapshot
+ * Serves `POST /decide` and `POST /decide-batch` on the admin port, which return the verdicts that checks would get. The index first
+ * catches up with the caller's snapshot, so a verdict reflects everything that the caller had written at that snapshot
  * (docs/decisions/0016-validators-decide.md).
  */
 
-import { DECIDE_PATH, decideRequest } from '@keyward/contract/dry-run'
+import {
+  DECIDE_BATCH_PATH,
+  DECIDE_PATH,
+  type DecideBatchResponse,
+  decideBatchRequest,
+  decideRequest,
+} from '@keyward/contract/dry-run'
 import type { PostHandler } from '@keyward/process'
+import type { z } from 'zod'
 
 import type { CallerKey } from './caller-key.ts'
 import type { Decider } from './decider.ts'
@@ -31,20 +38,30 @@ export function decideEndpoint({
   isServing,
   onError,
 }: DecideParts): Record<string, PostHandler> {
-  const decide: PostHandler = async ({ authorization, body }) => {
-    const isAccepted = await key.accepts(authorization).catch(onError)
-    if (isAccepted === undefined) return unavailable('The key could not be read from Postgres.')
-    if (!isAccepted) return { status: 401, body: { error: 'Send the key of the installation as a bearer token.' } }
-    const { data: request } = decideRequest.safeParse(body)
-    if (request === undefined) return INVALID
-    if (!isServing()) return unavailable('The index is still being loaded, or it is out of date.')
-    const { snapshot, organizationId } = request
-    const isCovered = await catchUp(snapshot, organizationId, CATCH_UP_LIMIT_MS)
-    if (!isCovered) return unavailable('The index is behind the snapshot.')
-    const decided = decider.decide(request, Date.now())
-    return decided === null ? INVALID : { status: 200, body: decided }
+  /** Returns the handler of requests with this schema. `run` returns null for an invalid check. */
+  function handler<Request extends { snapshot: string; organizationId: string }>(
+    schema: z.ZodType<Request>,
+    run: (request: Request, nowMs: number) => object | null,
+  ): PostHandler {
+    return async ({ authorization, body }) => {
+      const isAccepted = await key.accepts(authorization).catch(onError)
+      if (isAccepted === undefined) return unavailable('The key could not be read from Postgres.')
+      if (!isAccepted) return { status: 401, body: { error: 'Send the key of the installation as a bearer token.' } }
+      const { data: request } = schema.safeParse(body)
+      if (request === undefined) return INVALID
+      if (!isServing()) return unavailable('The index is still being loaded, or it is out of date.')
+      const isCovered = await catchUp(request.snapshot, request.organizationId, CATCH_UP_LIMIT_MS)
+      if (!isCovered) return unavailable('The index is behind the snapshot.')
+      const decided = run(request, Date.now())
+      return decided === null ? INVALID : { status: 200, body: decided }
+    }
   }
-  return { [DECIDE_PATH]: decide }
+  return {
+    [DECIDE_PATH]: handler(decideRequest, (check, nowMs) => decider.decide(check.organizationId, check, nowMs)),
+    [DECIDE_BATCH_PATH]: handler(decideBatchRequest, ({ organizationId, checks }, nowMs): DecideBatchResponse => ({
+      verdicts: checks.map((check) => decider.decide(organizationId, check, nowMs)),
+    })),
+  }
 }
 
 /** The error is constant, because the fields of the request may contain an address. */

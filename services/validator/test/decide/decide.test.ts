@@ -60,6 +60,24 @@ test('reflects changes that were committed before the request, even without a no
   }
 })
 
+test('returns the verdicts of a batch in the order of its checks, and null for an invalid check', async () => {
+  const { secret, snapshot } = await current()
+  const { key } = await world.license({ maxMachines: 1 })
+  const absent = { machineId: null, ip: null, country: null }
+  const decideAll = (checks: object[]) => {
+    const body = { organizationId: world.organizationId, snapshot, checks }
+    return send(validator.adminPort, '/decide-batch', { secret, body })
+  }
+  const known = { ...absent, licenseKey: key, machineId: 'm1' }
+  const unknown = { ...absent, licenseKey: 'no such key' }
+  const invalid = { ...known, ip: '203.0.113.256' }
+  const reply = await decideAll([unknown, invalid, known])
+  expect(reply.body).toMatchObject({ verdicts: [{ code: 'NOT_FOUND' }, null, { code: 'VALID' }] })
+  expect((await decideAll(Array.from({ length: 32 }, () => known))).status).toBe(200)
+  for (const checks of [[], Array.from({ length: 33 }, () => known), [{ ...known, other: 1 }]])
+    expect((await decideAll(checks)).status).toBe(422)
+})
+
 test('takes no slot and records nothing in a dry run', async () => {
   const { id, key } = await world.license({ maxMachines: 1 })
   for (let i = 0; i < 5; i++) await decide({ licenseKey: key, machineId: `m${i}` })
