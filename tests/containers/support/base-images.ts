@@ -1,5 +1,5 @@
 /**
- * Provides the images that Keyward's images and compose.yaml build on. An image that cannot be pulled is replaced by a stand-in, which is
+ * Provides the images that Keyward's images and the compose files build on. An image that cannot be pulled is replaced by a stand-in, which is
  * made from packages of Debian 13 and npm. Stand-ins need root and debootstrap.
  */
 
@@ -27,24 +27,27 @@ const CACHE = join(ROOT, 'node_modules/.cache/containers')
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** The packages that the stand-ins contain in addition to a minimal system. */
 const PACKAGES = ['ca-certificates', 'haproxy', 'postgresql-client-17']
+/** The stand-in for Debian, on which all other stand-ins build. */
+const DEBIAN = 'keyward-test/debian'
 const PULL_MS = 120_000
 
 interface Base {
-  /** The variable of compose.yaml that names the image. */
+  /** The variable of the compose files that names the image. */
   readonly variable: string
   /** The default of this variable. */
   readonly image: string
-  /** Writes the files that the stand-in's Dockerfile copies. */
-  readonly prepare: (context: string) => void
+  /** Writes the files that the stand-in's Dockerfile copies. Missing for Debian itself, which has no Dockerfile. */
+  readonly prepare?: (context: string) => void
 }
 
 const bases: Readonly<Record<string, Base>> = {
+  debian: { variable: 'DEBIAN_IMAGE', image: 'debian:trixie-slim' },
   node: { variable: 'NODE_IMAGE', image: 'node:24-trixie-slim', prepare: prepareNode },
   postgres: { variable: 'POSTGRES_IMAGE', image: 'postgres:18', prepare: preparePostgres },
   haproxy: { variable: 'HAPROXY_IMAGE', image: 'haproxy:3.2', prepare: () => undefined },
 }
 
-/** Returns the variables of compose.yaml that name stand-ins. Variables of images that can be pulled are left out. */
+/** Returns the variables of the compose files that name stand-ins. Variables of images that can be pulled are left out. */
 export function provideBaseImages(): Record<string, string> {
   const variables: Record<string, string> = {}
   for (const [name, { variable, image, prepare }] of Object.entries(bases)) {
@@ -64,8 +67,9 @@ function isPulled(image: string): boolean {
   return docker(['pull', '--quiet', image], { mayFail: true, timeoutMs: PULL_MS }).status === 0
 }
 
-function makeStandIn(name: string, tag: string, prepare: (context: string) => void): void {
-  if (!isPresent('keyward-test/debian')) importDebian()
+function makeStandIn(name: string, tag: string, prepare: Base['prepare']): void {
+  if (!isPresent(DEBIAN)) importDebian()
+  if (prepare === undefined) return
   const context = mkdtempSync(join(tmpdir(), 'keyward-base-'))
   try {
     prepare(context)
@@ -82,7 +86,7 @@ function importDebian(): void {
     for (const part of ['var/cache/apt/archives', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man'])
       rmSync(join(folder, part), { recursive: true, force: true })
     run('tar', ['-C', folder, '-cf', `${folder}.tar`, '.'])
-    docker(['import', `${folder}.tar`, 'keyward-test/debian'])
+    docker(['import', `${folder}.tar`, DEBIAN])
   } finally {
     rmSync(folder, { recursive: true })
     rmSync(`${folder}.tar`, { force: true })

@@ -53,8 +53,8 @@ export class Callers {
     return await promise
   }
 
-  /** Creates an organization with a license for any number of machines. Resolves when checks of the license are `VALID`. */
-  async createVendor(): Promise<Vendor> {
+  /** Creates an organization with a license, by default for any number of machines. Resolves when checks of the license are `VALID`. */
+  async createVendor(maxMachines: number | null = null): Promise<Vendor> {
     const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
       schema.parse((await this.send('POST', `/api/v1/${path}`, token, body)).body)
     const operator = this.#installation.secret('OPERATOR_TOKEN')
@@ -71,7 +71,7 @@ export class Callers {
       { email: 'ada@example.com', name: 'Ada' },
       createdSchema,
     )
-    const policy = { type: 'PERPETUAL', maxMachines: null, expiresAt: null }
+    const policy = { type: 'PERPETUAL', maxMachines, expiresAt: null }
     const license = { productId: product.id, customerId: customer.id, policy }
     const { key } = await create('licenses', managementToken, license, licenseSchema)
     const vendor = { managementToken, apiKey, licenseKey: key }

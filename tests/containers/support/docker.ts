@@ -1,6 +1,10 @@
 /** Runs docker. `DOCKER_HOST` may name the socket of Podman instead. */
 
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import { promisify } from 'node:util'
+
+const TIMEOUT_MS = 1_200_000
+const MAX_OUTPUT = 256 * 1024 * 1024
 
 export interface DockerOptions {
   /** Whether the result of a failed command is returned instead of thrown as an error. */
@@ -19,14 +23,25 @@ export interface DockerResult {
 export function docker(args: readonly string[], options: DockerOptions = {}): DockerResult {
   const { status, stdout, stderr } = spawnSync('docker', args, {
     encoding: 'utf8',
-    timeout: options.timeoutMs ?? 1_200_000,
+    timeout: options.timeoutMs ?? TIMEOUT_MS,
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
-    maxBuffer: 256 * 1024 * 1024,
+    maxBuffer: MAX_OUTPUT,
   })
   if (status !== 0 && !options.mayFail)
     throw new Error(`docker ${args.join(' ')} failed:\n${`${stdout}\n${stderr}`.slice(-4_000)}`)
   return { status, output: stdout }
+}
+
+/** Runs a command of docker while this process continues to send requests. Resolves to its output. Rejects if it fails. */
+export async function dockerInBackground(args: readonly string[], options: DockerOptions = {}): Promise<string> {
+  const { stdout } = await promisify(execFile)('docker', args, {
+    timeout: options.timeoutMs ?? TIMEOUT_MS,
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    maxBuffer: MAX_OUTPUT,
+  })
+  return stdout
 }
 
 /** Returns the reason why this machine cannot run the topology, or null. */

@@ -1,4 +1,7 @@
-/** Installs Keyward with compose, from a copy of the project's tracked files, as docs/operations/install.md describes. */
+/**
+ * Installs Keyward with compose, from a copy of the project's tracked files, as docs/operations/install.md describes, and with the Postgres
+ * cluster of docs/operations/failover.md on request.
+ */
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +10,7 @@ import { dirname, join } from 'node:path'
 
 import { z } from 'zod'
 
-import { docker, type DockerResult } from './docker.ts'
+import { docker, dockerInBackground, type DockerResult } from './docker.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 /** The host name in the certificate. Callers connect to an address instead of resolving it. */
@@ -19,21 +22,31 @@ const containerSchema = z.object({
   State: z.object({
     Status: z.string(),
     ExitCode: z.int(),
+    StartedAt: z.string(),
     OOMKilled: z.boolean(),
     Health: z.object({ Status: z.string() }).optional(),
   }),
   RestartCount: z.int(),
+  NetworkSettings: z.object({ Networks: z.record(z.string(), z.object({ IPAddress: z.string() })) }),
 })
 export type Container = z.infer<typeof containerSchema>
 
-/** Creates `.env` with the commands of install.md and a certificate, and runs compose. */
+export interface InstallationOptions {
+  /** The published port of haproxy. */
+  readonly port: number
+  readonly variables: Readonly<Record<string, string>>
+  /** Whether a Patroni cluster replaces the single Postgres. */
+  readonly hasCluster?: boolean
+}
+
+/** Creates `.env` with the commands of the documents and a certificate, and runs compose. */
 export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-containers-'))
   readonly #project = `keyward-test-${process.pid}`
   readonly #variables: Readonly<Record<string, string>>
   readonly port: number
 
-  constructor(port: number, variables: Readonly<Record<string, string>>) {
+  constructor({ port, variables, hasCluster = false }: InstallationOptions) {
     this.port = port
     this.#variables = variables
     chmodSync(this.folder, 0o755)
@@ -49,7 +62,7 @@ export class Installation {
       'packages/process/src/token.txt',
     ])
       writeFileSync(join(this.folder, path), `${PLANTED}\n`)
-    this.#createSecrets()
+    this.#createSecrets(hasCluster)
   }
 
   get infra(): string {
@@ -61,10 +74,10 @@ export class Installation {
     return join(this.folder, 'tls.crt')
   }
 
-  #createSecrets(): void {
-    const install = readFileSync(join(this.folder, 'docs/operations/install.md'), 'utf8')
-    const [, commands = ''] = /\*\*1\. Create `\.env`\*\*[^]*?```sh\ncd infra\n([^]*?)```/.exec(install) ?? []
-    execFileSync('bash', ['-c', `${commands}\necho "PLANTED=${PLANTED}" >> .env`], { cwd: this.infra })
+  #createSecrets(hasCluster: boolean): void {
+    const commands = this.#documented('install.md', '**1. Create `.env`**')
+    const ofCluster = hasCluster ? this.#documented('failover.md', '**2. Add the cluster to `.env`.**') : ''
+    execFileSync('bash', ['-c', `${commands}\n${ofCluster}\necho "PLANTED=${PLANTED}" >> .env`], { cwd: this.infra })
     const key = join(this.folder, 'tls.key')
     const subject = ['-subj', `/CN=${HOST}`, '-addext', `subjectAltName=DNS:${HOST}`]
     const files = ['-keyout', key, '-out', this.certificate]
@@ -80,9 +93,26 @@ export class Installation {
     writeFileSync(join(this.infra, 'ports.yaml'), `services: { haproxy: { ports: !override ['${this.port}:443'] } }\n`)
   }
 
+  /** Returns the commands of the first block after a step of a document, without the change of the folder. */
+  #documented(document: string, step: string): string {
+    const text = readFileSync(join(this.folder, 'docs/operations', document), 'utf8').split(step)[1] ?? ''
+    const [, commands = ''] = /```sh\n(?:cd infra\n)?([^]*?)```/.exec(text) ?? []
+    if (commands === '') throw new Error(`${document} has no commands after ${step}`)
+    return commands
+  }
+
   compose(args: readonly string[], mayFail = false): DockerResult {
-    const files = ['--file', 'compose.yaml', '--file', 'ports.yaml', '--project-name', this.#project]
-    return docker(['compose', ...files, ...args], { cwd: this.infra, env: this.#variables, mayFail })
+    return docker(this.#composeArguments(args), { cwd: this.infra, env: this.#variables, mayFail })
+  }
+
+  /** Runs compose while this process continues. Resolves to its output. Rejects if it fails. */
+  composeInBackground(args: readonly string[]): Promise<string> {
+    return dockerInBackground(this.#composeArguments(args), { cwd: this.infra, env: this.#variables })
+  }
+
+  #composeArguments(args: readonly string[]): string[] {
+    const files = [...(this.secret('COMPOSE_FILE') || 'compose.yaml').split(':'), 'ports.yaml']
+    return ['compose', ...files.flatMap((file) => ['--file', file]), '--project-name', this.#project, ...args]
   }
 
   /** Returns the value of a variable of `.env`. */
