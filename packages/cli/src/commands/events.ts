@@ -29,7 +29,7 @@ const listenFlags = typeFlag.extend({
 })
 
 export function addEventCommands(parent: Command, open: (command: Command) => Session): void {
-  const events = parent.command('events').description('list events, or forward them to a receiver on this machine')
+  const events = parent.command('events').description('list events, or forward them to a receiver')
   withLimit(
     events
       .command('list')
