@@ -1,6 +1,6 @@
 /**
- * Proves that an installation works from its base address: creates an organization with a license, requests verdicts for
- * it through TLS, and deletes what it has created.
+ * Tests an installation through its base address. The test creates an organization with a license, requests verdicts for the
+ * license through TLS, revokes the license, and deletes the created resources. A failed test may leave some of these resources.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
