@@ -33,6 +33,6 @@ if (result.valid) {
   console.error(`${result.message} (${result.code})`)
 }
 
-// Waits until the license file is stored, because the client fetches it in the background.
+// Waits for the background fetch of the license file.
 await client.settled()
 process.exitCode = result.valid ? 0 : 1

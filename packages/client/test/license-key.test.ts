@@ -22,7 +22,7 @@ describe('a text in the form of a generated key', () => {
   })
 })
 
-test('a text that cannot be a license key means only the generated key', () => {
+test('a generated key that is typed with typographic dashes means only the generated key', () => {
   expect(possibleLicenseKeys('K7QX\u201393FM\u2011TTRW\u2014H2ZD')).toEqual([KEY])
 })
 

@@ -55,7 +55,8 @@ inline State read_state(const std::filesystem::path& path) {
     return state;
 }
 
-// Writes a new file that only its owner can read, and flushes it to the disk. Returns whether the write succeeded.
+// Writes a new file that only its owner can read, and flushes it to the disk. On Windows, the permissions of the folder apply
+// instead, and the file is not flushed to the disk. Returns whether the write succeeded.
 inline bool write_draft(const std::filesystem::path& path, const std::string& text) {
 #ifdef _WIN32
     std::ofstream file(path, std::ios::binary); // the permissions of the folder apply

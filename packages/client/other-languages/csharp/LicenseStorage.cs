@@ -59,7 +59,7 @@ internal sealed class LicenseStorage(string file)
 
     /// <summary>
     /// Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
-    /// permissions of the folder apply.
+    /// permissions of the folder apply instead.
     /// </summary>
     public void Write(LicenseState state)
     {

@@ -61,6 +61,7 @@ func readState(path string) *state {
 }
 
 // write replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it.
+// On Windows, the permissions of the folder apply instead.
 func write(path string, text []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -364,7 +364,10 @@ final class LicenseClient
         return $state;
     }
 
-    /** Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. */
+    /**
+     * Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
+     * permissions of the folder apply instead.
+     */
     private function write(string $text): void
     {
         $folder = dirname($this->storage);

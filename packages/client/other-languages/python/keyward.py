@@ -305,7 +305,10 @@ def _read_date(header: Optional[str]) -> Optional[float]:
 
 
 def _write(path: str, text: str) -> None:
-    """Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it."""
+    """Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it.
+
+    On Windows, the permissions of the folder apply instead.
+    """
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, mode=0o700, exist_ok=True)
     descriptor, draft = tempfile.mkstemp(dir=folder)  # has mode 0600

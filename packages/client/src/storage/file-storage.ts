@@ -1,6 +1,6 @@
 /**
- * Storage in a file. Invariant: the file contains one complete text at any time, and only its owner can read it. A crash
- * during a write leaves the previous text.
+ * Storage in a file. Invariant: the file contains one complete text at any time, and only its owner can read it. On Windows, the
+ * permissions of the folder apply instead. A crash during a write leaves either the previous or the new text.
  */
 
 import { randomUUID } from 'node:crypto'

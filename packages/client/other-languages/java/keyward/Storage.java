@@ -66,7 +66,10 @@ final class Storage {
         return state;
     }
 
-    /** Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. */
+    /**
+     * Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
+     * permissions of the folder apply instead.
+     */
     void write(State state) throws IOException {
         Map<String, Object> content = new LinkedHashMap<>();
         content.put("version", 2);
