@@ -71,7 +71,7 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     indexFile: null,
     logLevel: 'silent',
     drainMs: 0,
-    // Shorter than in production, so that tests wait less for recorded usage.
+    // This interval is shorter than in production (1 s), so that tests wait less for recorded usage.
     usageFlushMs: 200,
     ...given,
   }

@@ -1,7 +1,7 @@
 /**
  * Reads the body of a batch (docs/api.md#h13) in one pass over its bytes. Plain checks (request-body-fast-path.ts) are read directly. Every
- * other check is cut out and read by `parseBody`, so the work for one check is bounded as it is for a single request. Apart from these
- * bounds, the result is that of JSON.parse and the schema of the public API.
+ * other check is cut out and read by `parseBody`, which limits its members as in the body of a single request. Apart from this limit and
+ * MAX_BATCH_MEMBERS, the result is that of JSON.parse and the schema of the public API.
  */
 
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
@@ -41,7 +41,7 @@ export class BatchBody {
     this.#checks = checks
   }
 
-  /** Reads a body. Returns false when it is not a batch; `describeBatch` then returns the reason. */
+  /** Reads a body. Returns false when the body is not a valid batch. `describeBatch` then returns the reason. */
   read(body: Uint8Array): boolean {
     this.count = this.slowCount = this.#members = 0
     if (!beginBody(body)) return false
@@ -56,7 +56,7 @@ export class BatchBody {
     return this.count > 0 && body[at] === CLOSE_BRACE && skipSpace(body, at + 1) === body.length
   }
 
-  /** Reads a member of the outer object. Returns the index after it, or -1 if it is invalid. */
+  /** Reads a member of the outer object. Returns the index after the member, or -1 if the member is invalid. */
   #readMember(body: Uint8Array, from: number): number {
     if (body[from] !== QUOTE) return -1
     const nameEnd = stringEnd(body, from)
@@ -91,7 +91,7 @@ export class BatchBody {
     return -1
   }
 
-  /** Reads a check that is not plain. Returns the index after it, or -1 if it is not JSON. */
+  /** Reads a check that is not plain. Returns the index after the check, or -1 if the check is not JSON. */
   #readSlowly(body: Uint8Array, at: number, n: number): number {
     this.slowCount++
     const before = this.#members

@@ -80,8 +80,8 @@ export interface FeedTarget {
   /** Receives a batch of a reload. */
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   /**
-   * The machines whose rows in the index may be older than the snapshot of the reload, when the index has no position. They must be read
-   * again with the changes since that snapshot.
+   * The machines of own writes that were applied during a reload whose snapshot already contains their transactions. They must be read
+   * again with the changes since that snapshot. Empty unless a loaded index without a position is being reloaded.
    */
   readonly unsettled: readonly Suspect[]
   /** Whether the rows of the reload are written as they arrive. If so, other changes cannot be applied before the reload ends. */
@@ -90,7 +90,10 @@ export interface FeedTarget {
   readonly isTooLong: boolean
   /** Searches a part of the index for rows that the reload did not contain. Returns whether the search has ended. */
   search(): boolean
-  /** Ends a reload. The changes since its snapshot are written in the same batch. */
+  /**
+   * Ends a reload, and applies the changes since its snapshot: in the batch of the differences if the reload is a comparison. If
+   * it was written in place, the rows that it did not contain are removed first.
+   */
   endReload(since: Since): SkippedRow[]
   abandonReload(): void
 }
@@ -113,7 +116,10 @@ export interface FollowerEvents {
   /** Called when a load has ended. `rowsOverCapacity` is the number of rows that did not fit into the index. */
   onLoaded(tookMs: number, rows: number, rowsOverCapacity: number): void
   onRead(tookMs: number): void
-  /** Called when the log no longer contains the position of the index. `onCaughtUp` follows when a reload has ended. */
+  /**
+   * Called when the index loses its position: the log was pruned past it, the server may have another history, or a reload is now
+   * written in place. `onCaughtUp` follows when a reload has ended.
+   */
   onGap(): void
   /** Called when every change up to the position is applied: after each load, and after each read without a large change. */
   onCaughtUp(position: Position): void

@@ -45,11 +45,11 @@ export class IndexUpdater implements FeedTarget {
   #isPaging = false
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
-  /** Returns whether the snapshot of the last feed read, or of a reload of an index without a position, contains a transaction. */
+  /** Returns whether the snapshot of the last feed read, or of a reload of an index that has no position in the change log, contains a transaction. */
   #hasSeen: (xid: bigint) => boolean = () => false
   /**
-   * The machines whose claim or release arrived during a reload of an index without a position, although the snapshot of the reload
-   * contains it. Null without such a reload.
+   * The machines of own writes that were applied during a reload whose snapshot already contains their transactions. They are read
+   * again before the reload ends. Null unless the loaded index has no position in the change log and its reload began as a comparison.
    */
   #early: Map<string, Suspect> | null = null
 
@@ -107,7 +107,7 @@ export class IndexUpdater implements FeedTarget {
 
   beginReload(snapshot: string | null): void {
     if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
-    // No thread decides checks from the index before its first load has ended.
+    // While `#isLoaded` is false, no thread decides checks from the index, so the reload can be written in place.
     this.#isInPlace = !this.#isLoaded
     this.#early = snapshot === null || this.#isInPlace ? null : new Map()
     this.#index.beginReload({ inPlace: this.#isInPlace })
@@ -228,9 +228,10 @@ export class IndexUpdater implements FeedTarget {
   }
 
   /**
-   * Applies a claim or release that this validator made in transaction `xid`. Ignores it if a feed read has already delivered that
-   * transaction. The feed may then be newer, for example if another validator has released the machine. A reload of an index without a
-   * position delivers the transaction only at its end. Until then the change is in force, and the machine is unsettled.
+   * Applies a claim or release that this validator made in transaction `xid`. Ignores the write if a feed read has already delivered its
+   * transaction, because the feed may be newer, for example if another validator has released the machine. During a reload of an index that
+   * has no position in the change log, a write whose transaction the snapshot of the reload contains is applied too. Its machine is
+   * unsettled, and is read again before the reload ends.
    */
   applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
     if (this.#hasSeen(xid)) {
@@ -244,7 +245,7 @@ export class IndexUpdater implements FeedTarget {
     this.#index.apply([change])
   }
 
-  /** Applies the state of a machine that transaction `xid` read. Ignores it if a feed read has delivered newer data. */
+  /** Applies the state of a machine that transaction `xid` read. Ignores the state if a feed read has delivered newer data. */
   applySeen(change: MachineChange, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#trail.addOwn(change, xid)

@@ -11,8 +11,8 @@ import type { ActivityTable } from './activity-table.ts'
 const PERIOD_MS = 5 * 60_000
 const CAPACITY = 200_000
 /**
- * The maximum distance of a pair from the slot that its first word selects. A machine without a free slot in this range is due
- * at each check.
+ * The maximum number of positions that linear probing examines for one machine. A machine that finds no free position among them
+ * is due at each check.
  */
 const MAX_STEPS = 64
 
@@ -52,7 +52,7 @@ export class SeenMachines {
 }
 
 /**
- * A set of pairs of words, as a hash table. The first word selects the slot at which linear probing starts. The second word is
+ * A set of pairs of words, as a hash table. The first word selects the position at which linear probing starts. The second word is
  * never 0.
  */
 class HashSet {
@@ -77,7 +77,7 @@ class HashSet {
     return at >= 0 && this.#words[at + 1] === low
   }
 
-  /** Adds a pair that the set does not contain, if there is a free slot for it. */
+  /** Adds a pair that the set does not contain, if linear probing finds a free position for it. */
   add(high: number, low: number): void {
     const at = this.#find(high, low)
     if (at < 0) return
@@ -91,7 +91,7 @@ class HashSet {
     this.#size = 0
   }
 
-  /** Returns the index of the pair or of a free slot for it. Returns -1 if neither exists within MAX_STEPS. */
+  /** Returns the index of the pair or of a free position for it, or -1 if linear probing finds neither within MAX_STEPS positions. */
   #find(high: number, low: number): number {
     for (let step = 0; step < MAX_STEPS; step++) {
       const at = ((high + step) & this.#mask) * 2

@@ -1,6 +1,6 @@
 /**
- * Defines scenarios: histories that have revealed a defect, here or in other systems of the same design, and dangerous starts
- * from an index file. Each scenario explains its defect, or the rule that it tests. docs/reliability.md lists the scenarios by
+ * Defines scenarios: histories that have revealed a defect, in Keyward or in a system of a similar design, and dangerous starts
+ * from an index file, which have revealed none. Each scenario explains its defect, or the rule that it tests. docs/reliability.md lists the scenarios by
  * number.
  */
 
