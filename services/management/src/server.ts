@@ -63,9 +63,9 @@ function listen(server: Server, port: number, host: string): Promise<number> {
 }
 
 /**
- * Closes the server when its running requests have ended. For `drainMs` it still accepts requests and closes each connection after the
- * response. In this time, balancers detect that the service is not ready. Then it closes idle connections. Closing them earlier could lose
- * a request that a balancer has just sent.
+ * Closes the server when its running requests have ended. For `drainMs`, the server still accepts requests and closes each connection after
+ * the response. During this time, balancers detect that the service is not ready. Afterwards the server closes idle connections. Closing
+ * them earlier could lose a request that a balancer has just sent.
  */
 async function closeServer(server: Server, drainMs: number): Promise<void> {
   server.prependListener('request', (_request, response) => void response.setHeader('connection', 'close'))

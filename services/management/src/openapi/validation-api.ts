@@ -316,12 +316,13 @@ const deactivate = operation({
   summary: 'Release the slot of a machine',
   description:
     'Works for licenses of every status. Access rules do not apply. An unknown key, an unknown machine and a repeated ' +
-    'call return `false`.',
+    'call return `false`. A call for a license that has reached its limit of releases also returns `false`, and the ' +
+    'machine keeps its slot.',
   body: deactivateRequest,
   verdicts: {
     '200': success('Whether a slot was released.', deactivateResponse, {
       released: { summary: 'A slot was released', value: { deactivated: true } },
-      unknown: { summary: 'The machine held no slot', value: { deactivated: false } },
+      unknown: { summary: 'No slot was released', value: { deactivated: false } },
     }),
   },
 })

@@ -178,7 +178,7 @@ function wholeList(
     order by r.organization_id ${order}, r.id ${order} limit ${count}`
 }
 
-/** Returns a query for the ids and sort keys of the first rules, sorted by a value of their counters. */
+/** Returns a query for the ids and sort keys of the first rules, sorted by the number of matches or the time of the last match. */
 function idsByCounter(
   context: ReadContext,
   filter: RuleFilter,

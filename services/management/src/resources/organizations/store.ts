@@ -85,7 +85,7 @@ export async function addOrganization(
   return { ...show(row), managementToken: token.secret, apiKey: apiKey.secret }
 }
 
-/** Returns the limits that differ from the defaults after a change. Null sets a limit to its default. */
+/** Returns the explicitly set limits, with the given changes applied. Null removes a limit, so its default applies. */
 function changedLimits(
   before: JsonObject,
   given: { [name in Quota]?: number | null | undefined },

@@ -95,7 +95,7 @@ async function endOldest(db: Db, person: Person): Promise<void> {
   await db.deleteFrom('sessions').where('id', 'in', excess).execute()
 }
 
-/** Returns the open sessions, newest first. `currentId` is the session of the request. */
+/** Returns the open sessions, newest first. `currentId` is the id of the session that sent the request, or null without one. */
 export async function listSessions(db: Db, person: Person, currentId: string | null): Promise<Session[]> {
   const rows = await db
     .selectFrom('sessions')
