@@ -8,12 +8,12 @@
 export class KeyedHash {
   readonly #key: readonly number[]
 
-  /** `key` has four words. The first two produce the first half of the output. */
+  /** `key` has four words. The first run uses the first two words, and the second run uses the others. */
   constructor(key: readonly number[]) {
     this.#key = key
   }
 
-  /** Writes the hash of the first `length` bytes, which has four words, to `out`. */
+  /** Writes the hash of the first `length` bytes of `bytes` to the first four words of `out`. */
   hash(bytes: Uint8Array, length: number, out: Int32Array): void {
     const key = this.#key
     let v0 = key[0]!

@@ -227,7 +227,7 @@ export const RULE_RESTRICTION = 1 << 14
 export const RULE_MONITOR = 1 << 15
 /** Set on a restriction that no check satisfies while a change is written in phases. */
 export const RULE_HOLLOW = 1 << 16
-/** Set on a restriction that is not counted in `restrictedUntil` of its scope while a change is written in phases. */
+/** Set on a restriction that does not count in `restrictedUntil` of its scope while a change is written in phases. */
 export const RULE_DORMANT = 1 << 17
 
 /** The stored types of rules. An IP rule has one of two types, one for each address family. */
@@ -248,9 +248,9 @@ export const SCOPE_ROOT6 = 4
 /** The numbers of rules of the other types, one word for each type from TYPE_HWID on. */
 export const SCOPE_COUNTS = 5
 /**
- * The latest `expiresAtMs` of the scope's enforced restrictions, as three doubles: of addresses, machine ids and
- * countries. A double is 0 when the scope has no enforced restrictions of the type. A type is restricted while its time is in
- * the future (docs/api.md#v15).
+ * Three doubles, one for each type of restrictions: addresses, machine ids and countries. Each double is the latest `expiresAtMs`
+ * of the scope's enforced restrictions of the type, or 0 without such restrictions. Until this time, the scope restricts the type
+ * (docs/api.md#v15). Restrictions with RULE_DORMANT do not count.
  */
 export const SCOPE_RESTRICTED_UNTIL = 10
 

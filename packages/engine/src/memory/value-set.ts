@@ -82,7 +82,7 @@ export class ValueSet {
     }
   }
 
-  /** Returns the generation of a value, which distinguishes it from other values in the same row. */
+  /** Returns the generation of the value in a row. It distinguishes this value from the values that the row contains at other times. */
   generation(row: number): number {
     return this.slab.region.words[row * ROW_WORDS + GENERATION]! | 0
   }

@@ -195,9 +195,12 @@ export class IndexWriter {
   }
 
   /**
-   * Ends a reload. Writes the rows that differ and removes the rows that it did not contain, as one batch of `apply`.
-   * `since` contains the changes since the reload's snapshot. They become part of the batch, so readers never see the
-   * state at that snapshot.
+   * Ends a reload. `since` contains the changes since the reload's snapshot.
+   *
+   * A compared reload writes the rows that differ and removes the rows that it did not contain, together with `since`,
+   * as one batch of `apply`. Readers therefore never see a row of the snapshot that `since` replaces. If many machines
+   * must be removed, the reload removes them first. A reload in place has already written its rows: it removes the
+   * unmarked rows and then applies `since`.
    */
   endReload(since: readonly Change[] = []): Rejected[] {
     const reload = this.#reload
