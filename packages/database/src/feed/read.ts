@@ -1,7 +1,7 @@
 /**
  * Reads the changes that became visible after a snapshot, without gaps or duplicates, and without waiting for open
- * transactions (docs/api.md#p1). The read is one statement with one snapshot, so the log, the changed rows and the new
- * snapshot are consistent.
+ * transactions (docs/api.md#p1). One statement with one snapshot reads the log, the changed rows and the new snapshot, so they are
+ * consistent.
  */
 
 import type pg from 'pg'
@@ -47,7 +47,7 @@ export interface FeedReadOptions {
 }
 
 /**
- * The maximum number of changes in one read. A read that finds more returns the organizations with the most changes
+ * The maximum number of changes in one read. If there are more changes, a read returns the organizations with the most changes
  * instead.
  */
 export const MAX_CHANGES = 20_000
@@ -65,8 +65,8 @@ const MAX_LARGE = 100
 const HEAD_LETTER = 'S'
 
 /**
- * Returns the changes after `snapshot`, each entity once, with its current row. If the result is `behind`, load everything again
- * (`loadFeed`). Call `readFeed` on the primary, outside of a transaction.
+ * Returns the changes after `snapshot`: each changed row or machine once, in its current state. If `behind` is true in the result, the caller
+ * must load everything again (`loadFeed`). Call `readFeed` on the primary, outside of a transaction.
  */
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
@@ -197,7 +197,7 @@ const SUSPECTS = `
  */
 const readFeedText = (more: string): string => `
   with feed as materialized (
-    -- A snapshot with transactions that the server does not have is of another history, such as a restored copy.
+    -- A snapshot that contains transactions that this server lacks is from another history, for example when the server is a restored copy.
     select pg_current_snapshot() as snapshot, reloads, not (snap_covers($1::pg_snapshot, gone)
       and snap_covers(pg_current_snapshot(), $1::pg_snapshot)) as behind
     from feed_state
@@ -210,7 +210,7 @@ const readFeedText = (more: string): string => `
   ), size as materialized (
     select (select count(*) from log) >= $4 or (select count(*) from entries) >= $2 as is_crowded
   ), changed as materialized (
-    -- No row is fetched when there are too many.
+    -- No row is fetched when there are too many changes.
     select * from entries where (select not is_crowded from size)
   )
   select '${HEAD_LETTER}' as letter, null::bytea as id, null::bytea as record, snapshot::text, behind,
