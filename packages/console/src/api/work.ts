@@ -11,11 +11,14 @@ export interface BadRow {
   detail: string
 }
 
+/** A task that a screen has started and that needs many requests, with its progress and its result. */
 export interface Work {
   title: string
   /** The path of the screen that started the work and shows its progress. */
   path: string
+  /** The number of finished steps. */
   done: number
+  /** The number of all steps. */
   all: number
   /** The result so far, in sentences for people. */
   summary: string

@@ -1,4 +1,4 @@
-/** The progress and the result of work that needs many requests, and the rows that failed. */
+/** The panel of a task that needs many requests, and the list of rows that failed. */
 
 import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
@@ -26,7 +26,10 @@ export function BadRows({ rows }: { rows: readonly BadRow[] }) {
   )
 }
 
-/** The panel of the work of one screen. Shows `actions` when the work has ended. */
+/**
+ * Shows the progress, the result and the failed rows of a task that a screen has started and that needs many requests. Shows `actions` when
+ * the task has ended.
+ */
 export function WorkPanel({
   work,
   actions,
