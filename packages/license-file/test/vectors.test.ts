@@ -1,4 +1,4 @@
-/** Judges the stored test vectors and compares them with a new run of OpenSSL, which signed them. */
+/** Judges the stored test vectors, and compares them with newly generated ones. OpenSSL creates the signatures of both. */
 
 import { expect, test } from 'vitest'
 
