@@ -17,7 +17,7 @@ async function list(query: string): Promise<unknown[]> {
   return (await database.pool.query<Record<string, unknown>>(query)).rows
 }
 
-test('fills every table with valid references and restores the indexes of the migrations', async () => {
+test('fills the tables, with valid references of licenses and rules, and restores the indexes of the migrations', async () => {
   const indexes = await list(INDEXES)
   await fillDatabase(database.url, shape)
   expect(await list(INDEXES)).toEqual(indexes)
@@ -25,7 +25,7 @@ test('fills every table with valid references and restores the indexes of the mi
   expect(await list('select count(*)::int as n from access_rules')).toEqual([{ n: 508 }])
   expect(await list('select distinct count(*)::int as n from machines group by license_id')).toEqual([{ n: 3 }])
   expect(await list('select distinct used from license_slots')).toEqual([{ used: 3 }])
-  // Foreign keys are disabled while the database is filled, so the test checks every reference.
+  // Foreign keys are disabled while the database is filled, so the test checks the references of licenses and rules.
   const broken = await list(`select l.id from licenses l
     left join products p on (p.organization_id, p.id) = (l.organization_id, l.product_id)
     left join customers c on (c.organization_id, c.id) = (l.organization_id, l.customer_id)

@@ -3,9 +3,9 @@
 export interface UsageReading {
   /** The number of checks since the start of the validator. */
   checks: number
-  /** The processor time of all threads since then, in seconds. */
+  /** The processor time of all threads since the start of the validator, in seconds. */
   cpuSeconds: number
-  /** The time that the main thread has spent on the aggregation of usage since then, in seconds. */
+  /** The time that the main thread has spent on the aggregation of usage since the start of the validator, in seconds. */
   recordSeconds: number
 }
 

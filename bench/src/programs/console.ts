@@ -57,7 +57,10 @@ const SEARCHES: Readonly<Record<string, string>> = {
   'search, a host name': 'Host-N',
 }
 
-/** JavaScript that resolves with the milliseconds from the navigation until the table has rows and the names in them are loaded. */
+/**
+ * JavaScript that navigates to a path, and resolves with the milliseconds until the table has rows and no cell contains `…`, the
+ * placeholder of a name that is being loaded.
+ */
 const SHOW = `(path) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error('nothing was shown within 20 s')), 20_000)
   const startedMs = performance.now()
@@ -71,8 +74,8 @@ const SHOW = `(path) => new Promise((resolve, reject) => {
 })`
 
 /**
- * JavaScript that resolves with the milliseconds from the input of a text until a search result is shown. Commands, such as "Block", do not
- * count.
+ * JavaScript that enters a text into the search field, and resolves with the milliseconds until a search result is shown. A command, such
+ * as "Block", is not a search result.
  */
 const SEARCH = `(text) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error('nothing was shown within 20 s')), 20_000)
