@@ -246,7 +246,8 @@ test('stores no address and no country of a check, whatever its outcome', { time
   ]
   expect(search.judge(found)).toEqual([])
 
-  // Only the table of rules contains countries. System tables of Postgres contain names of languages.
+  // Only the table of rules contains countries. System tables are not searched, because names of collations contain country codes,
+  // such as `nb-SJ-x-icu`.
   const rows = [...dump].flatMap(([relation, text]) =>
     relation.startsWith('public.') && relation !== 'public.access_rules'
       ? wordsOf(text).map((line) => `${relation}: ${line}`)

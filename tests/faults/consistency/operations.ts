@@ -148,7 +148,10 @@ const allowByRule = changeRule((rule, token) => {
   return { name: 'change rule', method: 'PATCH', path: `access-rules/${rule.id}`, token, body, apply }
 })
 
-/** Moves licenses and rules of the merged customer to the other customer, and keeps one of two equal rules. */
+/**
+ * Merges a customer into another one. Afterwards, the licenses and rules that referred to the first customer refer to the second. A rule that
+ * would then duplicate a rule of the second customer is deleted.
+ */
 const merge: Maker = (tenant, _state, from) => {
   if (tenant.customers.length < 3) return null
   const [gone = '', into = ''] = from.shuffle(tenant.customers)
