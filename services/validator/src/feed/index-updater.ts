@@ -10,7 +10,7 @@ import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@ke
 import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 import type { FeedTarget, Since } from './follower.ts'
-import { OwnWrites, parseSnapshot } from './own-writes.ts'
+import { type MachineChange, type OwnChange, OwnWrites, parseSnapshot } from './own-writes.ts'
 import { suspectOf, Trail } from './trail.ts'
 
 /** The maximum number of differing rows that a reload keeps in memory. They take about 200 MB. */
@@ -24,8 +24,6 @@ const SEARCH_ROWS = 20_000
 
 /** The maximum number of rows that did not fit and are retried at each read. Further rows are only counted, until a load contains them. */
 const MAX_MISSING = 10_000
-
-type MachineChange = Extract<Change, { entity: 'machine' }>
 
 export class IndexUpdater implements FeedTarget {
   readonly #index: IndexWriter
@@ -114,6 +112,8 @@ export class IndexUpdater implements FeedTarget {
     this.#publicKeys.beginReload()
     this.#forgotten.atReload = this.#forgotten.now
     if (this.#isInPlace) this.#forgetMissing()
+    // These writes are newer than the rows of the reload. Applied again, they count as written since the reload began.
+    else if (snapshot !== null) this.#index.apply(this.#ownWrites.since(snapshot))
   }
 
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
@@ -233,14 +233,14 @@ export class IndexUpdater implements FeedTarget {
    * has no position in the change log, a write whose transaction the snapshot of the reload contains is applied too. Its machine is
    * unsettled, and is read again before the reload ends.
    */
-  applyOwn(change: MachineChange & { used: number }, xid: bigint): void {
+  applyOwn(change: OwnChange, xid: bigint): void {
     if (this.#hasSeen(xid)) {
       if (this.#early === null) return
       this.#early.set(keyOf(change), suspectOf(change))
       this.#index.apply([change])
       return
     }
-    this.#ownWrites.add(change.licenseId, change.machineId, xid, change.used)
+    this.#ownWrites.add(change, xid)
     this.#trail.addOwn(change, xid)
     this.#index.apply([change])
   }

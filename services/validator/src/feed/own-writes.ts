@@ -8,10 +8,15 @@
 import { machineKey, toHex } from '@keyward/database/ids'
 import type { Change } from '@keyward/engine'
 
+export type MachineChange = Extract<Change, { entity: 'machine' }>
+
+/** A claim or release, with the number of used slots after it. */
+export type OwnChange = MachineChange & { used: number }
+
 interface OwnWrite {
   xid: bigint
   licenseId: string
-  used: number
+  change: OwnChange
 }
 
 /** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. Returns a predicate for the transactions that it contains. */
@@ -21,6 +26,10 @@ export function parseSnapshot(text: string): (xid: bigint) => boolean {
   const max = BigInt(xmax)
   const open = new Set(running === '' ? [] : running.split(',').map(BigInt))
   return (xid) => xid < min || (xid < max && !open.has(xid))
+}
+
+function withUsed(change: OwnChange, used: number): OwnChange {
+  return { ...change, used }
 }
 
 export class OwnWrites {
@@ -40,14 +49,23 @@ export class OwnWrites {
   }
 
   /** Adds a claim or release that this validator made in transaction `xid`. */
-  add(licenseId: Uint8Array, machineId: Uint8Array, xid: bigint, used: number): void {
+  add(change: OwnChange, xid: bigint): void {
+    const { licenseId, used } = change
     const license = toHex(licenseId)
-    const key = machineKey(licenseId, machineId)
+    const key = machineKey(licenseId, change.machineId)
     const known = this.#licenses.get(license) ?? { entries: 0, used }
     if (!this.#machines.has(key)) known.entries++
     known.used = used
     this.#licenses.set(license, known)
-    this.#machines.set(key, { xid, licenseId: license, used })
+    this.#machines.set(key, { xid, licenseId: license, change })
+  }
+
+  /** Returns the writes that the snapshot does not contain. */
+  since(snapshot: string): readonly OwnChange[] {
+    const contains = parseSnapshot(snapshot)
+    return [...this.#machines.values()]
+      .filter(({ xid }) => !contains(xid))
+      .map(({ licenseId, change }) => withUsed(change, this.#licenses.get(licenseId)?.used ?? change.used))
   }
 
   /** Returns the changes of a feed read that may be applied, and discards the writes that the snapshot contains. */

@@ -121,9 +121,10 @@ export class Judge {
 
   /** Records that the next validator decides checks from now on. Its verdicts must not be older than `version`. */
   restart(life: number, reader: IndexReader, version: number): void {
+    // A validator that begins to decide checks from its index file may have applied a part of the pages.
+    if (life !== this.#life) this.#paged = []
     this.#life = life
     this.#reader = reader
-    this.#paged = []
     for (const organization of this.#organizations) this.#shown.set(organization, version)
     // The index contains the claims and releases of earlier validators only if the index file contains them.
     for (const [name, machines] of this.#ownMachines)
