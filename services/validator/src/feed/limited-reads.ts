@@ -39,6 +39,8 @@ export class LimitedReads {
   ): Promise<FeedReading> {
     try {
       const reading = await connection.read(snapshot, { ...options, maxChanges: this.#maxChanges })
+      // The changes neither fit into the limit nor belong to organizations. With a higher limit, the next read could take too long again.
+      if (reading.behind) return reading
       // If the limit separates no further organization, it does not help, so the next read has the usual limit.
       this.#timeoutMs = USUAL_TIMEOUT_MS
       if (!reading.large.some((id) => !includes(options.except ?? [], id))) this.#maxChanges = MAX_CHANGES
