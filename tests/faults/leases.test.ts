@@ -119,7 +119,7 @@ test(
   },
 )
 
-/** Returns the number of executed statements that claim slots, and of all statements of validators. */
+/** Returns totals: the validators' statements that claim slots, all their statements, the WAL in bytes, and the updates of rows in `machines`. */
 async function statements(): Promise<{ claims: number; all: number; walBytes: number; renewed: number }> {
   const { rows } = await pool.query<{ claims: number; all: number; wal: number; renewed: number }>(
     `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::float8 as claims, sum(calls)::float8 as all,

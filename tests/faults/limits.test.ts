@@ -21,7 +21,7 @@ import { check, type Reply, send } from './support/client.ts'
 import { createPostgres, newFolder, openPool, type TestPostgres } from './support/postgres.ts'
 import { watch } from './support/watch.ts'
 
-/** Tests Postgres without disk space, without free connections, and without responses. */
+/** Tests the services while Postgres has no disk space, has no free connection, or does not respond. */
 
 const run = promisify(execFile)
 let postgres: TestPostgres

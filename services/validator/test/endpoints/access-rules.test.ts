@@ -121,7 +121,7 @@ describe('access rules', () => {
       await rule({ licenseId: license.id, type: 'HWID', value: 'blacklisted' }),
       await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'excluded' }),
     ]
-    // This license was committed after the rules, so the rules have been applied when a check finds the license.
+    // The next line creates another license after the rules. When a check finds that license, the validator has applied the rules.
     await becomes('VALID', await world.license({ maxMachines: null }))
     expect(await check(license, { machineId: 'blacklisted' })).toBe('BLACKLISTED')
     expect(await check(license, { machineId: 'excluded' })).toBe('VALID')

@@ -209,7 +209,10 @@ function replacedValues(row: LicenseRow, changed: object): object {
   return { ...fields, ...(Object.keys(policy).length > 0 && { policy }) }
 }
 
-/** Merges the given fields of the policy into the stored policy. The merged policy must be valid (docs/api.md#m7). */
+/**
+ * Changes the given fields of a license. The given fields of the policy are merged into the stored policy, and the merged policy must be valid
+ * (docs/api.md#m7).
+ */
 export async function changeLicense(
   context: WriteContext,
   id: string,
