@@ -28,7 +28,7 @@ const FIRST = ['--rr', '1']
 /** The cores of this process at its start, before it is pinned to some of them. */
 const AVAILABLE = availableCores()
 
-/** Assigns `workers` cores to the server and the others to load and Postgres. Throws if the machine has too few cores. */
+/** Assigns `workers` cores to the server, and the others to the load generator and Postgres. Throws if the machine has too few cores. */
 export function planCores(workers = 1, available = AVAILABLE, pinned = hasTaskset()): CorePlan {
   const server = available.slice(0, workers)
   const rest = available.slice(workers)

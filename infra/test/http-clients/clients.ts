@@ -1,4 +1,4 @@
-/** Runs the programs that use the HTTP clients of the table. A client that is not installed is skipped. */
+/** Runs the programs that send checks with the HTTP clients listed in docs/client/http-clients.md. A client that is not installed is skipped. */
 
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

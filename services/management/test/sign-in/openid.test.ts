@@ -60,7 +60,7 @@ describe('a member', () => {
     expect(expectBody(await browser.enter(second.id), 201, me).member?.id).toBe(id)
   })
 
-  test('a browser gets a cookie that only pages of the site use, and an address with PKCE, state and nonce', async () => {
+  test('sets an HttpOnly cookie with SameSite=Strict, and returns an authorization URL with PKCE, state and nonce', async () => {
     const browser = newBrowser()
     const response = await browser.post('sessions/openid-options')
     expect(response.headers.get('set-cookie')).toMatch(

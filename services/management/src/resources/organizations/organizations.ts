@@ -113,7 +113,7 @@ export const organizations = [
       operationId: 'suspendOrganization',
       summary: 'Suspend an organization',
       description:
-        'Management tokens and access tokens of the organization get 403 `ORGANIZATION_SUSPENDED`. Checks and license files for apps continue.',
+        'Management tokens, personal access tokens and sessions of the organization get 403 `ORGANIZATION_SUSPENDED`. Checks and license files for apps continue.',
       status: 200,
       response: organizationDetails,
     },
