@@ -107,10 +107,7 @@ export class Follower {
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
 
-  /**
-   * Stops reading until `resume` and returns the position. Returns null without stopping if there is no position within a few
-   * seconds.
-   */
+  /** Stops reading until `resume`, and returns the position. Without a position within seconds, returns null and continues. */
   pause(): Promise<IndexPosition | null> {
     return this.#parking.pause(() => this.#wake())
   }
@@ -161,6 +158,8 @@ export class Follower {
       const identity = await this.#join(connection)
       while (!this.#stopping.signal.aborted) {
         await this.#parking.stop(this.position)
+        // A stop ends the pause, but the index may still be being copied to the index file.
+        if (this.#stopping.signal.aborted) break
         if (isLost) throw new Error('The connection that listens for changes was lost.')
         if (this.#snapshot === null) await this.#load(connection, identity)
         else await this.#read(connection, identity, this.#snapshot)

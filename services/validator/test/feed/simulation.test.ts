@@ -20,7 +20,7 @@ const FORMER_FAILURES = [
 
 /** Seeds that once revealed a defect with plans that may contain restarts, index files and slow reads. */
 const LATER_FAILURES = [
-  8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631, 40_010_201, 40_060_472, 41_015_518,
+  8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631, 40_010_201, 40_060_472, 41_015_518, 42_061_968,
 ]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
