@@ -59,6 +59,7 @@ export async function recordFilesIssued(db: Kysely<Database>, files: readonly Is
     select record_file_issued(organization, license, machine, actor) from (
       select * from unnest(${column('organizationId')}::uuid[], ${column('licenseId')}::uuid[], ${column('machineId')}::bytea[],
         ${actors}::jsonb[]) as issued (organization, license, machine, actor)
-      order by license, (select machine_id from machines where license_id = license and machine_id = machine)
+      order by license, (select m.machine_id from machines m join licenses l on l.id = m.license_id
+        where l.organization_id = organization and l.id = license and m.machine_id = machine)
     ) ordered`.execute(db)
 }

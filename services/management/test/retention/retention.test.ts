@@ -37,6 +37,11 @@ async function count(text: string, values: unknown[] = []): Promise<number> {
 /** Applies retention with the login of the service, whose grants must suffice. */
 const apply = (batchRows: number) => applyRetention(createDatabase(pool), { days, batchRows })
 
+/** Waits until the service does not apply retention, which it does at its start. */
+async function untilIdle(): Promise<void> {
+  await query(`select pg_advisory_xact_lock(hashtext('keyward retention'))`)
+}
+
 test('deletes only rows past their retention, in batches', async () => {
   const vendor = await createVendor(harness)
   const license = await vendor.license()
@@ -71,6 +76,7 @@ test('deletes only rows past their retention, in batches', async () => {
     `insert into idempotency_keys (owner, key, request_hash, created_at)
      select 'o', i::text, '', now() - i * interval '1 hour' from generate_series(20, 29) i`,
   )
+  await untilIdle()
   expect(await apply(3)).toEqual({
     expiredRules: 11,
     revokedCredentials: 11,
@@ -95,6 +101,7 @@ test('deletes nothing while another process applies retention', async () => {
     `insert into merged_customers (id, organization_id, merged_into, merged_at) values (gen_random_uuid(), $1, $1, now() - interval '500 days')`,
     [vendor.id],
   )
+  await untilIdle()
   const other = new pg.Client({ connectionString: harness.database.managementUrl })
   await other.connect()
   await other.query(`begin; select pg_advisory_xact_lock(hashtext('keyward retention'))`)

@@ -61,8 +61,8 @@ test('reflects changes that were committed before the request, even without a no
 })
 
 test('returns the verdicts of a batch in the order of its checks, and null for an invalid check', async () => {
-  const { secret, snapshot } = await current()
   const { key } = await world.license({ maxMachines: 1 })
+  const { secret, snapshot } = await current()
   const absent = { machineId: null, ip: null, country: null }
   const decideAll = (checks: object[]) => {
     const body = { organizationId: world.organizationId, snapshot, checks }
