@@ -60,8 +60,11 @@ export function undoTests(open: () => Stage): void {
       await stage.open(`/products/${id}`)
       await stage.button('Change').click()
       await stage.dialog().getByRole('textbox', { name: 'Name' }).first().fill('Product after')
+      const save = stage.dialog().getByRole('button', { name: 'Save' })
+      await stage.dialog().getByRole('textbox', { name: 'Value' }).fill('four')
+      expect(await save.isDisabled()).toBe(true)
       await stage.dialog().getByRole('textbox', { name: 'Value' }).fill('4')
-      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await save.click()
       await stage.done('Saved the product.')
       expect(await stage.read(`/products/${id}`, product)).toEqual({
         name: 'Product after',

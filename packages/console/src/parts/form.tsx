@@ -26,6 +26,7 @@ export function FormWindow({
   onSubmit,
   children,
   size = 'md',
+  isInvalid = false,
 }: {
   title: string
   /** The label of the button that submits. */
@@ -37,6 +38,8 @@ export function FormWindow({
   /** Renders the fields with their errors. */
   children: (errors: FieldErrors) => ReactNode
   size?: string
+  /** Whether the form contains an error that the API cannot detect. */
+  isInvalid?: boolean
 }) {
   const [error, setError] = useState<Error | null>(null)
   const [isPending, setIsPending] = useState(false)
@@ -76,7 +79,7 @@ export function FormWindow({
             <Button variant="default" onClick={onClose}>
               {text.cancel}
             </Button>
-            <Button type="submit" loading={isPending}>
+            <Button type="submit" loading={isPending} disabled={isInvalid}>
               {action}
             </Button>
           </Group>

@@ -13,6 +13,7 @@ import {
   type EntitlementRow,
   EntitlementsField,
   entitlementsOf,
+  hasProblem,
   rowsOf,
 } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
@@ -139,6 +140,7 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
         onClose={() => setRows(null)}
         onSubmit={() => saving.mutateAsync(rows ?? [])}
         size="lg"
+        isInvalid={hasProblem(rows ?? [])}
       >
         {(errors) => <EntitlementsField rows={rows ?? []} onChange={setRows} defaults={defaults} errors={errors} />}
       </FormWindow>

@@ -6,7 +6,7 @@ import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
-import { EntitlementsField, entitlementsOf, rowsOf } from '../../parts/entitlements-field.tsx'
+import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
 
@@ -37,6 +37,7 @@ export function ProductWindow({ before, onClose }: { before: Product | null; onC
       opened
       onClose={onClose}
       size="lg"
+      isInvalid={hasProblem(rows)}
       onSubmit={() => saving.mutateAsync(undefined)}
     >
       {(errors) => (
