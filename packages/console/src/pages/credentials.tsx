@@ -6,8 +6,8 @@ import type { z } from 'zod'
 
 import { call } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
-import { CredentialList, CredentialsPart } from '../parts/credential-list.tsx'
-import { ConfirmButton, Copyable, DotBadge, Screen, When } from '../parts/parts.tsx'
+import { CredentialList } from '../parts/credential-list.tsx'
+import { ConfirmButton, Copyable, DotBadge, Part, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
@@ -68,7 +68,7 @@ function SigningKeys() {
     },
   ]
   return (
-    <CredentialsPart
+    <Part
       title={t.signingKeys}
       hint={t.signingKeysHint}
       action={
@@ -82,7 +82,7 @@ function SigningKeys() {
       }
     >
       <ListTable list={list} columns={columns} empty="" label={t.signingKeys} />
-    </CredentialsPart>
+    </Part>
   )
 }
 

@@ -1,8 +1,8 @@
 /** Lists credentials of one kind, with a window that creates one and a window that shows its secret once. */
 
 import { apiKey, createdApiKey, createdToken, token } from '@keyward/contract'
-import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import { Button, Text, TextInput } from '@mantine/core'
+import { useState } from 'react'
 
 import { call, callWithoutResponse } from '../api/client.ts'
 import { useChange, useList } from '../api/hooks.ts'
@@ -10,7 +10,7 @@ import { useName } from '../api/names.ts'
 import { text } from '../text.ts'
 import { ProductField } from './choose.tsx'
 import { FormWindow } from './form.tsx'
-import { ConfirmButton, Copyable, When } from './parts.tsx'
+import { ConfirmButton, Copyable, Part, When } from './parts.tsx'
 import { permissionsText, PermissionsField, READ_ONLY } from './permissions-field.tsx'
 import { type Column, type ListState, ListTable } from './table.tsx'
 import { Window } from './window.tsx'
@@ -42,34 +42,6 @@ interface Draft {
   name: string
   productId: string | null
   permissions: readonly string[]
-}
-
-/** A part of a screen with a heading, an explanation and an action. */
-export function CredentialsPart({
-  title,
-  hint,
-  action,
-  children,
-}: {
-  title: string
-  hint: string
-  action: ReactNode
-  children: ReactNode
-}) {
-  return (
-    <Stack gap="sm" component="section" aria-label={title}>
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
-        {action}
-      </Group>
-      <Text size="sm" c="dimmed">
-        {hint}
-      </Text>
-      {children}
-    </Stack>
-  )
 }
 
 function ProductName({ id }: { id: string }) {
@@ -145,7 +117,7 @@ export function CredentialList({
   const open = () =>
     setDraft({ name: '', productId: null, permissions: READ_ONLY.filter((permission) => own.includes(permission)) })
   return (
-    <CredentialsPart
+    <Part
       title={texts.title}
       hint={texts.hint}
       action={
@@ -194,6 +166,6 @@ export function CredentialList({
         </FormWindow>
       )}
       <SecretWindow secret={secret} onClose={() => setSecret(null)} />
-    </CredentialsPart>
+    </Part>
   )
 }

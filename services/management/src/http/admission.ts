@@ -58,6 +58,7 @@ export class Admission {
   constructor(options: AdmissionOptions) {
     this.#options = options
     this.#lookups = new Batches({
+      maxBatch: Infinity,
       onReject: options.onReject,
       run: async (_, lookups) => {
         const result = await this.#find(lookups[0]!)

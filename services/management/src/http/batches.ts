@@ -5,7 +5,6 @@
 
 import { ApiError } from './problem.ts'
 
-const MAX_BATCH = 32
 /** The maximum number of waiting tasks of one owner. Further tasks are rejected immediately. */
 const MAX_WAITING = 200
 /** A task that has waited for this long is rejected. */
@@ -32,6 +31,8 @@ export function outcomeOf<Result>(task: () => Result): Outcome<Result> {
 export interface BatchOptions<Task, Result> {
   /** Returns the outcomes in the order of the tasks. Begins after the arrival of every task. If it rejects, all tasks are rejected. */
   run: (owner: string, tasks: readonly Task[]) => Promise<readonly Outcome<Result>[]>
+  /** The maximum number of tasks in a batch. */
+  maxBatch: number
   /** Called for each task beyond a limit. */
   onReject: () => void
 }
@@ -60,7 +61,7 @@ export class Batches<Task, Result> {
     this.#owners.set(owner, waiting)
     while (waiting.length > 0) {
       const oldestMs = performance.now() - MAX_WAIT_MS
-      const batch = waiting.splice(0, MAX_BATCH)
+      const batch = waiting.splice(0, this.#options.maxBatch)
       for (const late of batch.filter(({ sinceMs }) => sinceMs < oldestMs)) this.#rejectLate(late)
       await this.#runBatch(
         owner,

@@ -6,7 +6,7 @@
  */
 
 import { CODE_MESSAGES, type Code } from '@keyward/contract'
-import type { DecideResponse } from '@keyward/contract/dry-run'
+import { type DecideResponse, MAX_DECIDE_BATCH } from '@keyward/contract/dry-run'
 import { type IssuedFile, recordFilesIssued } from '@keyward/database/kysely'
 
 import { Batches, type Outcome, outcomeOf } from '../http/batches.ts'
@@ -72,6 +72,7 @@ async function issueBatch(
 /** Creates the issuer. `onReject` is called for each request beyond an organization's share. */
 export function createAppFiles(parts: Parts, onReject: () => void): AppFiles {
   const batches = new Batches<AppFileRequest, SignedFile>({
+    maxBatch: MAX_DECIDE_BATCH,
     onReject,
     run: (organizationId, requests) =>
       runInside(parts.gates.reads, shareOf({ kind: 'apiKey', organizationId }), () =>

@@ -9,6 +9,7 @@ function createBatches() {
   const running: { owner: string; tasks: readonly number[]; finish: (error?: Error) => void }[] = []
   let rejected = 0
   const batches = new Batches<number, string>({
+    maxBatch: 32,
     onReject: () => rejected++,
     async run(owner, tasks) {
       await new Promise<void>((resolve, reject) => {

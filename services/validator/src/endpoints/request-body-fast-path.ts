@@ -105,8 +105,7 @@ function stringEnd(from: number): number {
     const word = words.getInt32(i, true)
     const quote = word ^ (EACH_BYTE * QUOTE)
     const backslash = word ^ (EACH_BYTE * BACKSLASH)
-    // Of the bits of HIGH_BITS that are set in this value, the lowest is in the first byte that is not a plain character. Higher bits may
-    // be wrong.
+    // The lowest set bit marks the first byte that is not a plain character. Higher set bits may mark plain characters.
     const found =
       (((quote - EACH_BYTE) & ~quote) |
         ((backslash - EACH_BYTE) & ~backslash) |
