@@ -39,7 +39,8 @@ export function keyboardTests(open: () => Stage): void {
       await hands.press(within('New endpoint'))
       await page.getByText(/^whsec_/).waitFor()
       await hands.press(within('Copy'))
-      expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^whsec_/)
+      // The page writes the clipboard after the key press returns.
+      await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toMatch(/^whsec_/)
       await hands.press(within('I have copied it'))
       await page.getByRole('heading', { name: 'By keyboard' }).waitFor()
       await hands.press(stage.button('Send a test event'))
