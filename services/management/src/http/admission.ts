@@ -94,6 +94,11 @@ export class Admission {
     return { caller: strangerCaller(), headers: signInLimiter.countRequest(ip) }
   }
 
+  /** Counts the body of a response toward the limits of the caller. */
+  countResponse(caller: Caller, body: string): void {
+    this.#options.rateLimiter.countResponse(caller, body.length)
+  }
+
   /** Counts a failed authentication if the error is UNAUTHENTICATED. */
   noteFailure(error: unknown, ip: string | null): void {
     if (isUnauthenticated(error)) this.#options.rateLimiter.countFailure(ip)

@@ -13,6 +13,8 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 const APP_REQUESTS = 100
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
+/** Each full part of a response of this size, in UTF-16 units, counts as a further request, because it costs as much CPU time. */
+const RESPONSE_PART = 32 * 1024
 
 export interface RateLimits {
   /** The limit of each management token, access token and session, and of the operator token. */
@@ -33,6 +35,8 @@ export interface LimitedCaller {
 export interface RateLimiter {
   /** Counts one request and returns the rate limit headers. Throws RATE_LIMITED. */
   count(caller: LimitedCaller, ip: string | null): Record<string, string>
+  /** Counts the body of a response with this number of UTF-16 units. Apps receive only short responses, which are not counted. */
+  countResponse(caller: LimitedCaller, length: number): void
   /** Throws RATE_LIMITED when the address has sent too many unknown credentials. */
   requireFewFailures(ip: string | null): void
   countFailure(ip: string | null): void
@@ -70,18 +74,21 @@ export function headersOf(name: string, limit: number, { used, remainingMs }: Co
   }
 }
 
+const credentialKey = (owner: string) => `credential ${owner}`
+const organizationKey = (organizationId: string) => `organization ${organizationId}`
+
 export function createRateLimiter(counts: SharedCounts, limits: RateLimits): RateLimiter {
   const apps = createWindowCounts()
   const keys = createWindowCounts()
   const failures = createWindowCounts()
 
   const countVendor = ({ kind, owner, organizationId }: LimitedCaller) => {
-    const count = counts.count(`credential ${owner}`, limits.credential)
+    const count = counts.count(credentialKey(owner), limits.credential)
     const headers = headersOf('credential', limits.credential, count)
     if (count.used > limits.credential)
       throw rateLimited('requests for each credential', limits.credential, count.remainingMs, headers)
     if (kind === 'operator') return headers
-    const all = counts.count(`organization ${organizationId}`, limits.organization)
+    const all = counts.count(organizationKey(organizationId), limits.organization)
     if (all.used > limits.organization)
       throw rateLimited('requests for each organization', limits.organization, all.remainingMs, headers)
     return headers
@@ -103,6 +110,12 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
 
   return {
     count: (caller, ip) => (caller.kind === 'apiKey' ? countApp(caller.owner, ip) : countVendor(caller)),
+    countResponse({ kind, owner, organizationId }, length) {
+      const points = Math.floor(length / RESPONSE_PART)
+      if (points === 0 || kind === 'apiKey' || kind === 'stranger') return
+      counts.add(credentialKey(owner), points)
+      if (kind === 'vendor') counts.add(organizationKey(organizationId), points)
+    },
     requireFewFailures(ip) {
       if (failures.get(networkOf(ip)) >= FAILED_AUTHENTICATIONS)
         throw rateLimited('unknown credentials for each address', FAILED_AUTHENTICATIONS, WINDOW_MS)

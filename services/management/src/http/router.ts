@@ -116,7 +116,9 @@ async function serve(
   if (access.kind !== 'anyone') authorize(access, caller)
   const leave = endpoint.definition.rows ? await dependencies.gates.imports.enter(shareOf(caller)) : undefined
   try {
-    return await serveCaller(dependencies, endpoint, { caller, origin, id: requestId(response) }, request)
+    const served = await serveCaller(dependencies, endpoint, { caller, origin, id: requestId(response) }, request)
+    admission.countResponse(caller, served.body)
+    return served
   } catch (error) {
     if (access.kind === 'anyone') admission.noteFailure(error, origin().ip)
     throw error

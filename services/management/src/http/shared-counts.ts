@@ -31,6 +31,8 @@ interface Entry {
 export interface SharedCounts {
   /** Counts a request, unless the owner has reached its limit. In that case `used` is above the limit. */
   count(owner: string, limit: number): Count
+  /** Adds points to the current window of an owner, also beyond its limit. Does nothing without a window, which `count` begins. */
+  add(owner: string, points: number): void
   close(): Promise<void>
 }
 
@@ -109,6 +111,12 @@ export function createSharedCounts(db: Db, onError: (error: unknown) => void): S
       entry.used++
       entry.unsent++
       return { used: entry.used, remainingMs }
+    },
+    add(owner, points) {
+      const entry = entries.get(owner)
+      if (!entry || entry.endsAtMs <= Date.now()) return
+      entry.used += points
+      entry.unsent += points
     },
     async close() {
       clearInterval(timer)

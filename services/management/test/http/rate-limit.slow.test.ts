@@ -77,6 +77,24 @@ test('limits the requests of all tokens of an organization together, without an 
     expect((await other.call('GET', 'licenses')).status).toBe(200)
   }))
 
+test.each([
+  { limited: 'credential', env: { MANAGEMENT_RATE_LIMIT: '60' } },
+  { limited: 'organization', env: { MANAGEMENT_RATE_LIMIT: '1000', MANAGEMENT_ORGANIZATION_RATE_LIMIT: '60' } },
+])('counts each 32 KiB of a response as a further request of the $limited', ({ limited, env }) =>
+  withHarness(env, async (harness) => {
+    const afterLists = async (text: string): Promise<string> => {
+      const vendor = await createVendor(harness)
+      for (let i = 0; i < 10; i++)
+        await vendor.call('POST', 'products', { body: { name: `p${i}`, metadata: { text } } })
+      for (let i = 0; i < 15; i++) await vendor.call('GET', 'products')
+      return (await vendor.call('GET', 'products')).text
+    }
+    expect(await afterLists('')).toContain('"data"')
+    // These lists have 150 KB and count as five requests each. The requests are repeated, because they may fall into two windows.
+    await expect.poll(() => afterLists('x'.repeat(15_000))).toContain(`requests for each ${limited}`)
+  }),
+)
+
 test('a request over the limit is rejected without a statement', () =>
   withHarness({ MANAGEMENT_RATE_LIMIT: '20' }, async (harness) => {
     const vendor = await createVendor(harness)

@@ -55,11 +55,16 @@ async function routedOperations(): Promise<string[]> {
     log: createLogger('test', 'silent'),
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
-    signInLimiter: createSignInLimiter({ count: () => ({ used: 1, remainingMs: 1 }), close: () => Promise.resolve() }),
+    signInLimiter: createSignInLimiter({
+      count: () => ({ used: 1, remainingMs: 1 }),
+      add: () => undefined,
+      close: () => Promise.resolve(),
+    }),
     identityProvider: null,
   }
   const rateLimiter = {
     count: () => ({}),
+    countResponse: () => undefined,
     requireFewFailures: () => undefined,
     countFailure: () => undefined,
   }

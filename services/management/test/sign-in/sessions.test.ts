@@ -290,7 +290,7 @@ describe('the limits of sign-ins', () => {
       if (used <= limit) counts.set(owner, used)
       return { used, remainingMs: 10_000 }
     }
-    return { counts, signIns: createSignInLimiter({ count, close: () => Promise.resolve() }) }
+    return { counts, signIns: createSignInLimiter({ count, add: () => undefined, close: () => Promise.resolve() }) }
   }
   const isAccepted = (run: () => unknown) => {
     try {
