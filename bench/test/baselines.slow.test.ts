@@ -46,7 +46,7 @@ interface Check {
   country: string | null
 }
 
-/** Returns a random check. Over many calls, every kind of license, machine, address and country occurs, and some unknown keys. */
+/** Returns a random check. Many calls return checks with every kind of license, machine, address and country, and with unknown keys. */
 function generate({ pick, int, chance }: Random): Check {
   const license = int(shape.licenses)
   const { organization, value, type } = ruleRow(shape, int(shape.rules))

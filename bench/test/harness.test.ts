@@ -59,7 +59,7 @@ describe('parseCollection', () => {
     expect(parseCollection(line)).toEqual(expected)
   })
 
-  test('parseCollection returns null for other lines', () => {
+  test('parseCollection returns null for a line that reports no collection', () => {
     expect(parseCollection('{"level":30,"msg":"listening"}')).toBe(null)
   })
 })

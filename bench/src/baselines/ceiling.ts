@@ -1,6 +1,6 @@
 /**
- * The ceiling: a server that reads the body with uWebSockets.js and sends a constant response, the bytes of a valid verdict. No server on
- * this library that computes its responses can be faster.
+ * The ceiling: a server that reads the body with uWebSockets.js and sends a constant response, the bytes of a valid verdict. No server that
+ * computes its responses with this library can be faster.
  */
 
 import { App, portOf } from '@keyward/uwebsockets'

@@ -1,4 +1,4 @@
-/** Runs a server of another project, such as nginx, beside a baseline. The server ends when the baseline ends. */
+/** Runs a server of another project, such as nginx, beside a baseline. The server ends together with the baseline. */
 
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -42,7 +42,7 @@ export function serverFolder(): { path: string; remove: () => void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Returns a TCP port of the loopback address that is free at the moment. */
+/** Returns a free TCP port of the loopback address. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))

@@ -26,9 +26,9 @@ import {
 import { readWorld } from './world.ts'
 
 /**
- * KEYS: the license, then one key per rule value that the check has. ARGV: the prefix of the organization's rules about customers, and the
- * machine id. Returns the license, whether the machine is known, and the rules of all these values as one text. Returns null for an unknown
- * license key.
+ * KEYS: the license, then one key for each rule value that matches the check. ARGV: the prefix of the organization's rules about customers,
+ * and the machine id. Returns the license, whether the machine is known, and the rules with these values as one text. Returns null for an
+ * unknown license key.
  */
 const LOOK_UP = `
 local license = redis.call('GET', KEYS[1])

@@ -9,7 +9,7 @@ export interface Request {
   machineId: string
 }
 
-/** A license as the store returns it. */
+/** The fields of a license in the store that a verdict depends on. */
 export interface License {
   status: 'active' | 'suspended' | 'revoked'
   expiresAtMs: number
@@ -19,8 +19,8 @@ export interface License {
 }
 
 /**
- * A rule that matches. Of several matching rules, the one with the highest rank of scope decides; at the same scope, the one with the
- * highest rank of effect.
+ * A rule that matches. The rule with the highest rank of scope decides. Among rules of the same scope, the rule with the highest rank of
+ * effect decides.
  */
 export interface Match {
   scope: 1 | 2 | 3

@@ -1,7 +1,7 @@
 /**
- * Fills a database with a shape's rows in one transaction. Triggers and foreign keys are disabled in it, because the rows are consistent by
- * construction and an entry in the change log would cost more than its row. Running validators do not receive the rows, and load them at
- * their next start.
+ * Fills a database with a shape's rows in one transaction. The transaction disables triggers and foreign keys, because the rows are
+ * consistent by construction, and logging a row would cost more than inserting it. Running validators do not receive the rows, and load
+ * them at their next start.
  */
 
 import { isDuplicate, isPermissionDenied } from '@keyward/database'

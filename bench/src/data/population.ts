@@ -23,7 +23,7 @@ const LICENSES_PER_CUSTOMER = 10
 /** The share of the customers of an organization that CUSTOMER rules may blacklist. */
 const BLOCKED_CUSTOMERS = 0.02
 
-/** The machine ids for which every organization has a blacklist and an exclusion, in addition to the shape's rules. */
+/** The machine ids of two rules that every organization has in addition to the shape's rules: a blacklist and an exclusion. */
 export const BLACKLISTED_MACHINE = 'bench-blacklisted'
 export const EXCLUDED_MACHINE = 'bench-excluded'
 

@@ -24,7 +24,9 @@ export interface RuleRow {
   customer: number | null
 }
 
-/** The lowest first octet of networks. The highest is 127, so the loopback address of local load is near networks. */
+/**
+ * The lowest first octet of networks. The highest is 127, so the loopback address, from which local checks come, is near networks of rules.
+ */
 const FIRST_OCTET = 64
 
 const COUNTRIES =
@@ -78,8 +80,8 @@ function scopeOf(shape: Shape, organization: number, ordinal: number, number: nu
 
 /**
  * Returns a network of 20, 24 or 32 bits whose first octet is 64 to 127. The twentieth bit of the network is 1, and the twentieth bit of
- * every client address is 0. Therefore no client matches, although its walk through the trie is deep. Multiplying by an odd number yields
- * all networks of a length before one repeats.
+ * every client address is 0. Therefore no client address matches, although its walk through the trie is deep. Multiplying by an odd number
+ * yields all networks of a length before one repeats.
  */
 function ipv4Network(seed: number, turn: number, count: number): string {
   const length = turn === 0 ? 20 : turn === 1 ? 24 : 32

@@ -50,8 +50,8 @@ const listening = z.object({ type: z.literal('listening'), port: z.number(), adm
 const running = new Set<ChildProcess>()
 
 /**
- * Starts a program and resolves when it listens. Rejects if the program ends earlier, with its last lines of output, or does not listen
- * within five minutes.
+ * Starts a program and resolves when it listens. Rejects with the last lines of output if the program ends earlier. Also rejects if it does
+ * not listen within five minutes.
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const started = performance.now()
@@ -93,7 +93,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
 }
 
-/** Runs a program to its end and resolves with its output. Rejects with its last lines of output if it fails. */
+/** Runs a program to its end and resolves with its output. Rejects with the last lines of output if the program fails. */
 export async function runToEnd(
   file: string,
   args: readonly string[],

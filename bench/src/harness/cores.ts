@@ -16,8 +16,8 @@ export interface CorePlan {
   /** Whether processes are pinned to cores. False without taskset. */
   pinned: boolean
   /**
-   * Whether the generator has priority over other processes on its core, because its delays count as the server's. True
-   * only as root and where Postgres shares the core.
+   * Whether the generator has priority over other processes on its core, because its delays would count as the server's. The value is true
+   * only for root, and only if Postgres shares the core.
    */
   loadFirst: boolean
 }

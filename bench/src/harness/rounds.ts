@@ -34,7 +34,7 @@ export interface RoundFigure {
   cpuUs: number | null
   p50Us: number
   p99Us: number
-  /** See `WrkOutcome.naps`. */
+  /** `WrkOutcome.naps` per second. */
   napsPerSecond: number | null
 }
 

@@ -25,7 +25,7 @@ export interface Bench {
 export interface Headline {
   /** A number, with its unit if it has one, such as `95,000` or `1.2 ms`. */
   figure: string
-  /** The rest of the sentence that the figure begins. */
+  /** The continuation of the sentence that begins with the figure. */
   text: string
 }
 

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The folders of the processor controller of version 1 and version 2, with the file of the share and its default. */
+/** The processor controllers of cgroups v1 and v2: the folder, the file that contains the share of a group, and the default share. */
 const CONTROLLERS = [
   { folder: '/sys/fs/cgroup/cpu', file: 'cpu.shares', normal: 1_024 },
   { folder: '/sys/fs/cgroup', file: 'cpu.weight', normal: 100 },
@@ -16,8 +16,8 @@ export class SchedulerGroups {
   readonly #folders: string[] = []
 
   /**
-   * Moves the processes into a new group. `weight` is its share in relation to a normal group. Returns false if the system does not permit
-   * groups. Processes that they start later belong to the group too.
+   * Moves the processes into a new group. Processes that they start later belong to the group too. `weight` is the share of the group in
+   * relation to a normal group. Returns false if the system does not permit groups.
    */
   add(name: string, pids: readonly number[], weight = 1): boolean {
     for (const { folder, file, normal } of CONTROLLERS) {

@@ -13,7 +13,10 @@ export function cpuMs(pid: number): number | null {
   return sumOfTimes(pid, [11, 12])
 }
 
-/** Returns the sum of some times in `/proc/PID/stat`, in milliseconds. `fields` are their places after the name of the process, from 0. */
+/**
+ * Returns the sum of these fields of `/proc/PID/stat`, which are times, in milliseconds. Field 0 is the first after the name of the
+ * process.
+ */
 function sumOfTimes(pid: number, fields: readonly number[]): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -39,7 +39,7 @@ export interface CheckOptions {
   forwardedFor?: readonly string[]
 }
 
-/** Returns `length` checks in the order of the mix, over all targets and their machines. */
+/** Returns `length` checks in the order of the mix. The checks use all targets and their machines in turn. */
 export function prepareChecks(options: CheckOptions): Check[] {
   const { targets, forwardedFor = [] } = options
   if (targets.length === 0) throw new Error('there are no licenses to check')

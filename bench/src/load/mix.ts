@@ -13,9 +13,7 @@ export const CHECK_KINDS = ['known', 'new', 'blacklisted', 'excluded', 'unknown'
 export type CheckKind = (typeof CHECK_KINDS)[number]
 export type Mix = ReadonlyMap<CheckKind, number>
 
-/**
- * Parses `known=90,new=2`. Weights are relative and need not add up to 100. Throws an Error that names the wrong part.
- */
+/** Parses `known=90,new=2`. Weights are relative and need not add up to 100. Throws an Error that names the invalid part. */
 export function parseMix(text: string): Mix {
   const mix = new Map<CheckKind, number>()
   for (const part of text.split(',')) {

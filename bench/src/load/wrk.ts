@@ -29,8 +29,8 @@ export interface WrkOptions {
   durationMs: number
   threads?: number
   /**
-   * Whether wrk sleeps by a timer instead of until a response. A wake-up by a response takes processor time of a server on the same
-   * machine.
+   * Whether wrk sleeps for a fixed time instead of until a response arrives. A wake-up by a response takes processor time of a server on
+   * the same machine.
    */
   naps?: boolean
   /** The words before the command, such as `['taskset', '-c', '1']`. */

@@ -1,6 +1,6 @@
 /**
- * Defines controls: loads by the process of the attacker that reach no service. Their effect on the quiet organization is that of the
- * processors, which all processes of the bench share.
+ * Defines controls: attacks in which the attackers' process sends requests only to itself. They delay the quiet organization only because
+ * all processes of the bench share the processors.
  */
 
 import { Agent, createServer } from 'node:http'
@@ -11,7 +11,7 @@ import { send } from './http.ts'
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000 })
 const BODY = Buffer.alloc(2 * 1024 * 1024, 'x')
 
-/** The port of a server in this process that reads requests and does nothing. It starts with the first request. */
+/** The port of a server in this process that sends empty responses. The server starts with the first request. */
 let started: Promise<number> | null = null
 
 function startServer(): Promise<number> {

@@ -17,7 +17,10 @@ import { createSupply } from '../load/supply.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 import { describeMachine } from '../report/results.ts'
 
-/** The number of prepared checks. It is as large as a file of `npm run bench:generate`, and the checks fit into memory. */
+/**
+ * The number of prepared checks. A file of `npm run bench:generate` contains at most this number of licenses, and the checks fit into
+ * memory.
+ */
 const PREPARED_CHECKS = 50_000
 /** The maximum duration of the run at half of the peak rate. */
 const HALF_MS = 10_000

@@ -1,7 +1,7 @@
 /**
  * Measures `POST /licenses/file`, which every installation of an app calls once a day. One management process and one validator run over a
- * temporary Postgres. Apps of several organizations request files at the same time. The processor time per file shows how many files
- * a process can issue at most.
+ * temporary Postgres. Apps of several organizations request files at the same time. The processor time per file limits the number of files
+ * that a process can issue a second.
  */
 
 import { resolve } from 'node:path'

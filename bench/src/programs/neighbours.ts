@@ -93,7 +93,10 @@ interface Sizes {
   hasDefaults: boolean
 }
 
-/** Puts Postgres and each service into a group of its own, as containers do, and the load generators into groups above and below them. */
+/**
+ * Puts Postgres and each service into a scheduler group of its own, as containers do. The group of the quiet organization's generator has a
+ * larger share, and that of the attackers' generator a smaller one.
+ */
 function separate({ postgresPid, services, victim, attacker }: Parts): SchedulerGroups {
   const groups = new SchedulerGroups()
   const isSeparate = [

@@ -1,6 +1,6 @@
 /**
- * Measures the effect of an hour of ordinary traffic over 10,000 licenses on Postgres: rows, bytes on disk, statements a
- * second. The traffic is sent over HTTP to a validator in real time, and Postgres has durable settings.
+ * Measures the effect of an hour of ordinary traffic over 10,000 licenses on Postgres: rows, bytes on disk, and statements a second. The
+ * traffic is sent over HTTP to a validator in real time, and Postgres has durable settings.
  */
 
 import { createPool } from '@keyward/database'
@@ -60,7 +60,7 @@ async function soak(url: string, minutes: number): Promise<void> {
   }
 }
 
-/** Inserts one vendor. The vendor's machines already hold their slots, as in an installation that has run for some time. */
+/** Inserts one vendor. The vendor's machines already hold their slots, as in an installation that has been used for months. */
 async function insertVendor(pool: pg.Pool): Promise<{ secret: string }> {
   const organizationId = await insertOrganization(pool)
   const productId = await insertProduct(pool, { organizationId })

@@ -1,5 +1,5 @@
 /**
- * Renders the report as one HTML file without scripts or external parts, from the result files only. The page shows the headlines and the
+ * Renders the report from the result files, as one HTML file without scripts or external resources. The page shows the headlines and the
  * goals, then the charts of each scenario, and then the figures of the other programs.
  */
 

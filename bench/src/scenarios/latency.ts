@@ -1,6 +1,6 @@
 /**
- * Measures latency at half of the peak rate, from the time at which each check was due, against the ceiling and while
- * rules change.
+ * Measures latency at half of the peak rate: of the ceiling, of Keyward, and of Keyward while rules change. The latency of a check begins
+ * when the check is due.
  */
 
 import { fileURLToPath } from 'node:url'

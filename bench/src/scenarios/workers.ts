@@ -1,4 +1,4 @@
-/** Measures the throughput of more workers, each with a core that the load generator does not use. */
+/** Measures the throughput of 1 to 16 workers, each with a core that the load generator does not use. */
 
 import { planCores } from '../harness/cores.ts'
 import { CHECK_COUNT, knownChecks, shapeFor } from '../harness/known-checks.ts'

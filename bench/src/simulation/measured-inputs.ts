@@ -1,7 +1,7 @@
 /**
  * Measures the inputs of the simulations on this machine. The work of Postgres for a read of the change log and for a claim statement is
  * the CPU time of the backend, which excludes other load. Also measures commits with and without NOTIFY, and the size and load time of an
- * index. Linux only.
+ * index. Runs only on Linux, because it reads `/proc`.
  */
 
 import { readFileSync } from 'node:fs'

@@ -24,7 +24,7 @@ export const ADDRESSES = [
 ] as const
 export const MACHINE = 'machine-with-rules'
 
-/** Fills the database. Some licenses are suspended, revoked, expired or have another machine limit, and rules have every scope. */
+/** Fills the database with licenses of every status and different machine limits, and with rules of every scope. */
 export async function fillWorld(database: TestDatabase, shape: Shape): Promise<void> {
   await fillDatabase(database.url, shape)
   const { pool } = database
