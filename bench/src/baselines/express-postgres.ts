@@ -46,7 +46,7 @@ const CHECK = `
 
 interface Row {
   organization_id: string
-  /** Null when no license has the key. */
+  /** The id of the license, or null if no license has the key. */
   id: string | null
   status: License['status']
   expires_at: Date | null

@@ -14,7 +14,7 @@ export interface Shape {
   rules: number
   organizations: number
   machinesPerLicense: number
-  /** The number of slots per license; null means no limit. */
+  /** The number of slots per license, or null for no limit. */
   maxMachines: number | null
 }
 

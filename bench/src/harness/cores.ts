@@ -13,7 +13,7 @@ export interface CorePlan {
   /** The cores of the load generator and of this program. */
   load: number[]
   postgres: number[]
-  /** Whether processes are pinned to cores. False without taskset. */
+  /** Whether processes are pinned to cores, which requires taskset. */
   pinned: boolean
   /**
    * Whether the generator has priority over other processes on its core, because its delays would count as the server's. The value is true

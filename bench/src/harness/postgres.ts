@@ -16,7 +16,7 @@ import type { Shape } from '../data/population.ts'
 import { pinTree, type CorePlan } from './cores.ts'
 
 export interface BenchPostgres {
-  /** The process id of the server; null for the server of DATABASE_URL. */
+  /** The process id of the server, or null for the server of DATABASE_URL. */
   pid: number | null
   /** Returns the URL of a database on this server. */
   urlOf(database: string): string

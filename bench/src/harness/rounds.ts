@@ -24,13 +24,13 @@ export interface Contender {
   prepare?: () => void
   /** The number of checks in each request, 1 when absent. Figures are per check, except the latencies. */
   batchSize?: number
-  /** Whether all responses are constant. If so, no sample of them is verified. */
+  /** Whether the server sends a constant response, so that no sample of the responses is verified. */
   constant?: boolean
 }
 
 export interface RoundFigure {
   perSecond: number
-  /** The processor time of the server and its helpers per check; null if the system does not report it. */
+  /** The processor time of the server and its helpers per check, or null if the system does not report it. */
   cpuUs: number | null
   p50Us: number
   p99Us: number

@@ -1,6 +1,6 @@
 /**
- * Defines the interface between scenarios and the program that runs them. A scenario stops the servers that it has started before it
- * returns.
+ * Defines the interface between scenarios and the program that runs them. Before it returns, a scenario stops the servers that it has
+ * started.
  */
 
 import type { Chart } from '../report/chart.ts'

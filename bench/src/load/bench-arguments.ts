@@ -9,9 +9,9 @@ import type { ApiVersion } from './checks.ts'
 import { formatMix, parseMix, type Mix } from './mix.ts'
 
 export interface BenchOptions {
-  /** The address of the validator; null for the demo of `npm start`. */
+  /** The address of the validator, or null for the demo of `npm start`. */
   url: URL | null
-  /** The admin address of the validator; null if it is unknown. */
+  /** The admin address of the validator, or null if it is unknown. */
   adminUrl: URL | null
   apiKey: string | null
   licenses: string[]

@@ -6,9 +6,9 @@ import { formatCount, formatUs } from './print.ts'
 export interface Measured {
   /** The run that was requested. */
   run: LoadOutcome
-  /** A run at half of the throughput of the first run. Null when it was not measured. */
+  /** A run at half of the throughput of the requested run, or null if it was not measured. */
   half: LoadOutcome | null
-  /** The share of the validator's processor time that the aggregation of usage took, from 0 to 1. Null when it is unknown. */
+  /** The share of the validator's processor time that the aggregation of usage took, from 0 to 1, or null if it is unknown. */
   recordingShare: number | null
 }
 

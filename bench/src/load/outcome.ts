@@ -12,11 +12,11 @@ export interface LoadOutcome {
   latency: LatencySummary
   /** The number of responses by HTTP status. */
   statuses: Record<string, number>
-  /** The number of responses by the `code` in their body; null if the generator does not read bodies. */
+  /** The number of responses by the `code` in their body, or null if the generator does not read bodies. */
   codes: Record<string, number> | null
   /** The number of failures without a response (refused, reset, timed out or never sent), by message. */
   errors: Record<string, number>
-  /** The fixed rate in requests a second; null without one. */
+  /** The fixed rate in requests a second, or null if the generator sends as fast as possible. */
   targetPerSecond: number | null
 }
 

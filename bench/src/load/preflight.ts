@@ -17,7 +17,7 @@ const EXPECTED: Record<CheckKind, readonly string[]> = {
   unknown: ['NOT_FOUND'],
 }
 
-/** The maximum number of known machines that take their slots. The others are assumed to hold slots already. */
+/** The maximum number of known machines that take their slots. Further known machines are assumed to hold slots already. */
 const ACTIVATED_AT_MOST = 1000
 
 /**

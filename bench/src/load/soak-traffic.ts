@@ -1,7 +1,7 @@
 /**
  * Sends ordinary traffic over 10,000 licenses in real time. Every machine checks every five minutes, and one in a hundred also every
- * second. Some checks are rejected, some are excluded, and some machines are replaced. The traffic is seeded, so two runs send equal
- * traffic.
+ * second. `KINDS` contains the rates of rejected and excluded checks, and of replaced machines. The traffic is seeded, so two runs send
+ * equal traffic.
  */
 
 import { Agent, request } from 'node:http'

@@ -40,8 +40,8 @@ export interface WrkOptions {
 
 export interface WrkOutcome extends LoadOutcome {
   /**
-   * The number of times that wrk slept by the timer because no response was waiting. The number is low if wrk is the bottleneck. Null
-   * without `naps`.
+   * The number of times that wrk slept by the timer because no response was waiting. The number is low if wrk is the bottleneck. The value
+   * is null without `naps`.
    */
   naps: number | null
 }

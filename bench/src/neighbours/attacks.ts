@@ -129,7 +129,7 @@ function hold(port: number, text: string, context: AttackContext): Promise<void>
 }
 
 const headers = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`x-header-${i}`, 'x'.repeat(60)]))
-/** The id of the customer to whom the last merge moved the licenses; null before the first merge. */
+/** The id of the customer to whom the last merge moved the licenses, or null before the first merge. */
 let richCustomerId: string | null = null
 
 export const ATTACKS: readonly Attack[] = [

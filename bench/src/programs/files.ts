@@ -40,7 +40,7 @@ interface App {
 
 interface Round {
   filesPerSecond: number
-  /** The processor time of the management process per file, in microseconds. Null if the system does not report it. */
+  /** The processor time of the management process per file in microseconds, or null if the system does not report it. */
   cpuUs: number | null
 }
 

@@ -1,6 +1,6 @@
 /**
  * Measures the management API over a temporary Postgres with durable commits. Imports 1,000 rules at a time until an organization has
- * 100,000, repeats some of the imports, and then reads the list of rules page by page.
+ * 100,000, repeats ten of the imports, and then reads the list of rules page by page.
  */
 
 import { z } from 'zod'

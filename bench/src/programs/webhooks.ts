@@ -81,7 +81,7 @@ interface Endpoint {
 type Requests = Record<'read' | 'change', number[]>
 
 interface Round {
-  /** Null in a round without deliveries. */
+  /** The figures of the receiver, or null in a round without deliveries. */
   deliveries: z.infer<typeof receivedSchema> | null
   eventsPerSecond: number
   managementCpuMsPerEvent: number

@@ -122,8 +122,8 @@ ${source(file)}</section>`
 }
 
 /**
- * Returns the lists of 3 to 60 numbers in a value, one group per object. The lists of an object are rounds of the same measurement, so they
- * share a chart.
+ * Returns the lists of 3 to 60 numbers that a value contains, grouped by the object that contains them. The lists of an object are rounds
+ * of the same measurement, so they share a chart.
  */
 function roundsIn(value: unknown): DotChart['rows'][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []

@@ -25,7 +25,7 @@ export interface ResultFile {
   date: string
   machine: Machine
   node: string
-  /** The short hash, with `+` if packages or services had uncommitted changes; null outside a repository. */
+  /** The short hash, followed by `+` if packages or services had uncommitted changes, or null outside a repository. */
   commit: string | null
   data: unknown
 }

@@ -13,7 +13,7 @@ import { ratios, summarize } from '../harness/stats.ts'
 import type { Chart } from '../report/chart.ts'
 
 /**
- * The contenders, each with the ceiling that receives requests of the same form, and with the goal for the ratio of both processor times.
+ * The contenders, each with the ceiling that receives requests of the same form, and with the goal for the ratio of their processor times.
  */
 const COMPARED = [
   { name: '1,000 licenses', ceiling: 'ceiling', goal: 'knownSmall' },

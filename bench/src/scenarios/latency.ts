@@ -34,8 +34,7 @@ export const latency: Scenario = {
   run: async (bench) => {
     const shape = shapeFor(bench, 1_000_000, 100_000)
     const databaseUrl = await openShape(bench.postgres, shape, bench.log)
-    // In quiet rounds rules change in a database without a validator, so that Postgres takes the same share of the
-    // machine.
+    // In quiet rounds, rules change in a database without a validator, so that Postgres takes the same share of the machine.
     const elsewhereUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.log)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)
