@@ -150,7 +150,7 @@ async function createTenant(port: number): Promise<Tenant> {
   return { ...organization, productId, customerId }
 }
 
-/** Inserts many licenses without triggers. One of every thousand is revoked, one is suspended and one has expired. */
+/** Inserts many licenses without triggers. In every thousand licenses, one is revoked, one is suspended and one has expired. */
 async function insertMany(pool: pg.Pool, hostile: Tenant, licenses: number): Promise<void> {
   const { id, productId, customerId } = hostile
   const client = await pool.connect()

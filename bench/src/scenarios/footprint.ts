@@ -117,7 +117,7 @@ async function largestDuringReload(bench: Bench, server: Server, client: pg.Clie
   return most / before
 }
 
-/** Returns the memory after a pause in which the process returns memory that only the load needed. */
+/** Returns the memory after a pause, in which the process releases the memory that only the load needed. */
 async function settledBytes(bench: Bench, server: Server): Promise<number> {
   await sleep(bench.quick ? 500 : SETTLE_MS)
   return bytesOf(server)
