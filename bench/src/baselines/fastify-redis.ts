@@ -110,7 +110,7 @@ function ruleKey(organization: string, type: string, value: string): string {
 }
 
 interface Found {
-  /** The Redis key of the set of the license's machines. */
+  /** The Redis key of the set that contains the license's machines. */
   machines: string
   license: License
   isKnown: boolean
