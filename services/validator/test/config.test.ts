@@ -49,7 +49,7 @@ test.each([
   ['STALE_LIMIT', '1s', 'a duration longer than STALE_AFTER'],
   ['VALIDATOR_HOST', '999.1.1.1', 'an IP address of this machine'],
   ['DATABASE_URL', 'mysql://x', 'postgres://'],
-])('rejects an invalid %s with a message of one line that names the variable', (name, value, takes) => {
+])('rejects an invalid %s with a one-line message that names the variable', (name, value, takes) => {
   let message = ''
   try {
     read({ [name]: value })

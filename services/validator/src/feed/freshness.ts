@@ -1,6 +1,6 @@
 /**
- * Measures on a monotonic clock how long ago the index was last current. Beyond a limit the workers must not decide checks any
- * more, because licenses in the index may have been revoked long ago (docs/api.md#p4).
+ * Measures on a monotonic clock how long ago the index was last current. After STALE_LIMIT the workers stop deciding checks,
+ * because licenses in the index may have been revoked long ago (docs/api.md#p4).
  */
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
@@ -17,13 +17,13 @@ export class Freshness {
   readonly #clock: Clock
   /** Cancels the next tick. */
   #cancelTick: () => void
-  /** The time before which every committed change is in the index. -Infinity before the index is first put into service. */
+  /** The index contains every change that was committed before this time. -Infinity before the index is first put into service. */
   #lastCurrentMs = -Infinity
-  /** The time of the last contact with Postgres. During a load it is later than `#lastCurrentMs`. */
+  /** The time of the last contact with Postgres. During a reload it is later than `#lastCurrentMs`. */
   #lastContactMs = -Infinity
   /** Whether the index is in service: loaded or restored, and not being rebuilt. */
   #isLoaded = false
-  /** Whether the index has no position in the log. */
+  /** Whether the position of the index in the change log is lost or not confirmed yet. */
   #isInGap = false
 
   constructor(control: Control, limits: { staleAfterMs: number; staleLimitMs: number }, clock: Clock = SYSTEM_CLOCK) {
@@ -50,7 +50,7 @@ export class Freshness {
     this.#update()
   }
 
-  /** Records that the log no longer contains the position of the index. Changes are missing until `caughtUp` is called. */
+  /** Records that the index has lost its position in the change log. It may lack changes until `caughtUp` is called. */
   gap(): void {
     this.#isInGap = true
   }

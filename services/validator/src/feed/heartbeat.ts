@@ -42,9 +42,9 @@ export class Heartbeat {
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
-  /** The snapshot that the next beat publishes, and its server. Null before the first load. */
+  /** The snapshot that the next beat publishes, and the identity of its server. Null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
-  /** A later snapshot that is applied for all organizations except some, or null. */
+  /** A later snapshot, and the organizations whose changes up to it have not been applied. Null when there is none. */
   #others: ValidatorDetails['others'] | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
@@ -54,10 +54,9 @@ export class Heartbeat {
   #lastBeatMs = -Infinity
   /** The write in progress, or null. No timer runs during a write. */
   #writing: Promise<void> | null = null
-  /** Whether a change was applied during the write in progress. If so, the next beat follows as soon as allowed. */
+  /** Whether a change was applied during the write in progress. If so, the next beat follows after MIN_INTERVAL_MS. */
   #isDirty = false
   #isClosed = false
-  /** The address at which management reaches the admin port. It is set before the first beat. */
   #adminUrl = ''
 
   constructor(store: HeartbeatStore, { isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
@@ -73,7 +72,7 @@ export class Heartbeat {
     this.#schedule(0)
   }
 
-  /** Records that the index contains every change up to a snapshot of the server with this identity. */
+  /** Records that the index contains every change up to `snapshot`. `server` is the identity of its server. */
   applied(snapshot: string, server: string): void {
     const isNew = snapshot !== this.#applied?.snapshot || server !== this.#applied.server
     this.#applied = { snapshot, server }

@@ -22,7 +22,7 @@ const MAX_WRITTEN = 1_000_000
 /** The number of rows that one call of `search` visits, in about a millisecond. */
 const SEARCH_ROWS = 20_000
 
-/** The maximum number of rows that did not fit and are retried at each read. Further rows are only counted, until a load contains them. */
+/** The maximum number of rows that are kept for a retry at each read. More rows that do not fit are only counted until the next reload. */
 const MAX_MISSING = 10_000
 
 export class IndexUpdater implements FeedTarget {
@@ -43,17 +43,17 @@ export class IndexUpdater implements FeedTarget {
   #isPaging = false
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
-  /** Returns whether the snapshot of the last feed read, or of a reload of an index that has no position in the change log, contains a transaction. */
+  /** Returns whether the snapshot of the last feed read contains a transaction. Uses the snapshot of the reload if the index has no position. */
   #hasSeen: (xid: bigint) => boolean = () => false
   /**
-   * The machines of own writes that were applied during a reload whose snapshot already contains their transactions. They are read
+   * The machines of own writes that were applied although the snapshot of the reload contains their transactions. They are read
    * again before the reload ends. Null unless the loaded index has no position in the change log and its reload began as a comparison.
    */
   #early: Map<string, Suspect> | null = null
 
   /**
-   * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. It
-   * returns when no thread decides checks from the index any more. `onOtherServer` is called when Postgres may have lost
+   * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. The
+   * function returns when no thread decides checks from the index any more. `onOtherServer` is called when Postgres may have lost
    * earlier grants of slots.
    */
   constructor(
@@ -92,7 +92,7 @@ export class IndexUpdater implements FeedTarget {
     this.#trail.restart(snapshot)
   }
 
-  /** Records that the restored index is in service, although Postgres has not confirmed it yet. */
+  /** Records that the restored index is in service, although the validator has not reached Postgres yet. */
   serveRestored(): void {
     this.#isLoaded = true
   }
@@ -105,14 +105,14 @@ export class IndexUpdater implements FeedTarget {
 
   beginReload(snapshot: string | null): void {
     if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
-    // While `#isLoaded` is false, no thread decides checks from the index, so the reload can be written in place.
+    // While `#isLoaded` is false, no thread decides checks from the index, so the rows of the reload are written as they arrive.
     this.#isInPlace = !this.#isLoaded
     this.#early = snapshot === null || this.#isInPlace ? null : new Map()
     this.#index.beginReload({ inPlace: this.#isInPlace })
     this.#publicKeys.beginReload()
     this.#forgotten.atReload = this.#forgotten.now
     if (this.#isInPlace) this.#forgetMissing()
-    // These writes are newer than the rows of the reload. Applied again, they count as written since the reload began.
+    // The own writes outside the snapshot are newer than the reload. Applied again, they count as written since the reload began.
     else if (snapshot !== null) this.#index.apply(this.#ownWrites.since(snapshot))
   }
 
@@ -209,7 +209,7 @@ export class IndexUpdater implements FeedTarget {
     this.#isPaging = false
   }
 
-  /** Discards the rows that did not fit before the reload, because the reload contains them. Returns those in `#missing`. */
+  /** Clears `#missing`, and the count of the other rows that did not fit before the reload. Returns the rows of `#missing`. */
   #forgetMissing(): Change[] {
     const missing = [...this.#missing.values()]
     this.#missing.clear()
@@ -229,9 +229,9 @@ export class IndexUpdater implements FeedTarget {
 
   /**
    * Applies a claim or release that this validator made in transaction `xid`. Ignores the write if a feed read has already delivered its
-   * transaction, because the feed may be newer, for example if another validator has released the machine. During a reload of an index that
-   * has no position in the change log, a write whose transaction the snapshot of the reload contains is applied too. Its machine is
-   * unsettled, and is read again before the reload ends.
+   * transaction, because the delivered row may be newer, for example if another validator has released the machine. During a reload of an
+   * index without a position in the change log, the write is applied even if the snapshot of the reload contains its transaction. Its
+   * machine is then unsettled, and is read again before the reload ends.
    */
   applyOwn(change: OwnChange, xid: bigint): void {
     if (this.#hasSeen(xid)) {
@@ -245,7 +245,7 @@ export class IndexUpdater implements FeedTarget {
     this.#index.apply([change])
   }
 
-  /** Applies the state of a machine that transaction `xid` read. Ignores the state if a feed read has delivered newer data. */
+  /** Applies a machine's state as transaction `xid` read it. Ignores the state if a feed read has already delivered that transaction. */
   applySeen(change: MachineChange, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#trail.addOwn(change, xid)

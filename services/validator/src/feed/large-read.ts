@@ -33,7 +33,7 @@ export class LargeRead {
     this.#change = connection.readLarge(since, organizations, (page) => {
       const { changes, signingKeys, unreadable } = convertChanges(page.changes)
       const skipped = target.applyPage(changes, signingKeys, page)
-      // Rows of the step `restrict` are written again by a later page, which reports them.
+      // A later page writes the rows of the step `restrict` again. Its skipped rows are reported then.
       report(page.step === 'restrict' ? [] : [...unreadable, ...skipped])
     })
     const settle = (outcome: LargeRead['outcome']): void => {

@@ -1,7 +1,7 @@
 /**
- * Limits the number of changes in one read, and its time. After a read that took too long, the number is halved and the next connection
- * allows twice the time, because the same read would take too long again. When there are more changes, those of organizations with many
- * changes are read separately.
+ * Limits the number of changes and the duration of one read. After a read that took too long, the number is halved and the next
+ * connection allows twice the time, because the same read would take too long again. If there are more changes than the limit, those of
+ * the organizations with the most changes are read separately.
  */
 
 import {
@@ -41,7 +41,7 @@ export class LimitedReads {
       const reading = await connection.read(snapshot, { ...options, maxChanges: this.#maxChanges })
       // The changes neither fit into the limit nor belong to organizations. With a higher limit, the next read could take too long again.
       if (reading.behind) return reading
-      // If the limit separates no further organization, it does not help, so the next read has the usual limit.
+      // A limit that separates no further organization has no effect, so the next read has the usual limit.
       this.#timeoutMs = USUAL_TIMEOUT_MS
       if (!reading.large.some((id) => !includes(options.except ?? [], id))) this.#maxChanges = MAX_CHANGES
       return reading

@@ -1,4 +1,4 @@
-/** Pauses the loop of the follower when the index contains exactly a state that Postgres had. */
+/** Pauses the loop of the follower at a moment at which the index equals a snapshot of Postgres. */
 
 import type { Clock } from '../shared/clock.ts'
 

@@ -78,7 +78,7 @@ export class PostgresSource implements FeedSource {
     }
   }
 
-  /** Listens on the primary. During a failover, a proxy may lead some connections to the former primary, which is a standby. */
+  /** Listens on the primary. Retries on a standby, because a proxy may lead connections to the former primary during a failover. */
   async #listen(onWake: () => void, onLost: () => void): Promise<Listener> {
     const options = { onWake, onLost, applicationName: LISTENER_NAME }
     for (let attempt = 1; ; attempt++)

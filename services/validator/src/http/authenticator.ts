@@ -31,7 +31,7 @@ export class Authenticator {
   readonly #control: Control
   readonly #counters: Counters
   readonly #onUse: OnUse
-  /** The cached credentials, at most MAX_CACHED. The key is the normalized header, so other spellings take no memory. */
+  /** The cached credentials, at most MAX_CACHED. The key is the normalized header, so other spellings of the header take no memory. */
   readonly #rows = new Map<string, Cached>()
   readonly #view = createCredentialView()
 

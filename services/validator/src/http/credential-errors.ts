@@ -1,6 +1,5 @@
 /**
- * Describes why an `authorization` header contains no valid API key (docs/api.md#h5). This code runs only for requests that
- * fail. The description contains no secret.
+ * Describes why an `authorization` header contains no valid API key (docs/api.md#h5). The description contains no secret.
  */
 
 import { parseSecret } from '@keyward/database/secrets'

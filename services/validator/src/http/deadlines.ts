@@ -60,7 +60,7 @@ export class Deadlines {
     return this.#listed + (this.#latest === null ? 0 : 1)
   }
 
-  /** Adds a request that is open from now on. */
+  /** Adds a request, whose time limit starts now. */
   add(item: Expiring): void {
     if (this.#latest !== null) this.#listLatest()
     this.#latest = item

@@ -72,7 +72,7 @@ export class Exchange implements Expiring {
   preflightMethods = ''
   /** Whether the connection closes after the response. */
   isLast = false
-  /** Returns the response to send at the deadline while the exchange waits. If it is null, the exchange sends a 503. */
+  /** Returns the response for a deadline that passes while the exchange waits. Without this function, the exchange sends a 503. */
   fallback: (() => PreparedResponse) | null = null
   /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
@@ -87,7 +87,7 @@ export class Exchange implements Expiring {
   /** The length of all pieces so far, in bytes. */
   #received = 0
   #isTooLarge = false
-  /** The result of `LargeBodies.admit`, or null while it was not called. An error means that the body is discarded. */
+  /** The result of `LargeBodies.admit`, or null before the call. If the result is an error, the body is discarded. */
   #admission: ReturnType<LargeBodies['admit']> | null = null
   /** Whether a callback of the native server is running. The socket is then corked, and the callback must not throw. */
   #isInNative = false

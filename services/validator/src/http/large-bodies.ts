@@ -1,7 +1,7 @@
 /**
  * Limits the memory for incomplete bodies over 16 KiB. Only callers with a valid API key may send such a body in several pieces. A worker
- * stores a limited number of these bodies, divided fairly between organizations. Other bodies are read and discarded, so that the client
- * receives the response.
+ * stores a limited number of these bodies, divided fairly between organizations. A body that is not admitted is read and discarded, so
+ * that the client receives the response.
  */
 
 import { hashSecret, parseSecret } from '@keyward/database/secrets'

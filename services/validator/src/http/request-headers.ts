@@ -22,7 +22,7 @@ export class RequestHeaders {
   isChunked = false
   /** Whether the end of the body is unambiguous. */
   isWellFramed = true
-  /** Whether the body has a content-encoding. */
+  /** Whether the body has a content-encoding other than `identity`. */
   isCompressed = false
   /**
    * The values of the headers that the origin resolver reads, in its order. A missing header is ''. Repeated headers are joined by commas.

@@ -25,9 +25,9 @@ const size = z.number().int().min(0)
 const headerSchema = z.object({
   version: z.literal(VERSION),
   nonce: z.hex().length(2 * NONCE_BYTES),
-  /** The digest of the program that wrote the file. Another program may use another format. */
+  /** The digest of the program that wrote the file. Another version of the program may use another format. */
   program: z.string(),
-  /** The identity of the server, and the snapshot of it that the index contains. */
+  /** The identity of the Postgres server, and the snapshot of this server that the index contains. */
   identity: z.string(),
   snapshot: z.string(),
   /** A digest of the address of the database. */
@@ -101,8 +101,8 @@ export function writeIndexFile(
 export type RestoreParts = (sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean) => boolean
 
 /**
- * Reads an index file of the given program. Returns its header and the public keys. Throws the reason if the file cannot be
- * used. `restore` provides the memory of the index. The content of this memory is undefined if the function throws.
+ * Reads an index file of the given program. Returns its header and the public keys. Throws an error with the reason if the file
+ * cannot be used. `restore` provides the memory of the index. The content of this memory is undefined if the function throws.
  */
 export function readIndexFile(
   path: string,
@@ -163,6 +163,6 @@ function syncFolder(path: string): void {
     fsyncSync(folder)
     closeSync(folder)
   } catch {
-    // The file has been renamed. After a crash of the machine, the path may still contain the previous file.
+    // The file has been renamed. After a crash of the host, the path may still lead to the previous file.
   }
 }

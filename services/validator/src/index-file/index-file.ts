@@ -17,7 +17,6 @@ import type { FileWriter } from './messages.ts'
 import { programDigest } from './program.ts'
 import { WriterThread } from './thread.ts'
 
-/** The state that the index contains: the identity of a server, and a snapshot of that server. */
 export interface FilePosition {
   readonly identity: string
   readonly snapshot: string
@@ -36,10 +35,10 @@ export interface IndexFileOptions {
   readonly databaseUrl: string
 }
 
-/** The environment of the file. Tests replace it. */
+/** The clock, the program's digest and the writer, which tests replace. */
 export interface IndexFileEnvironment {
   readonly clock: Clock
-  /** The digest of the running program. A file that another program has written is not used. */
+  /** The digest of the running program. A file that another version of the program has written is not used. */
   readonly program: string
   createWriter(): FileWriter
 }
@@ -85,7 +84,7 @@ export class IndexFile {
     return value
   }
 
-  /** Restores a new index from the file. Throws the reason if the file cannot be used; the index is then empty. */
+  /** Restores a new index from the file. Throws an error with the reason if the file cannot be used; the index is then empty. */
   restore(index: IndexWriter, publicKeys: PublicKeyStore): RestoredIndex {
     const { path, databaseUrl } = this.#options
     const { header, publicKeys: keys } = readIndexFile(

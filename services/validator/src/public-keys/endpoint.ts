@@ -1,4 +1,4 @@
-/** Returns the organization's public keys (docs/api.md#h11) from the worker's replica. */
+/** Serves the public keys of the caller's organization (docs/api.md#h11) from the worker's replica. */
 
 import { toHex } from '@keyward/database/ids'
 import type { IndexReader } from '@keyward/engine'

@@ -1,6 +1,6 @@
 /**
- * Stores a worker's replica of the public keys, with response bodies that are built once. The replica reads pending messages
- * before each response. Therefore each response contains the current keys of the main thread and does not wait for a message.
+ * Stores a worker's replica of the public keys, and caches the response bodies. The replica reads pending messages before each
+ * response. Therefore each response contains the current keys of the main thread and does not wait for a message.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'

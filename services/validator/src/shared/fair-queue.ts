@@ -5,7 +5,7 @@ const TURN = 8
 
 export class FairQueue<T> {
   readonly #isDead: (item: T) => boolean
-  /** The items by the organization's row, in the order of their turns. No array is empty. */
+  /** The items by the organization's row. The organizations are in the order of their turns. No array is empty. */
   readonly #items = new Map<number, T[]>()
   #size = 0
 

@@ -34,7 +34,7 @@ const SECONDS = 4
 /** The deadline in ticks of the monotonic clock, rounded down. 0 means that the entry is free. */
 const DEADLINE = 5
 
-/** The length of a tick. 2^31 ticks from the start of the machine are more than six years. */
+/** The length of a tick. 2^31 ticks from the start of the host are more than six years. */
 const TICK_MS = 100
 
 /**

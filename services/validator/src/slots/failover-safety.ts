@@ -1,6 +1,6 @@
 /**
- * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). This is the case while the server has
- * standbys of which none is synchronous, and after all standbys that this validator has observed have disconnected.
+ * Observes whether a failover of Postgres may lose granted slots (docs/api.md#s1). A failover may lose slots while the server has
+ * standbys but no synchronous one, and after every standby that this validator has observed has disconnected.
  */
 
 import type { Replication } from '@keyward/database'

@@ -1,9 +1,9 @@
 /**
  * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
- * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds the
- * cost of deactivations. After a burst, an organization takes part in at most one batch every ORGANIZATION_INTERVAL_MS, and a license in at most
- * one every LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting releases
- * are limited. Equal releases that wait are combined. Two batches may execute at the same time, but an organization takes part
+ * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
+ * cost. After a burst, an organization takes part in at most one batch every ORGANIZATION_INTERVAL_MS, and a license in at
+ * most one every LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting
+ * releases are limited. Equal releases that wait are combined. Two batches may execute at the same time, but an organization takes part
  * in only one of them. While a batch is slow, the other batch therefore still executes the releases of other organizations.
  *
  * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent

@@ -1,7 +1,6 @@
 /**
- * Claims and releases machine slots for the workers (docs/api.md#machine-slots). A slot is durable in Postgres before its check
- * is `VALID`. The slot is in this validator's index before the response is sent, so the machine's next check is decided from
- * memory.
+ * Claims and releases machine slots for the workers (docs/api.md#machine-slots). When a response with `VALID` is sent, the slot
+ * is durable in Postgres. It is also in this validator's index, so the machine's next check is decided from memory.
  */
 
 import type { ClaimAnswer } from '@keyward/database'

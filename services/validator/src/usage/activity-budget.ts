@@ -2,7 +2,7 @@
  * Decides which machines are named in the activity feed (docs/api.md#d3). A caller can invent machine ids, so without a limit
  * one caller could fill the feed and the disk. The number of named machines is limited for each license and minute, and for
  * each organization and day. The memory for the machines of a minute is also divided fairly between organizations. Checks of
- * other machines are counted for their license. After an organization has reached its limit of license entries for a day, its
+ * machines that are not named are counted for their license. After an organization has reached its limit of license entries for a day, its
  * further license entries are combined by hour instead of by minute.
  *
  * The machines of a minute are stored as a set of keyed hashes, because a machine may appear in each flush of the minute.
@@ -31,7 +31,7 @@ export interface ActivityLimits {
 
 const LIMITS: ActivityLimits = { valid: 1_000, rejected: 100, day: 1_000_000, dayLicenses: 20_000_000, minute: 65_536 }
 
-/** A check of a machine. */
+/** The machine, license and code of a check. */
 export interface NamedCheck {
   organization: number
   license: number

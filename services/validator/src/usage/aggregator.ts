@@ -4,8 +4,8 @@
  * The records contain no address and no country.
  *
  * Memory is bounded, even during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
- * fit are counted for its license. Checks of a license that does not fit are dropped and counted in `dropped`. Overuse has a
- * separate capacity, so alerts do not depend on the activity.
+ * fit are counted for its license. Checks of a license that does not fit are dropped and counted in `dropped`. Checks with the
+ * code `TOO_MANY_MACHINES` also have a separate capacity, so alerts do not depend on the activity.
  */
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'

@@ -1,4 +1,4 @@
-/** Tests the dry run for management: its authentication, its consistency with earlier commits, and that it records nothing. */
+/** Tests that the dry run for management authenticates its caller, reflects earlier commits and records nothing. */
 
 import { insertMachine, insertRule, startProxy } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -121,7 +121,7 @@ describe('access rules', () => {
       await rule({ licenseId: license.id, type: 'HWID', value: 'blacklisted' }),
       await rule({ licenseId: license.id, kind: 'EXCLUSION', type: 'HWID', value: 'excluded' }),
     ]
-    // The next line creates another license after the rules. When a check finds that license, the validator has applied the rules.
+    // This license is created after the rules, so the validator has applied the rules when a check finds it.
     await becomes('VALID', await world.license({ maxMachines: null }))
     expect(await check(license, { machineId: 'blacklisted' })).toBe('BLACKLISTED')
     expect(await check(license, { machineId: 'excluded' })).toBe('VALID')
