@@ -89,7 +89,7 @@ function wallReason(path: string, target: string): string | null {
   return null
 }
 
-/** The releases of uWebSockets.js. Only packages/uwebsockets decides which of them a machine loads. */
+/** The packages of uWebSockets.js, one for each release. Only packages/uwebsockets decides which of them is loaded. */
 const HTTP_LIBRARIES = new Set(['@uwsjs/core', 'uWebSockets.js'])
 
 function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {

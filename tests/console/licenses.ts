@@ -125,7 +125,7 @@ export function licenseTests(open: () => Stage): void {
       expect(await page.getByRole('cell', { name: 'Revoked', exact: true }).count()).toBe(1)
     })
 
-    test('imports licenses from CSV, lists the invalid rows, and offers the keys', async () => {
+    test('imports licenses from CSV, lists the invalid rows, and offers the keys for download', async () => {
       const stage = open()
       const { page } = stage
       await stage.addLicense('CSV0-0000-0000-0001')

@@ -30,7 +30,7 @@ export function overviewTests(open: () => Stage): void {
       expect(await page.getByText('ENDS-0000-0000-0090').count()).toBe(0)
     })
 
-    test('decides a test check without recording it, and fills the code with the public key and a new API key', async () => {
+    test('decides a test check without recording it, and fills the example code with the public key and a new API key', async () => {
       const stage = open()
       const { page } = stage
       await stage.addLicense('CODE-0000-0000-0001')

@@ -57,7 +57,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
   }
   const signInForm = (page: Page) => page.getByRole('heading', { name: 'Sign in to Keyward' }).waitFor()
 
-  test('stored markup is text on every screen', async () => {
+  test('stored markup appears as text on every screen', async () => {
     const product = await stage.api('/products', { name: MARKUP }, created)
     const customer = await stage.api(
       '/customers',
@@ -146,7 +146,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     await context.close()
   })
 
-  test('the cookie is out of reach of scripts and limited to the API', async () => {
+  test('scripts cannot read the cookie, and browsers send it only to the API', async () => {
     await stage.open('/account')
     expect(await stage.page.evaluate('document.cookie')).toBe('')
     const [cookie] = await stage.context.cookies(`${stage.origin}/api/v1`)

@@ -140,7 +140,7 @@ export class Stage {
     return this.page.getByRole('textbox', { name })
   }
 
-  /** Returns the cell with this text, which the type of an access rule may precede. */
+  /** Returns the cell with this text. The type of an access rule may precede the text. */
   cell(name: string) {
     const escaped = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
     return this.page.getByRole('cell', {

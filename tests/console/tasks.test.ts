@@ -22,7 +22,7 @@ const records = process.env['KEYWARD_RECORD'] === '1'
 const TIMEOUT_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** The efforts by task and run. */
+/** The numbers of clicks and key presses, by task and run. */
 const efforts = new Map<string, Effort>()
 
 /** Reads the efforts from the table. */

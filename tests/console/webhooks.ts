@@ -82,7 +82,7 @@ export function webhookTests(open: () => Stage): void {
       expect(received.length).toBeGreaterThan(1)
     })
 
-    test('replaces the secret, turns the endpoint off with an undo, and shows a disabled endpoint with the next step', async () => {
+    test('replaces the secret, undoes turning the endpoint off, and sends missed events after a disabled endpoint is turned on', async () => {
       const stage = open()
       const { page } = stage
       await createEndpoint(stage, 'Rotated')

@@ -1,6 +1,6 @@
 /**
- * Starts compose.yaml with the Patroni cluster of patroni/compose.yaml, from nothing to a verdict through TLS, and replaces the primary
- * under checks. Skipped without a container engine.
+ * Installs compose.yaml with the Patroni cluster of patroni/compose.yaml, sends checks through TLS, and replaces the primary during
+ * checks. The tests are skipped without a container engine.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,7 +31,7 @@ describe.skipIf(missing !== null)('the Patroni cluster of patroni/compose.yaml',
   let vendor: Vendor
   let smokeTest: string
 
-  /** Functions that remove what exists so far. */
+  /** Functions that remove the installation and close the connections, in the order of creation. */
   const removals: (() => void)[] = []
   afterAll(() => removals.toReversed().forEach((remove) => remove()))
 
@@ -56,7 +56,7 @@ describe.skipIf(missing !== null)('the Patroni cluster of patroni/compose.yaml',
       return `${name} ${State.StartedAt} ${RestartCount}`
     })
 
-  test('gives a verdict through TLS', () => {
+  test('returns a verdict through TLS', () => {
     expect(smokeTest).toContain('The first check is VALID')
     expect(smokeTest).toContain('The installation works.')
   })

@@ -308,6 +308,6 @@ test('ends a thousand slow requests and serves other clients meanwhile', async (
   expect(await metric(validator, 'keyward_http_events_total')).toBeGreaterThan(900)
 })
 
-test('executes the request of these attacks when it is sent properly', async () => {
+test('executes the smuggled request when a client sends it in the normal way', async () => {
   await expect.poll(async () => (await deactivate(validator.port, secret, key, 'victim')).text).toContain('true')
 })

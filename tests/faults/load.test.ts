@@ -10,7 +10,7 @@ import { check, type Reply } from './support/client.ts'
 import { byLength, figure } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
-/** Measures the number of statements that checks cause, and the effect of stopping a validator on callers. */
+/** Measures the number of statements that checks cause, and the responses that callers receive while a validator stops. */
 
 const AGENT = new Agent({ keepAlive: true, maxSockets: 24 })
 const MACHINES = byLength(2_000, 100_000)

@@ -61,7 +61,7 @@ afterAll(async () => {
 
 const loads = (): Promise<number> => metric(validator, 'keyward_feed_loads_total')
 
-/** Waits until no reload has ended for longer than a reload and the pause before the next one take. */
+/** Waits until no reload has ended for 2 s, or for 20 s in the long form. Consecutive reloads end at shorter intervals. */
 async function untilLoaded(): Promise<void> {
   for (let before = -1; before !== (await loads()); await sleep(byLength(2_000, 20_000))) before = await loads()
 }

@@ -78,7 +78,7 @@ test('a running validator continues, and a new validator starts, on a newer sche
   await pool.end()
 })
 
-test('an older program rejects the migration of a newer schema with the reason', async () => {
+test('the migration of an older version fails on a newer schema, and names the reason', async () => {
   const url = await emptyDatabase('newer')
   await migrate(url)
   await onServer(url, (client) =>

@@ -19,10 +19,10 @@ import { byLength, figure, quantiles } from './support/length.ts'
 import { createPostgres, openPool, type TestPostgres } from './support/postgres.ts'
 
 const CLAIM_LIMIT_MS = 1_500
-/** The last migrations of earlier versions: before leases and events, and with them. */
+/** The last migrations of two earlier versions: one without leases and events, and one with both. */
 const EARLIER = ['0023_heartbeats_of_one_history', '0038_openid'] as const
 const BEFORE = process.env['KEYWARD_VERSION_BEFORE']
-/** The last migration of that version. */
+/** The last migration of the version in KEYWARD_VERSION_BEFORE. */
 const SCHEMA_BEFORE = process.env['KEYWARD_SCHEMA_BEFORE'] ?? EARLIER[0]
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 200_000))
 
@@ -176,7 +176,7 @@ function vendorAndApps(fleet: Fleet, agent: Agent): Record<string, (turn: number
   }
 }
 
-/** Asserts that services of this version decide checks with, find and return the rows that the earlier version has stored. */
+/** Asserts that validators decide checks with the rows that the earlier version stored, and that management finds and returns them. */
 async function expectUpgraded({ validators, management }: Fleet): Promise<void> {
   for (const { port } of validators) {
     const ask = async (fingerprint: string) => (await check(port, secret, { license: 'KEY-7', fingerprint })).code

@@ -128,7 +128,7 @@ async function matchesOf(rule: string): Promise<number> {
   return (await pool.query<{ n: number }>(counts, [rule])).rows[0]?.n ?? -1
 }
 
-/** Asserts that every table with counts equals the responses. */
+/** Asserts that the counts in every table equal those of the responses. */
 async function expectExact(answered: Answered): Promise<void> {
   const excluded = answered.get('excluded') ?? 0
   const ordinary = new Map([...answered].filter(([code]) => code !== 'excluded'))

@@ -1,6 +1,6 @@
 /**
- * Tests very many checks with new machine ids during an outage of Postgres. Usage in memory must stay within its limits,
- * dropped entries must be counted by part of the usage, and analytics must be exact.
+ * Tests very many checks with new machine ids during an outage of Postgres. Usage in memory must stay within its limits. Dropped
+ * entries must be counted for each part of the usage. Analytics must be exact.
  */
 
 import { Agent } from 'node:http'
@@ -22,7 +22,7 @@ const REFUSED = byLength(4_500, 100_000)
 const LICENSES = byLength(2_600, 20_000)
 /** The number of new machines. In the long form, it exceeds the number of machines that can wait to be recorded. */
 const NEW_MACHINES = byLength(500, 12_000)
-/** The maximum number of waiting rows: 6,000 of activity and some counts, and as many in the batch in progress. */
+/** The maximum number of waiting rows: 6,500 in memory, of which 6,000 are activity, and as many in the batch in progress. */
 const MAX_WAITING = 13_000
 
 let postgres: TestPostgres

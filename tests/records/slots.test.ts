@@ -56,7 +56,7 @@ async function contradictions(): Promise<unknown[]> {
 }
 
 /**
- * Repeatedly ends a validator, twice out of three times by SIGKILL, and starts another one. Returns the number of replacements.
+ * Repeatedly ends a validator, two out of three times by SIGKILL, and starts another one. Returns the number of replacements.
  */
 async function replaceAll(validators: Service[], state: { isOver: boolean }): Promise<number> {
   const dice = random(SEED)

@@ -1,6 +1,6 @@
 /**
- * Installs and downloads packages of Debian. The apt sources of the system determine the package server. apt checks their
- * signatures.
+ * Installs and downloads packages of Debian. The apt sources of the system determine the package server. apt checks the
+ * signatures of the packages.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -14,7 +14,7 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 /** Prevents packages from starting services. */
 const POLICY = '/usr/sbin/policy-rc.d'
 
-/** Runs a program and returns its output. Throws with the end of the output if it fails. */
+/** Runs a program and returns its output. Throws an error with the end of the output if the program fails. */
 export function run(program: string, args: readonly string[], cwd = '/'): string {
   const { status, stdout, stderr } = spawnSync(program, args, {
     cwd,

@@ -36,7 +36,7 @@ interface Base {
   readonly variable: string
   /** The default of this variable. */
   readonly image: string
-  /** Writes the files that the stand-in's Dockerfile copies. Missing for Debian itself, which has no Dockerfile. */
+  /** Writes the files that the stand-in's Dockerfile copies. Undefined for Debian itself, which has no Dockerfile. */
   readonly prepare?: (context: string) => void
 }
 

@@ -82,7 +82,7 @@ export class Callers {
     return vendor
   }
 
-  /** Returns the code of a verdict, or the status or error of another response. */
+  /** Returns the code in the response. Returns the status if the body has no code, and the error if there is no response. */
   async check({ apiKey, licenseKey }: Vendor, fingerprint: string): Promise<string> {
     const body = { license: licenseKey, fingerprint }
     return this.send('POST', '/api/v2/license/validate', apiKey, body).then(
@@ -91,7 +91,7 @@ export class Callers {
     )
   }
 
-  /** Sends checks on several connections until `until` is fulfilled. Resolves to the number of responses by code. */
+  /** Sends checks on 8 connections until the promise `until` settles. Resolves to the number of responses by code. */
   async checkDuring(vendor: Vendor, until: Promise<unknown>): Promise<Record<string, number>> {
     const codes: Record<string, number> = {}
     const done = new AbortController()

@@ -33,7 +33,7 @@ export function docker(args: readonly string[], options: DockerOptions = {}): Do
   return { status, output: stdout }
 }
 
-/** Runs a command of docker while this process continues to send requests. Resolves to its output. Rejects if it fails. */
+/** Runs a docker command without blocking this process. Resolves to the output of the command. Rejects if the command fails. */
 export async function dockerInBackground(args: readonly string[], options: DockerOptions = {}): Promise<string> {
   const { stdout } = await promisify(execFile)('docker', args, {
     timeout: options.timeoutMs ?? TIMEOUT_MS,

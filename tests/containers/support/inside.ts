@@ -1,4 +1,4 @@
-/** Observes containers from their inside: their privileges, and the addresses that they reach. */
+/** Inspects containers from inside: their privileges, and the addresses to which they can connect. */
 
 import type { Installation } from './installation.ts'
 

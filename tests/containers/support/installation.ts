@@ -1,6 +1,6 @@
 /**
- * Installs Keyward with compose, from a copy of the project's tracked files, as docs/operations/install.md describes, and with the Postgres
- * cluster of docs/operations/failover.md on request.
+ * Installs Keyward with compose as docs/operations/install.md describes, from a copy of the project's tracked files. On request, the
+ * installation uses the Postgres cluster of docs/operations/failover.md.
  */
 
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -39,7 +39,7 @@ export interface InstallationOptions {
   readonly hasCluster?: boolean
 }
 
-/** Creates `.env` with the commands of the documents and a certificate, and runs compose. */
+/** Creates a certificate, creates `.env` with the commands of the documents, and runs compose. */
 export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-containers-'))
   readonly #project = `keyward-test-${process.pid}`
@@ -93,7 +93,7 @@ export class Installation {
     writeFileSync(join(this.infra, 'ports.yaml'), `services: { haproxy: { ports: !override ['${this.port}:443'] } }\n`)
   }
 
-  /** Returns the commands of the first block after a step of a document, without the change of the folder. */
+  /** Returns the commands of the first block after a step of a document, without `cd infra`. */
   #documented(document: string, step: string): string {
     const text = readFileSync(join(this.folder, 'docs/operations', document), 'utf8').split(step)[1] ?? ''
     const [, commands = ''] = /```sh\n(?:cd infra\n)?([^]*?)```/.exec(text) ?? []
@@ -105,7 +105,7 @@ export class Installation {
     return docker(this.#composeArguments(args), { cwd: this.infra, env: this.#variables, mayFail })
   }
 
-  /** Runs compose while this process continues. Resolves to its output. Rejects if it fails. */
+  /** Runs compose without blocking this process. Resolves to the output of compose. Rejects if compose fails. */
   composeInBackground(args: readonly string[]): Promise<string> {
     return dockerInBackground(this.#composeArguments(args), { cwd: this.infra, env: this.#variables })
   }

@@ -31,7 +31,7 @@ export class Nodes {
     throw new Error('No node can run patronictl.', { cause: reason })
   }
 
-  /** Resolves to the roles and states of all members, sorted: `Leader running` and so on. */
+  /** Resolves to the roles and states of all members, such as `Leader running`, in alphabetical order. */
   async states(): Promise<string[]> {
     return (await this.#members()).map(({ Role, State }) => `${Role} ${State}`).toSorted()
   }
@@ -43,7 +43,7 @@ export class Nodes {
     return leader.Member
   }
 
-  /** Resolves when another node than `former` is the leader. */
+  /** Resolves when a node other than `former` is the leader. */
   async untilReplaced(former: string): Promise<void> {
     const endMs = performance.now() + REPLACED_MS
     while ((await this.leader().catch(() => former)) === former) {

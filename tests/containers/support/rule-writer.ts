@@ -20,7 +20,7 @@ export class RuleWriter {
     this.#prefix = prefix
   }
 
-  /** Adds rules until `until` is fulfilled. */
+  /** Adds rules until the promise `until` settles. */
   async writeUntil(until: Promise<unknown>): Promise<void> {
     const done = new AbortController()
     const finished = until.finally(() => done.abort())

@@ -15,14 +15,14 @@ import type { Tools } from './tools.ts'
 const SIZE = 3
 const START_MS = 120_000
 const POLL_MS = 100
-/** The user of Postgres, Patroni and etcd when this program runs as root. */
+/** The user id of Postgres, Patroni and etcd when this program runs as root. */
 const NOBODY = 65_534
 
 export interface ClusterOptions {
   readonly folder: string
   readonly mode: Mode
   readonly freePort: () => Promise<number>
-  /** Returns the port at which other nodes reach the Postgres of a node. Default: the port of that Postgres itself. */
+  /** Returns the port at which other nodes reach the Postgres of a node. By default, they use `postgresPort` itself. */
   readonly replicationPort?: (postgresPort: number) => Promise<number>
   readonly fsync?: boolean
 }

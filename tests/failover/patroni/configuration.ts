@@ -24,7 +24,7 @@ export interface PatroniSettings {
   readonly etcd: readonly number[]
   /** The folder of the programs of Postgres. */
   readonly binaries: string
-  /** Whether commits survive a crash of the machine. Tests crash only programs, so they set false. */
+  /** Whether commits survive a crash of the host. Tests crash only programs, so they set false. */
   readonly fsync: boolean
 }
 

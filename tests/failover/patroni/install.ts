@@ -1,6 +1,6 @@
 /**
  * The program of `npm run patroni:install`: installs the programs of a Patroni cluster from the packages of Debian. If the release of
- * the system has an older Patroni than 4.0, the program unpacks the package of Debian 13 into a separate folder.
+ * the system has a Patroni older than 4.0, the program unpacks the package of Debian 13 into a separate folder.
  */
 
 import { installPackages, unpackPackages } from '../../support/debian-packages.ts'

@@ -1,5 +1,5 @@
 /**
- * Sends checks and changes to two validators and one management service, and records every response. `stop` waits until each rule is
+ * Sends checks to two validators and changes to one management service, and records every response. `stop` waits until each rule is
  * enforced by both validators. `compare` then compares the responses with the rows of Postgres.
  */
 
@@ -172,7 +172,7 @@ export class Traffic {
     return check(port, this.#apiKey, { license: license.key, fingerprint: machine }, this.#agent)
   }
 
-  /** Starts a request at an interval, without waiting for the responses. */
+  /** Starts a request every `everyMs`, without waiting for the previous response. */
   async #repeat(everyMs: number, run: (i: number) => Promise<void>): Promise<void> {
     for (let i = 0; !this.#isOver; i++) {
       this.#jobs.push(run(i))

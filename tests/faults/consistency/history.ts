@@ -16,7 +16,7 @@ export interface Version {
 
 export interface Observation {
   validator: number
-  /** The number of the validator's start, because a restart may load an older version. */
+  /** The number of the validator's start. A restart may load an older version. */
   life: number
   check: ModelCheck
   code: string
@@ -39,7 +39,10 @@ export interface Judged {
   telling: number
 }
 
-/** Judges all observations. `slackMs` is the maximum age of a version that a response may reflect if there was no fault for this time. */
+/**
+ * Judges all observations. `slackMs` is the maximum age of the version that a response reflects, unless a fault disturbed the validator
+ * within `slackMs` before the check.
+ */
 export function judgeAll(
   versions: readonly Version[],
   observations: readonly Observation[],

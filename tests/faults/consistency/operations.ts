@@ -30,7 +30,7 @@ export interface Tenant {
   apiKey: string
   products: readonly string[]
   customers: string[]
-  /** A license that no operation changes. Every slot that was granted must exist at the end. */
+  /** A license that no operation changes. Each of its granted slots must exist at the end. */
   untouched: ModelLicense
 }
 

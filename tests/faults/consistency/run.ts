@@ -28,7 +28,7 @@ export interface RunReport {
 
 export interface RunOptions {
   lastsMs: number
-  /** The maximum age of a response without a fault. */
+  /** The maximum age in milliseconds of the version that a response reflects without a fault. */
   slackMs: number
 }
 

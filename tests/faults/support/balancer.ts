@@ -1,4 +1,4 @@
-/** Runs haproxy in front of validators, with the health checks and retries of the shipped configuration, without TLS. */
+/** Runs haproxy in front of validators, with the health checks and retries of the shipped configuration, but without TLS. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
-/** Lists requests whose body has no length, two lengths or a malformed length. A lax parser may find a second request in each. */
+/** Lists malformed headers, chunked bodies and request lines. A lax parser may find a second request behind them. */
 
-/** Headers with a wrong or malformed length of the body. `$` stands for the length of the following bytes. */
+/** Headers with a missing, repeated, wrong or malformed length of the body. `$` stands for the length of the following bytes. */
 export const framings: readonly [name: string, headers: string][] = [
   ['two lengths', 'Content-Length: 0\r\nContent-Length: $'],
   ['two lengths, the other way round', 'Content-Length: $\r\nContent-Length: 0'],

@@ -1,5 +1,5 @@
 /**
- * Runs a Postgres that a test can stop, crash, freeze, copy and fill up. Tests crash only the server and never the machine, so
+ * Runs a Postgres that a test can stop, crash, freeze, copy and fill up. Tests crash only the server and never the host, so
  * fsync is off. Every commit is still written to the file system before its confirmation.
  */
 

@@ -17,7 +17,7 @@ export interface Watch {
   stop: () => Promise<Watched>
 }
 
-/** Starts to watch a request. `expected` is a code, or a function that returns whether a response is expected. */
+/** Starts to repeat a request. `expected` is a code, or a function that returns whether a response is expected. */
 export function watch(ask: () => Promise<Reply>, expected: string | ((reply: Reply) => boolean), everyMs = 20): Watch {
   const isRight = typeof expected === 'string' ? (reply: Reply) => reply.code === expected : expected
   const watched: Watched = { answers: 0, wrong: [], slowestMs: 0, tookMs: [] }

@@ -1,4 +1,4 @@
-/** Defines the callers of the privacy test, with addresses in every form in which networks forward them, and their requests. */
+/** Defines the callers of the privacy test, and sends their requests. Their addresses have every form in which networks forward addresses. */
 
 import { request } from 'node:http'
 

@@ -1,4 +1,4 @@
-/** Creates requests with every outcome of a check, valid and malformed, for any caller. */
+/** Creates the requests of a caller: checks with every outcome, and malformed requests. */
 
 import { insertCustomer, insertLicense, insertMachine, insertProduct, insertRule } from '@keyward/testkit'
 

@@ -17,7 +17,7 @@ export function needlesOf(address: string): Needle[] {
   return isIPv4(address) ? needlesOfIpv4(address) : needlesOfIpv6(address)
 }
 
-/** Returns the forms of another text that must not be found: unchanged and encoded. */
+/** Returns the forms of a text that is not an address: unchanged and encoded. */
 export function needlesOfText(of: string, text: string): Needle[] {
   const bytes = Buffer.from(text, 'utf8')
   return [

@@ -64,7 +64,7 @@ export async function storm(options: StormOptions): Promise<Told> {
   return told
 }
 
-/** The duration above which a claim may have timed out. It is slightly less than the statement timeout of a validator. */
+/** The duration above which a claim may have timed out. It equals the statement timeout of claims in a validator. */
 const UNHEARD_MS = 1_000
 
 class Claimant {
@@ -139,7 +139,7 @@ class Claimant {
       this.#told.wrong.push(`a check of ${machine} returned ${code}`)
   }
 
-  /** Sends a request. Tries another validator if the connection is refused, like a balancer. */
+  /** Sends a request. Like a balancer, tries another validator if the connection is refused. */
   async #ask(path: string, machine: string): Promise<Reply> {
     const { keys, secret, validators } = this.#options
     const body = { licenseKey: keys[Number(machine.split('/')[0])], fingerprint: machine }

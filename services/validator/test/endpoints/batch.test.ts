@@ -131,7 +131,7 @@ describe('the request', () => {
     expect([reply.status, reply.body]).toEqual([422, { status: 422, message: someText, code: 'INVALID_REQUEST' }])
   })
 
-  test('accepts a batch of at most 128 KiB, chunked or not, and still at most 16 KiB on other paths', async () => {
+  test('accepts at most 128 KiB in a batch, chunked or not, and at most 16 KiB on other paths', async () => {
     const padded = (bytes: number): string => '{"checks":[{"license":"a"}]}'.padEnd(bytes, ' ')
     const post = (body: string, path = BATCH): Promise<Reply> =>
       send(validator.port, path, { body, secret: world.secret })

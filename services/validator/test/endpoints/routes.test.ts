@@ -23,7 +23,7 @@ test('infra/nginx/nginx.conf forwards exactly the paths of the validation API to
   const [, pattern = ''] = /^ *location ~ (\^\/api\S+) \{$/m.exec(config) ?? []
   const exact = [...config.matchAll(/^ *location = (\/api\S+) \{$/gm)].map(([, path]) => `^${path}$`)
   const location = new RegExp([pattern, ...exact].join('|'))
-  // The pattern must not match the same endings under another version, or paths that begin or end differently.
+  // The pattern must match neither a path under a version without this endpoint, nor a path with characters added or removed.
   const endings = paths.map((path) => path.replace(/^\/api\/v\d/, ''))
   const similar = [1, 2, 3].flatMap((version) => endings.map((ending) => `/api/v${version}${ending}`))
   const others = paths.flatMap((path) => [`${path}/`, `${path}x`, `/x${path}`, path.slice(0, -1)])

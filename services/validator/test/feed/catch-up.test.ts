@@ -52,7 +52,7 @@ test('resolves to false after the time limit, with at most two reads', async () 
   await expect(waiting).resolves.toBe(false)
 })
 
-test('covers another snapshot exactly when it contains all transactions of that snapshot', () => {
+test('regards a snapshot as covered exactly when the applied snapshot contains all of its transactions', () => {
   const { int } = random(5)
   const snapshot = (): string => {
     const xmax = 1 + int(10)

@@ -20,7 +20,7 @@ const addOrganizations = (count: number): Promise<unknown> =>
     [count],
   )
 
-test('is not ready while rows do not fit, and decides checks only if all rows have fitted once', async () => {
+test('is not ready while rows do not fit, and begins to decide checks only when all rows fit', async () => {
   const { pool, validatorUrl } = world.database
   const license = await world.license({ maxMachines: null })
   await addOrganizations(1_000)

@@ -13,12 +13,12 @@ import { planOfScenario, SCENARIOS } from '../simulation/scenarios.ts'
 import { type Failure, shrink, storyOf } from '../simulation/shrink.ts'
 import type { Defect } from '../simulation/validator.ts'
 
-/** Seeds that once revealed a defect. docs/reliability.md explains them. */
+/** The seeds of plans without restarts, index files and slow reads that once revealed a defect. */
 const FORMER_FAILURES = [
   11_341, 11_541, 19_978, 777_764, 779_599, 783_881, 785_268, 793_307, 794_719, 919_621, 5_019_936,
 ]
 
-/** Seeds that once revealed a defect with plans that may contain restarts, index files and slow reads. */
+/** The seeds of later plans, which may contain restarts, index files and slow reads, that once revealed a defect. */
 const LATER_FAILURES = [
   8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631, 40_010_201, 40_060_472, 41_015_518, 42_061_968,
 ]

@@ -47,7 +47,7 @@ function canceled(): Error {
   return Object.assign(new Error('canceled'), { code: '57014' })
 }
 
-test('reads fewer changes with a longer timeout after a timeout, and organizations with many changes separately', async () => {
+test('reads fewer changes, with a longer timeout, after a timeout, and reads organizations with many changes separately', async () => {
   const limits: number[] = []
   const timeouts: number[] = []
   const large: (readonly Uint8Array[])[] = []

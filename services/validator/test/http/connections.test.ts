@@ -81,7 +81,7 @@ test('responds to HEAD and checks that are pipelined in one packet', async () =>
   expect(closed).toBe(false)
 })
 
-test('closes connections after HEAD when they are idle or the validator stops', async () => {
+test('closes the connections of HEAD requests when they are idle (with KEYWARD_LONG) or the validator stops', async () => {
   const other = await startLoaded(world.database.url)
   const lines = Array.from({ length: 50 }, () => new Line(other.port))
   const heads = await Promise.all(lines.map((line) => line.request(message('HEAD', KEYS))))

@@ -89,7 +89,7 @@ test('restores the index at the start, and then reads only the later changes', a
   expect([await metric('keyward_index_file_restored'), await says('SUSPENDED')]).toEqual([1, true])
   expect(await says('VALID', 'm', added.key)).toBe(true)
   await until(isReady)
-  // A comparison with Postgres follows.
+  // Afterwards, a reload compares the restored index with Postgres.
   await until(async () => (await metric('keyward_feed_loads_total')) === 1)
   await setStatus('active')
   await until(() => says('VALID'))

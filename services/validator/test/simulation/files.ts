@@ -70,7 +70,7 @@ export class SimulatedFiles {
     this.#earlier.push(readFileSync(this.#path))
   }
 
-  /** Puts the file into a state. */
+  /** Puts the file into the given state. */
   prepare(state: FileState): void {
     const latest = existsSync(this.#path) ? readFileSync(this.#path) : null
     if (state === 'latest' || latest === null) return

@@ -74,7 +74,7 @@ export interface Plan {
   readonly pageMs: number
   /** The maximum number of changes that one read of the log returns. */
   readonly maxChanges: number
-  /** The number of changes above which a read of the log exceeds its timeout, unless the read may return only a few. */
+  /** The number of changes above which a read of the log exceeds its timeout, unless its limit is at most 3,000 changes. */
   readonly slowAbove: number
   /** The interval at which the validator writes its index file. Null when the validator has no file. */
   readonly fileIntervalMs: number | null
@@ -129,7 +129,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   return { ...withRestarts, slowAbove: from.chance(0.2) ? from.pick([1, 3, 8]) : Infinity }
 }
 
-/** Adds restarts to a plan, most of them close to a fault. */
+/** Adds an index file and restarts to a plan. Most restarts are close to a fault. */
 function withFiles(plan: Plan, faults: readonly FaultName[], from: Random): Plan {
   const steps = [...plan.steps]
   for (let i = 1 + from.int(3); i > 0; i--) {

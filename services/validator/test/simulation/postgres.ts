@@ -57,7 +57,6 @@ interface Disk {
   readonly version: number
 }
 
-/** A transaction with a number. */
 export interface Transaction {
   readonly xid: bigint
   /** Whether the transaction has ended, or a crash has rolled it back. */
@@ -79,7 +78,7 @@ export interface ReadOptions {
   readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
   /** Whether the read may return ten times `maxChanges` changes. */
   readonly isLong?: boolean
-  /** Whether the read may return only so few changes that it is fast on a slow server. */
+  /** Whether the read is limited to so few changes that it is fast on a slow server. */
   readonly isShort?: boolean
 }
 
@@ -97,7 +96,7 @@ export class SimulatedPostgres {
   firstFreshXid = FIRST_XID
   /** The number of changes above which a read returns the organizations with the most changes instead. */
   maxChanges = 20_000
-  /** The number of changes above which a read exceeds its timeout, unless it may return only a few. */
+  /** The number of changes above which a read without `isShort` exceeds its timeout. */
   slowAbove = Infinity
   onCommit: () => void = () => undefined
   /** The time until which connections reach a standby, which cannot be followed. */
@@ -252,7 +251,7 @@ export class SimulatedPostgres {
     return { ...reading, behind: large.length === 0, large, entries: [] }
   }
 
-  /** Simulates the statements of `readLargeChange`: reads the changes of these organizations, and those of no organization. */
+  /** Simulates the statements of `readLargeChange`: reads the changes of these organizations, and those without an organization. */
   readLarge(since: string, organizations: readonly number[]): Reading {
     if (!covers(since, this.#disk.gone)) throw new Error('The change log was pruned before a large change was read.')
     const entries = this.#changedSince(since).filter(

@@ -167,7 +167,7 @@ class Run {
     this.#life++
     this.#clock = new ProcessClock(this.#time)
     this.#validator = this.#createValidator()
-    // Without Postgres, the verdicts may be as old as the file. Otherwise they must not be older than the start.
+    // The verdicts must not be older than this start, unless `onServed` reports a start from the index file without Postgres.
     this.#judge.restart(this.#life, this.#validator.reader, this.#postgres.latest)
     this.#hasBeenReady = false
     this.#isWritten = true
@@ -245,7 +245,7 @@ class Run {
     }
   }
 
-  /** After `keepMs`, prunes the entries that are visible now, unless the server has been replaced meanwhile. */
+  /** Takes a snapshot, and prunes the entries that it contains after `keepMs`, unless the server has been replaced by then. */
   #prune(keepMs: number): void {
     const mark = this.#postgres.snapshot()
     const { historyStart } = this.#postgres

@@ -1,7 +1,7 @@
 /**
  * Defines scenarios: histories that have revealed a defect, in Keyward or in a system of a similar design, and dangerous starts
- * from an index file, which have revealed none. Each scenario explains its defect, or the rule that it tests. docs/reliability.md lists the scenarios by
- * number.
+ * from an index file, which have revealed none. Each scenario explains its defect, or the rule that it tests.
+ * docs/reliability.md lists the scenarios by number.
  */
 
 import type { FileState } from './files.ts'

@@ -8,7 +8,7 @@ export interface Failure {
   readonly result: RunResult
 }
 
-/** The maximum number of runs. */
+/** The maximum number of plans that are tried. */
 const MAX_RUNS = 500
 
 export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunResult> = runPlan): Promise<Failure> {

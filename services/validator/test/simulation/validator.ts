@@ -46,7 +46,7 @@ export interface ValidatorOptions {
   readonly tell: (line: string) => void
   readonly onSection: () => void
   readonly onPages: (organizations: readonly number[]) => void
-  /** Called when the index contains everything up to the position. */
+  /** Called when the index contains every change up to a snapshot of Postgres. */
   readonly onCaughtUp: () => void
   readonly onLoaded: () => void
   /** Called when an index from a file of this database is put into service without contact with Postgres. */

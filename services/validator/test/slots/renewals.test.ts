@@ -16,7 +16,7 @@ const claim = (machine: number): Claim => ({
   lease: null,
 })
 
-/** Returns renewals whose attempts succeed or fail according to `outcomes`, by machine, and the times of all attempts. */
+/** Returns renewals, whose attempts succeed if `outcomes` returns true, and the times of all attempts by machine. */
 function open(outcomes: (machine: number, attempt: number) => boolean) {
   const time = new VirtualTime(random(1))
   const attempts = new Map<number, number[]>()

@@ -112,7 +112,7 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
-test.each([1, 2, 3])('returns a plain count of the records in each of several flushes (seed %i)', (seed) => {
+test.each([1, 2, 3])('returns the same sums as a simple count of the records, in each of several flushes (seed %i)', (seed) => {
   const aggregator = new Aggregator(ids, {
     valid: 20_000,
     machines: 20_000,

@@ -17,7 +17,7 @@ function isDue(seen: SeenMachines, license: string, machine: string): boolean {
   return seen.isDue({ machineOf: () => rowOf(license, machine) }, 0)
 }
 
-test('returns true once per machine and license', () => {
+test('reports each machine of a license as due once', () => {
   const { int } = random(11)
   const seen = new SeenMachines(100_000)
   const model = new Set<string>()
@@ -29,7 +29,7 @@ test('returns true once per machine and license', () => {
   }
 })
 
-test('returns true again after two periods, and not before', () => {
+test('reports a machine as due again after two periods, and not before', () => {
   const seen = new SeenMachines(10)
   const due = (name: string): boolean => isDue(seen, 'license', name)
   expect(due('first')).toBe(true)
