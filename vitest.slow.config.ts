@@ -27,7 +27,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** `npm run test:slow`: tests that start whole programs, wait in real time, or check very many cases. */
+/** Configures `npm run test:slow`, which runs the tests that start whole programs, wait in real time, or check very many cases. */
 export default defineConfig({
   test: {
     ...globalSettings,

@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config'
 import { globalSettings, settings } from './vitest.config.ts'
 
 /**
- * `npm run test:http-libraries`: the tests of all code that uses uWebSockets.js, from connections to worker threads and
- * processes.
+ * Configures `npm run test:http-libraries`, which runs the tests of all code that uses uWebSockets.js, from connections to worker
+ * threads and processes.
  */
 export default defineConfig({
   test: {

@@ -15,8 +15,8 @@ interface Rule {
 }
 
 /**
- * The workspaces that may import only a fixed list of modules. The address package uses only pure functions of `node:net`. All other workspaces
- * may import every package except the testkit.
+ * The workspaces that may import only a fixed list of modules. The address package uses only pure functions of `node:net`. All
+ * other workspaces may import every package except the testkit.
  */
 const RULES: Readonly<Record<string, Rule>> = {
   'packages/engine': { modules: [], node: false },

@@ -16,7 +16,7 @@ interface Rule {
 const isProgram = (path: string): boolean => /\.(?:ts|mjs|js)$/.test(path)
 const matches = (pattern: RegExp) => (text: string) => [...text.matchAll(pattern)].map(([found]) => found.trim())
 
-/** SQLSTATEs of the classes that the code handles. */
+/** Matches an SQLSTATE of the classes that the code handles. */
 const SQLSTATE = /'(?:08|22|23|25|28|3F|40|42|53|55|57|58|XX)[0-9A-Z]{3}'/g
 const LOG_MESSAGE = /\b(?:log|logger)\??\.(?:debug|info|warn|error|fatal)\((?:[^'`"]*, )?(['"`][^\n]*?['"`])\)/g
 

@@ -1,6 +1,6 @@
 /**
- * Performs the steps of a task with the mouse or with the keyboard alone, and counts the real clicks and key presses that the page receives.
- * The keys Control, Shift, Alt and Meta count together with the key that follows.
+ * Performs the steps of a task with the mouse or with the keyboard alone, and counts the clicks and key presses that the page
+ * receives. The keys Control, Shift, Alt and Meta count together with the key that follows.
  */
 
 import type { BrowserContext, Locator, Page } from 'playwright-core'

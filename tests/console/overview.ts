@@ -45,7 +45,7 @@ export function overviewTests(open: () => Stage): void {
       await code.getByText(/api_key="kwk_\w{20,}"/).waitFor()
       expect(await code.innerText()).toMatch(/public_keys=\{"[0-9a-f]{16}": "MCow/)
       expect(await code.innerText()).toContain(`base_url="${stage.origin}"`)
-      // In this test, the console and the validation API have different addresses.
+      // The console and the validation API have different addresses in this test, so the test check fails.
       await stage.button('Send a test check').click()
       await page.getByText(/The validation API did not respond at the address of the console/).waitFor()
     })

@@ -128,7 +128,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     server.close()
   })
 
-  test('a cookie from before the sign-in is invalid afterwards', async () => {
+  test('a cookie that was set before the sign-in is invalid afterwards', async () => {
     const { context, page, enter } = await visit('fixation@example.com')
     const planted = `kws_${'A'.repeat(36)}`
     await context.addCookies([{ name: COOKIE, value: planted, domain: 'localhost', path: '/api/v1' }])

@@ -1,6 +1,6 @@
 /**
- * Performs the fifteen tasks of the console with the mouse, and again with the keyboard alone. Compares the numbers of clicks and key presses
- * with docs/console-tasks.md. With KEYWARD_RECORD=1, the test writes the numbers to that page instead.
+ * Performs the fifteen tasks of the console with the mouse, and again with the keyboard alone. Compares the numbers of clicks and
+ * key presses with docs/console-tasks.md. With KEYWARD_RECORD=1, the test writes the numbers to that page instead.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'

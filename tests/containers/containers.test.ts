@@ -55,7 +55,7 @@ describe.skipIf(missing !== null)('the containers of compose.yaml', () => {
     await expect.poll(() => installation.inspect(name).State.Health?.Status).toBe('healthy')
   })
 
-  test.each([...SERVICES, 'haproxy', 'postgres'])('%s is unprivileged, on a read-only file system', (name) => {
+  test.each([...SERVICES, 'haproxy', 'postgres'])('%s runs without privileges on a read-only file system', (name) => {
     expect(privilegesOf(installation, name)).toEqual(UNPRIVILEGED)
   })
 

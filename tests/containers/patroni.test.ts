@@ -62,14 +62,14 @@ describe.skipIf(missing !== null)('the Patroni cluster of patroni/compose.yaml',
   })
 
   test.each(['postgres', ...NODES, ...ETCD])(
-    '%s is healthy and unprivileged, on a read-only file system',
+    '%s is healthy, and runs without privileges on a read-only file system',
     async (name) => {
       await expect.poll(() => installation.inspect(name).State.Health?.Status).toBe('healthy')
       expect(privilegesOf(installation, name)).toEqual(UNPRIVILEGED)
     },
   )
 
-  test('the services reach only the balancer, and the balancer does not reach etcd', () => {
+  test('the services reach only the balancer of the cluster, and the balancer does not reach etcd', () => {
     const addressesOf = (name: string, port: number): string[] =>
       Object.values(installation.inspect(name).NetworkSettings.Networks).map(({ IPAddress }) => `${IPAddress}/${port}`)
     const ofNodes = [5432, 8008].flatMap((port) => NODES.flatMap((name) => addressesOf(name, port)))

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** `npm run test:containers`: builds the images and runs the topology of compose.yaml. */
+/** Configures `npm run test:containers`, which builds the images and runs the topology of compose.yaml. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

@@ -82,7 +82,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
 }
 
-/** Returns the longest time in seconds between two successes. */
+/** Returns the longest interval in seconds between two consecutive times. `timesMs` are in any order. */
 function longestGap(timesMs: readonly number[]): number {
   const sorted = timesMs.toSorted((a, b) => a - b)
   const gaps = sorted.map((time, i) => time - (sorted[i - 1] ?? time))

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** `npm run test:failover`: the failovers of a Patroni cluster, one after the other. */
+/** Configures `npm run test:failover`, which tests the failovers of a Patroni cluster one after the other. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

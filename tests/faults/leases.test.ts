@@ -119,7 +119,7 @@ test(
   },
 )
 
-/** Returns totals: the validators' statements that claim slots, all their statements, the WAL in bytes, and the updates of rows in `machines`. */
+/** Returns the totals of statements that claim slots, of all statements of validators, of WAL bytes, and of updates in `machines`. */
 async function statements(): Promise<{ claims: number; all: number; walBytes: number; renewed: number }> {
   const { rows } = await pool.query<{ claims: number; all: number; wal: number; renewed: number }>(
     `select coalesce(sum(calls) filter (where query like '%claim_slots(%'), 0)::float8 as claims, sum(calls)::float8 as all,

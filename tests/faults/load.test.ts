@@ -137,7 +137,7 @@ test.skipIf(!hasHaproxy)(
         // Sends checks of known and new machines on keep-alive connections.
         const machine = i % 5 === 0 ? `new ${client} ${i}` : 'known'
         let reply = await ask(balancer, license.key, machine)
-        // On a busy machine, Postgres may take longer than a claim waits. Like an app, the client then repeats the check.
+        // On a busy host, Postgres may take longer than a claim waits. Like an app, the client then repeats the check.
         const repeats = machine === 'known' ? 0 : 3
         for (let n = 0; n < repeats && reply.status === 503; n++) reply = await ask(balancer, license.key, machine)
         if (reply.code === 'VALID') state.answered++

@@ -1,4 +1,4 @@
-/** Tests the replacement of a large set of access rules during checks (docs/api.md#r9): the entries of the change log, and the verdicts meanwhile. */
+/** Tests which entries of the change log, and which verdicts, the replacement of a large set of access rules causes (docs/api.md#r9). */
 
 import { Agent } from 'node:http'
 

@@ -53,7 +53,7 @@ interface Load {
   stop: () => Promise<void>
 }
 
-/** Repeats every request in a separate loop. A request rejects when it fails. */
+/** Repeats every request in a separate loop. Each function rejects when its request fails. */
 function repeat(requests: Record<string, (turn: number) => Promise<unknown>>): Load {
   const failed: string[] = []
   const tookMs: Record<string, number[]> = {}

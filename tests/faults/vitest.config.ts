@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 import { isLong } from './support/length.ts'
 
-/** `npm run test:faults`: the fault tests. KEYWARD_LONG=1 runs the long forms, one file at a time for comparable figures. */
+/** Configures `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file at a time so that figures are comparable. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

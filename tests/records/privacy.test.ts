@@ -2,7 +2,8 @@
  * Tests that no address or country of a check is stored (docs/api.md#d1). Checks of every outcome have known addresses and
  * countries. All programs log at their most verbose level, and Postgres logs every statement with its parameters.
  * Afterwards no spelling of the addresses may be in a table, the data folder, a log, a statement, a metric or a response.
- * Values of rules are stored data of the vendor. The rules of this test therefore match addresses of checks only by ranges, never by the whole address.
+ * Values of rules are stored data of the vendor. The rules of this test therefore match addresses of checks only by ranges, never
+ * by the whole address.
  */
 
 import { join } from 'node:path'

@@ -83,7 +83,7 @@ class Validator {
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
-  /** Restores the index from its file. Null when no index file is configured. */
+  /** Restores the index from its file. It is null when no index file is configured. */
   readonly #restoration: Restoration | null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater
@@ -98,7 +98,7 @@ class Validator {
   readonly #callerKey: CallerKey
   readonly #pool: WorkerPool
   readonly #loaded = Promise.withResolvers<void>()
-  /** The server of the admin port. Null until it listens. */
+  /** The server of the admin port. It is null until the server listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
   #isClosing = false
 

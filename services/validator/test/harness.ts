@@ -171,7 +171,7 @@ function parse(text: string): unknown {
 }
 
 export interface Wanted {
-  /** Returns whether the expected data has arrived. Without this function, the peer is expected to close. */
+  /** Returns whether the expected data has arrived. Without this function, the peer is expected to close the connection. */
   enough?: (text: string) => boolean
   /** The time to wait for unexpected data after `enough` returned true. */
   silentMs?: number

@@ -1,6 +1,6 @@
 /**
- * Provides the images that Keyward's images and the compose files build on. An image that cannot be pulled is replaced by a stand-in, which is
- * made from packages of Debian 13 and npm. Stand-ins need root and debootstrap.
+ * Provides the images on which Keyward's images are based, and the images that the compose files name. An image that cannot be pulled is
+ * replaced by a stand-in, which is made from packages of Debian 13 and npm. Building a stand-in requires root and debootstrap.
  */
 
 import {
@@ -27,7 +27,7 @@ const CACHE = join(ROOT, 'node_modules/.cache/containers')
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** The packages that the stand-ins contain in addition to a minimal system. */
 const PACKAGES = ['ca-certificates', 'haproxy', 'postgresql-client-17']
-/** The stand-in for Debian, on which all other stand-ins build. */
+/** The stand-in for Debian, on which all other stand-ins are based. */
 const DEBIAN = 'keyward-test/debian'
 const PULL_MS = 120_000
 
@@ -36,7 +36,7 @@ interface Base {
   readonly variable: string
   /** The default of this variable. */
   readonly image: string
-  /** Writes the files that the stand-in's Dockerfile copies. Undefined for Debian itself, which has no Dockerfile. */
+  /** Writes the files that the stand-in's Dockerfile copies. It is undefined for Debian itself, which has no Dockerfile. */
   readonly prepare?: (context: string) => void
 }
 

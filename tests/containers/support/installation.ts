@@ -69,7 +69,7 @@ export class Installation {
     return join(this.folder, 'infra')
   }
 
-  /** The path of the certificate in a file without the private key. */
+  /** The path of a file that contains the certificate without the private key. */
   get certificate(): string {
     return join(this.folder, 'tls.crt')
   }

@@ -1,4 +1,4 @@
-/** Controls the Patroni cluster of an installation with patronictl, in the container of a node. */
+/** Runs patronictl in the container of a node to control the Patroni cluster of an installation. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -19,7 +19,7 @@ export class Nodes {
     this.#installation = installation
   }
 
-  /** Runs patronictl in the first node that runs. Resolves to its output. */
+  /** Runs patronictl on the first node on which it succeeds. Resolves to the output of patronictl. */
   async patronictl(...args: readonly string[]): Promise<string> {
     let reason: unknown
     for (const node of NODES)

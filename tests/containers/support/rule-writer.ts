@@ -42,7 +42,7 @@ export class RuleWriter {
     return (this.#acceptedMs.at(-1) ?? 0) > timeMs
   }
 
-  /** Returns the longest time in seconds between two accepted rules. */
+  /** Returns the longest time in seconds between two consecutive accepted rules. */
   longestGapSeconds(): number {
     const gaps = this.#acceptedMs.map((time, i) => time - (this.#acceptedMs[i - 1] ?? time))
     return Math.round(Math.max(0, ...gaps) / 100) / 10

@@ -5,7 +5,7 @@ export interface NodePorts {
   /** Patroni's API. */
   readonly api: number
   readonly postgres: number
-  /** The port at which the other nodes reach this Postgres. A test can put a proxy there. */
+  /** The port at which the other nodes reach this Postgres. It may be the port of a proxy. */
   readonly replication: number
 }
 

@@ -26,7 +26,7 @@ export interface Tools {
   /** The command that runs Patroni, without arguments. */
   readonly patroni: readonly string[]
   readonly patronictl: readonly string[]
-  /** The folder of Patroni's modules. Empty when Python finds the modules itself. */
+  /** The folder of Patroni's modules. It is empty when Python finds the modules itself. */
   readonly modules: string
   readonly etcd: string
   readonly haproxy: string

@@ -50,7 +50,7 @@ export interface Comparison {
   lostSlots: number
   /** The number of accepted rules that Postgres does not contain. */
   lostRules: number
-  /** Verdicts of a validator that differ from the rows of Postgres. */
+  /** Descriptions of the verdicts that differ from the rows of Postgres. */
   different: string[]
 }
 

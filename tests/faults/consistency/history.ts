@@ -1,7 +1,7 @@
 /**
  * Judges the responses of validators by the versions of an organization. Each response must be correct for a version that
  * existed at the time of the check. Later responses of a validator must not be of older versions. Without a fault, a validator
- * must not lag far behind Postgres.
+ * must not be more than `slackMs` behind Postgres.
  */
 
 import { allows, judge, type ModelCheck, type ModelState } from './model.ts'

@@ -39,7 +39,7 @@ export interface ModelCheck {
   country: string
 }
 
-/** The verdict of the model. `SLOT` means that the slot of the machine decides. */
+/** The verdict that the model computes. `SLOT` means that the slot of the machine decides. */
 export type Judgement = 'VALID' | 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'SLOT'
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION']

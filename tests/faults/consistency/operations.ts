@@ -149,8 +149,8 @@ const allowByRule = changeRule((rule, token) => {
 })
 
 /**
- * Merges a customer into another one. Afterwards, the licenses and rules that referred to the first customer refer to the second. A rule that
- * would then duplicate a rule of the second customer is deleted.
+ * Merges a customer into another one. Afterwards, the licenses and rules that referred to the first customer refer to the second.
+ * A rule that would then duplicate a rule of the second customer is deleted.
  */
 const merge: Maker = (tenant, _state, from) => {
   if (tenant.customers.length < 3) return null

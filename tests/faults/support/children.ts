@@ -54,7 +54,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** The checkout of this file. */
+/** The root folder of the checkout that contains this file. */
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 /**

@@ -1,4 +1,4 @@
-/** Sends HTTP requests that never hang. Each request ends with a response or with an error. */
+/** Sends HTTP requests. Each request ends with a response, or with an error after a time limit, by default 10 s. */
 
 import { type Agent, request } from 'node:http'
 

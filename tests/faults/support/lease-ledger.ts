@@ -69,7 +69,10 @@ export function mostAtOnce(holds: Holds): number {
   return Math.max(0, ...changes(holds).map(({ held }) => held))
 }
 
-/** Returns the time in ms for which each slot of a full license stayed free after the end of its lease. Leaves out the times that overlap with a fault. */
+/**
+ * Returns the time in ms for which each slot of a full license stayed free after the end of its lease. Leaves out the times that
+ * overlap with a fault.
+ */
 export function freeTimes(holds: Holds, slots: number, disturbed: readonly Span[]): number[] {
   const steps = changes(holds)
   const times: number[] = []

@@ -1,4 +1,4 @@
-/** Defines the forms of fault tests. The short form runs by default. The long form repeats more and prints figures. */
+/** Defines the forms of fault tests. The short form runs by default. The long form runs more repetitions and prints figures. */
 
 import { appendFileSync } from 'node:fs'
 
@@ -24,7 +24,7 @@ export function figure(what: string, values: Record<string, number | string>): v
   if (file !== undefined) appendFileSync(file, `${line}\n`)
 }
 
-/** Returns quantiles of numbers in any order. */
+/** Returns quantiles. `values` may be in any order. */
 export function quantiles(values: readonly number[]): { p50: number; p99: number; most: number } {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)

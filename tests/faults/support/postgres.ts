@@ -60,7 +60,7 @@ export class TestPostgres {
     this.program = await readlink(`/proc/${this.#server.pid}/exe`)
   }
 
-  /** Stops the server. `fast` closes connections and shuts down cleanly. `immediate` is a crash that needs recovery. */
+  /** Stops the server. `fast` closes connections and shuts down cleanly. After `immediate`, the next start recovers as after a crash. */
   async stop(how: 'fast' | 'immediate'): Promise<void> {
     const server = this.#server
     this.#server = null

@@ -1,4 +1,4 @@
-/** Defines the callers of the privacy test, and sends their requests. Their addresses have every form in which networks forward addresses. */
+/** Defines the callers of the privacy test, whose addresses have every form that networks forward, and sends their requests. */
 
 import { request } from 'node:http'
 

@@ -68,7 +68,7 @@ export class Search {
   }
 
   /**
-   * Removes findings that may be chance: a four-byte form counts only if at least half of the addresses are found in this form.
+   * Removes findings that may be coincidental: a four-byte form counts only if at least half of the addresses are found in this form.
    */
   judge(found: readonly Found[]): Found[] {
     const short = new Set(this.#needles.filter((needle) => needle.isShort).map((needle) => needle.of))

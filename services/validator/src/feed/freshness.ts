@@ -17,7 +17,7 @@ export class Freshness {
   readonly #clock: Clock
   /** Cancels the next tick. */
   #cancelTick: () => void
-  /** The index contains every change that was committed before this time. -Infinity before the index is first put into service. */
+  /** The index contains every change that was committed before this time. It is -Infinity before the index is first put into service. */
   #lastCurrentMs = -Infinity
   /** The time of the last contact with Postgres. During a reload it is later than `#lastCurrentMs`. */
   #lastContactMs = -Infinity
@@ -77,7 +77,7 @@ export class Freshness {
     return this.#isInGap
   }
 
-  /** The age of the index in milliseconds. Infinity before the index is first put into service. */
+  /** The age of the index in milliseconds. It is Infinity before the index is first put into service. */
   get sinceCurrentMs(): number {
     return this.#clock.nowMs() - this.#lastCurrentMs
   }

@@ -1,7 +1,7 @@
 /**
  * Publishes that this validator runs, the address of its admin port, and the snapshot that it has applied. A management request
  * with `Prefer: wait` waits until the published snapshots contain its change (docs/api.md#m3). The heartbeat is written after
- * each change, at most every 20 ms and at least once a second.
+ * each change, at most once every 20 ms and at least once a second.
  */
 
 import { hostname } from 'node:os'
@@ -42,13 +42,13 @@ export class Heartbeat {
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
-  /** The snapshot that the next beat publishes, and the identity of its server. Null before the first load. */
+  /** The snapshot that the next beat publishes, and the identity of its server. They are null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
   /** A later snapshot, and the organizations whose changes up to it have not been applied. Null when there is none. */
   #others: ValidatorDetails['others'] | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
-  /** The time at which the timer fires. Infinity while no timer runs. */
+  /** The time at which the timer fires. It is Infinity while no timer runs. */
   #dueMs = Infinity
   /** The time at which the last beat began. */
   #lastBeatMs = -Infinity

@@ -43,7 +43,10 @@ export class IndexUpdater implements FeedTarget {
   #isPaging = false
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
-  /** Returns whether the snapshot of the last feed read contains a transaction. Uses the snapshot of the reload if the index has no position. */
+  /**
+   * Returns whether the snapshot of the last feed read contains a transaction. During a reload of an index without a position in the
+   * change log, the snapshot is that of the reload.
+   */
   #hasSeen: (xid: bigint) => boolean = () => false
   /**
    * The machines of own writes that were applied although the snapshot of the reload contains their transactions. They are read

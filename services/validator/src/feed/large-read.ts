@@ -1,6 +1,6 @@
 /**
- * Reads the changes of organizations that have too many for one read, and applies them page by page. Meanwhile the follower reads the
- * changes of the other organizations.
+ * Reads the changes of organizations that have too many changes for one read, and applies them page by page. Meanwhile the follower
+ * reads the changes of the other organizations.
  */
 
 import type { Id, LargeChange } from '@keyward/database'
@@ -19,7 +19,7 @@ export interface LargeReadOptions {
 export class LargeRead {
   readonly since: string
   readonly organizations: readonly Id[]
-  /** The outcome, or null while pages are being read. `snapshot` is the snapshot of all pages. */
+  /** The outcome, or null while pages are being read. All pages were read in `snapshot`. */
   outcome: { snapshot: string } | { error: unknown } | null = null
   readonly #change: LargeChange
 

@@ -39,7 +39,7 @@ export class LimitedReads {
   ): Promise<FeedReading> {
     try {
       const reading = await connection.read(snapshot, { ...options, maxChanges: this.#maxChanges })
-      // The changes neither fit into the limit nor belong to organizations. With a higher limit, the next read could take too long again.
+      // The log lacks changes, or too many changes belong to no organization. The limit stays, because a longer read could time out again.
       if (reading.behind) return reading
       // A limit that separates no further organization has no effect, so the next read has the usual limit.
       this.#timeoutMs = USUAL_TIMEOUT_MS

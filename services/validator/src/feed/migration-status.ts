@@ -18,7 +18,7 @@ export class MigrationStatus {
     return this.#reason
   }
 
-  /** Returns whether a missing migration explains the error. Such errors need no log entry. */
+  /** Returns whether a missing migration explains the error. */
   explains(error: unknown): boolean {
     if (error instanceof NotMigrated) {
       if (this.#reason !== error.message) this.#onMissing(error.message)

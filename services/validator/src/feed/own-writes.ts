@@ -35,7 +35,7 @@ function withUsed(change: OwnChange, used: number): OwnChange {
 export class OwnWrites {
   /** The writes that no feed read has delivered yet, by license and machine id. */
   readonly #machines = new Map<string, OwnWrite>()
-  /** The number of entries in `#machines` (at least 1) and the slot count after the last of them, by license. */
+  /** The number of entries in `#machines` (at least 1) and the slot count after the last write, by license. */
   readonly #licenses = new Map<string, { entries: number; used: number }>()
 
   get size(): number {

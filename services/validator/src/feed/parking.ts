@@ -13,9 +13,9 @@ const LIMIT_MS = 3_000
 
 export class Parking {
   readonly #clock: Clock
-  /** Receives the position when the loop has stopped. Null while no caller waits for a pause. */
+  /** Receives the position when the loop has stopped. The function is null while no caller waits for a pause. */
   #onParked: ((position: IndexPosition | null) => void) | null = null
-  /** Ends the pause. Null while the loop runs. */
+  /** Ends the pause. The function is null while the loop runs. */
   #resume: (() => void) | null = null
 
   constructor(clock: Clock) {

@@ -1,6 +1,6 @@
 /**
- * Authenticates callers by their API key (docs/api.md#a1). For each valid key it caches the row and generation of the
- * credential. Revocation and expiry are read from the shared row at every request, so the cache is never outdated. Invalid
+ * Authenticates callers by their API key (docs/api.md#a1). A cache stores the row and generation of the credential for each
+ * valid key. Revocation and expiry are read from the shared row at every request, so the cache is never outdated. Invalid
  * headers are not cached, so callers without a key cannot fill the cache.
  */
 

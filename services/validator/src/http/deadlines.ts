@@ -7,7 +7,6 @@
  * counted in ticks, because V8 stores small integers without allocation.
  */
 
-/** A request with a deadline. */
 export interface Expiring {
   /** The slot of the request in the list, or NOT_LISTED. Only Deadlines writes it. */
   deadlineSlot: number

@@ -31,7 +31,7 @@ export interface Endpoint {
   shape: Shape
   /** The maximum length of a body in bytes. */
   maxBodyBytes: number
-  /** Admits bodies over MAX_BODY_BYTES that arrive in several pieces. Null exactly when the endpoint allows no such bodies. */
+  /** Admits bodies over MAX_BODY_BYTES that arrive in several pieces. It is null exactly when the endpoint allows no such bodies. */
   largeBodies: LargeBodies | null
   /**
    * Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when `run` returns.
@@ -56,13 +56,13 @@ const TIMED_EVERY = 64
 let opened = 0
 
 export class Exchange implements Expiring {
-  /** The time at which the headers arrived. Null for most requests, because reading the clock is expensive. */
+  /** The time at which the headers arrived. It is null for most requests, because reading the clock is expensive. */
   readonly timed: { readonly fromMs: number } | null =
     ++opened % TIMED_EVERY === 0 ? { fromMs: performance.now() } : null
   /** The slot of this request in Deadlines. Only Deadlines uses it. */
   deadlineSlot = NOT_LISTED
   authorization = ''
-  /** The values of the headers that the origin resolver reads, in its order. */
+  /** A copy of `RequestHeaders.forwarded`. */
   forwarded: readonly string[] = NO_HEADERS
   /** The value of `access-control-allow-origin`, or '' for no header. */
   allowOrigin = ''
@@ -84,7 +84,7 @@ export class Exchange implements Expiring {
   #isClosed = false
   /** Copies of the pieces of the body before the last one. Null while there is at most one piece, and in the state `done`. */
   #chunks: Uint8Array[] | null = null
-  /** The length of all pieces so far, in bytes. */
+  /** The length of all received pieces in bytes. */
   #received = 0
   #isTooLarge = false
   /** The result of `LargeBodies.admit`, or null before the call. If the result is an error, the body is discarded. */
@@ -147,8 +147,8 @@ export class Exchange implements Expiring {
   send(response: PreparedResponse): void {
     if (this.isDone) return
     if ((this.isLast || response.closes) && this.#isInNative) {
-      // The response is delayed by one turn of the event loop. A pipelined request then closes the connection and receives no
-      // response.
+      // The response is delayed by one turn of the event loop. If another request arrived in the same packet, the library closes the
+      // connection before the response, so that a smuggled request is never processed.
       this.wait()
       // The body is copied, because a later response may be written into the same bytes.
       const later = { ...response, body: response.body.slice() }

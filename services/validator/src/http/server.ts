@@ -108,9 +108,9 @@ export class Server implements ExchangeHost {
 }
 
 /**
- * Returns whether the connection may stay open after a request of this method without a content-length. For other methods it
- * closes. The parser drops a header without a name and all headers after it, including a content-length. The body would then be
- * parsed as the next request.
+ * Returns whether the connection may stay open after a request of this method without a content-length. After any other method,
+ * the connection closes, because the parser drops a header without a name and all headers after it, including a content-length.
+ * The body would then be parsed as the next request.
  */
 function mayLackBody(request: HttpRequest): boolean {
   return ['get', 'head', 'options'].includes(request.getMethod())

@@ -66,7 +66,7 @@ export class IndexFile {
   /** Cancels the next write. */
   #cancelTimer: () => void = () => undefined
   #writing: Promise<void> | null = null
-  /** Resolves when the index may be changed again. Null while it may be changed. */
+  /** Resolves when the index may be changed again. The promise is null while the index may be changed. */
   #thawed: Promise<void> | null = null
 
   /** Creates the folder and opens the keys. Throws when the folder is not writable. */

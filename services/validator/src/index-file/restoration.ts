@@ -22,7 +22,7 @@ export interface RestorationParts {
 export class Restoration {
   readonly #file: Pick<IndexFile, 'restore'>
   readonly #parts: RestorationParts
-  /** The restored index, until Postgres has been reached or the index is in service. Null otherwise. */
+  /** The restored index, until Postgres has been reached or the index is in service. It is null otherwise. */
   #restored: RestoredIndex | null = null
 
   constructor(file: Pick<IndexFile, 'restore'>, parts: RestorationParts) {

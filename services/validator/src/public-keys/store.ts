@@ -22,7 +22,7 @@ export interface PublicKey {
   /** The SubjectPublicKeyInfo in Base64. */
   publicKey: string
   createdAtMs: number
-  /** The time of retirement. Infinity for the current key and for a prepared key. */
+  /** The time of retirement. It is Infinity for the current key and for a prepared key. */
   retiredAtMs: number
   /** Whether the key is listed but does not sign yet. */
   isPrepared: boolean

@@ -9,7 +9,7 @@ import { CODE, CODES, type Code } from '@keyward/engine'
 export const CHECK_APIS = ['v1', 'v2'] as const
 export type CheckApi = (typeof CHECK_APIS)[number]
 
-/** The codes of errors, and other events of requests. */
+/** The counted events: each error code, and the events listed here. */
 export const EVENTS = [
   ...validationErrorCode.options,
   // Clients that disconnected before the response. A disconnect while the request waits for Postgres is not counted.
@@ -54,7 +54,7 @@ export class Counters {
     this.#slots[slot] = this.#slots[slot]! + 1
   }
 
-  /** Counts the duration of one check. Not every check is timed. */
+  /** Adds the duration of one check to its bucket and to the sum. Only a sample of the checks is timed. */
   observe(seconds: number): void {
     let bucket = 0
     while (bucket < DURATION_BOUNDS.length && seconds > DURATION_BOUNDS[bucket]!) bucket++

@@ -1,8 +1,8 @@
 /**
  * Caches the times until which machines certainly hold their leased slots (docs/api.md#l4). The cache is in shared memory,
  * which the main thread writes and the workers read. The cache contains only leases that this validator has claimed or renewed.
- * A machine without an entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index stores
- * which machines hold slots.
+ * A machine without an entry must claim, so a lost entry costs a statement and never causes a wrong verdict. The index, not the
+ * cache, stores which machines hold slots.
  *
  * A bucket has eight entries. In a full bucket, the entry whose lease ends first is replaced. The deadline of an entry is 0
  * while the entry is written. A reader reads the deadline before and after the other words, so it never combines words of two
@@ -13,7 +13,6 @@
 export interface LeaseKey {
   /** The row of the license in the index. */
   license: number
-  /** The generation of the row. */
   licenseGeneration: number
   /** The first half of the machine id's keyed hash. */
   machineHash0: number
@@ -31,7 +30,7 @@ const HASH1 = 1
 const LICENSE = 2
 const GENERATION = 3
 const SECONDS = 4
-/** The deadline in ticks of the monotonic clock, rounded down. 0 means that the entry is free. */
+/** The deadline in ticks of the monotonic clock, rounded down. It is 0 when the entry is free. */
 const DEADLINE = 5
 
 /** The length of a tick. 2^31 ticks from the start of the host are more than six years. */

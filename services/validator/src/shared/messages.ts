@@ -59,7 +59,7 @@ export type ClaimDecision =
       code: number
       used: number
       max: number
-      /** The expiry of the license. Infinity means never. */
+      /** The expiry of the license. It is Infinity when the license never expires. */
       expiresAtMs: number
       /** The end of the lease on the monotonic clock. A decision that arrives later must not be used. */
       leaseEndsMs: number
@@ -90,7 +90,7 @@ export type MessageToWorker =
   /** The worker receives no further connections, finishes its requests within `graceMs`, and then ends. */
   | { type: 'stop'; graceMs: number }
 
-/** The first message to a worker. */
+/** The first message to a worker, with its shared memory and settings. */
 export interface WorkerSetup {
   index: SharedIndex
   control: SharedArrayBuffer

@@ -1,7 +1,7 @@
 /**
- * Limits how often each full license is rechecked in Postgres, across all workers (docs/api.md#s5). The row number of a license
- * selects its entry. Licenses that share an entry delay each other's rechecks. Another instance limits the renewals of each
- * lease.
+ * Limits how often each full license is rechecked in Postgres, across all workers (docs/api.md#s5). The row number of a license,
+ * modulo ENTRIES, selects the entry that stores the time of the last recheck. Licenses that share an entry delay each other's
+ * rechecks. Another instance limits the renewals of each lease.
  */
 
 const ENTRIES = 1 << 16

@@ -26,7 +26,7 @@ export interface Claim {
   hostname: string | null
   /** Whether the license is full in the index. The claim is then not retried when the row of the license is locked. */
   isRecheck: boolean
-  /** The key under which a lease of the machine is stored. Null for a license without leases. */
+  /** The key under which a lease of the machine is stored. It is null for a license without leases. */
   lease: LeaseKey | null
 }
 
@@ -69,7 +69,7 @@ interface Entry {
   isSettled: boolean
 }
 
-/** Stores a count for each organization, which starts at 0. */
+/** Stores a count for each organization. Every count starts at 0. */
 class Tally {
   readonly #counts = new Map<number, number>()
 
@@ -96,7 +96,7 @@ export class ClaimQueue {
   readonly #executing = new Tally()
   /** The number of batches that are executing, at most `maxConcurrent`. */
   #running = 0
-  /** Cancels the window of the next batch. Null while no window is open. */
+  /** Cancels the window of the next batch. The function is null while no window is open. */
   #cancelWindow: (() => void) | null = null
   /** Cancels the next sweep. */
   #cancelSweep: () => void

@@ -113,7 +113,7 @@ export class ReleaseQueue {
   readonly #entries = new Map<string, Entry>()
   /** The number of batches that are executing. */
   #running = 0
-  /** Cancels the timer of the next batch. Null while there is no timer. */
+  /** Cancels the timer of the next batch. The function is null while there is no timer. */
   #cancelTimer: (() => void) | null = null
   /** The time at which the next batch is due, if there is a timer. */
   #dueMs = 0
@@ -249,8 +249,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * Ends expired releases. Entries that were put back are out of order. They expire at the moment at which they would be put
-   * back again.
+   * Ends expired releases. The search misses expired entries that were put back, because those are out of order. `#run` ends them
+   * instead of putting them back again.
    */
   #expire(nowMs: number): void {
     for (const entry of this.#entries.values()) {

@@ -32,7 +32,7 @@ export class Renewals {
   #waiting: Renewal[] = []
   /** The number of open renewals, by organization. */
   readonly #counts = new Map<number, number>()
-  /** Cancels the timer that ends the window. Null while no renewal waits. */
+  /** Cancels the timer that ends the window. The function is null while no renewal waits. */
   #cancelWindow: (() => void) | null = null
   #isClosed = false
 

@@ -63,7 +63,7 @@ export class SlotService {
   readonly #recheckCounts = new Map<number, number>()
   /** The time at which the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
-  /** Cancels the timer that ends the window. Null while no recheck waits. */
+  /** Cancels the timer that ends the window. The function is null while no recheck waits. */
   #cancelWindow: (() => void) | null = null
 
   constructor(store: SlotStore, index: SlotIndex, options: SlotOptions) {
@@ -99,8 +99,8 @@ export class SlotService {
   }
 
   /**
-   * Claims a slot. Rechecks are collected and enqueued together at most every 200 ms, so that all full licenses together cost a
-   * few statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
+   * Claims a slot. Rechecks are collected and enqueued together at most once every 200 ms, so that all full licenses together
+   * cost a few statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)

@@ -23,7 +23,7 @@ export interface ActivityLimits {
   rejected: number
   /** The maximum number of machines per organization and day (UTC). A machine counts once per minute and code. */
   day: number
-  /** The maximum number of license entries per organization and day (UTC). An entry counts in each flush. */
+  /** The maximum number of license entries per organization and day (UTC). An entry is counted again in each flush. */
   dayLicenses: number
   /** The maximum number of machines of all organizations per minute. */
   minute: number

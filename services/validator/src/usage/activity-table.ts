@@ -11,7 +11,7 @@ import { randomInt } from 'node:crypto'
 import type { ActivityColumns } from '@keyward/database'
 import { CODES } from '@keyward/engine'
 
-/** The machine of a check. `bytes` may be shared memory that is overwritten later. */
+/** The machine id of a check, as bytes and as a keyed hash. `bytes` may be shared memory that is overwritten later. */
 export interface Machine {
   bytes: Uint8Array
   machineAt: number

@@ -1,6 +1,6 @@
 /**
- * Aggregates checks in memory until the next flush: matches of rules, analytics, activity and the last use of machines
- * (docs/api.md#recorded-data). A check that an exclusion decided is counted only in the matches of its rules (docs/api.md#v7).
+ * Aggregates the usage of checks in memory until the next flush: matches of rules, analytics, activity and the last use of
+ * machines (docs/api.md#recorded-data). A check that an exclusion decided is counted only in the matches of its rules (docs/api.md#v7).
  * The records contain no address and no country.
  *
  * Memory is bounded, even during a Postgres outage, and divided fairly between organizations. Checks of a machine that does not
@@ -266,7 +266,7 @@ export class Aggregator {
     return true
   }
 
-  /** Starts an entry with the check. Returns false if the entry does not fit. */
+  /** Adds an entry for the check. Returns false if the entry does not fit. */
   #startActivity({ license, licenseGeneration, code, atMs }: RecordView, minuteMs: number, machine: Machine): boolean {
     // Checks of a license that has been deleted since are not recorded.
     if (!this.#ids.licenseId(license, licenseGeneration, this.#licenseId)) return true

@@ -15,7 +15,7 @@ import type { Claim } from '../slots/claim-queue.ts'
 const MAX_WAITING = 20_000
 const BATCH = 200
 /**
- * The maximum number of machines of one organization in a flush, so that a flood of invented machines does not occupy Postgres.
+ * The maximum number of machines of one organization in a flush. It prevents a flood of invented machines from occupying Postgres.
  */
 const MAX_PER_FLUSH = 1_000
 const CAPPED_MS = 30_000
@@ -46,7 +46,7 @@ export class NewMachines {
   /** The time until which the machines of a license are skipped, by license id in hexadecimal. */
   readonly #cappedUntil = new Map<string, number>()
   #dropped = 0
-  /** The batch that is being written, and a promise that resolves at the end of the write. Null between batches. */
+  /** The batch that is being written, and a promise that resolves at the end of the write. It is null between batches. */
   #writing: { keys: ReadonlySet<string>; done: Promise<void> } | null = null
   /** The flush in progress, or null. */
   #flushing: Promise<void> | null = null

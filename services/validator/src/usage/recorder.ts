@@ -1,5 +1,5 @@
 /**
- * Records usage: reads the workers' rings several times a second, aggregates the checks, and writes them about once a second
+ * Records usage: reads the workers' rings every 50 ms, aggregates the checks, and writes the sums about once a second
  * (docs/api.md#d5). During a Postgres outage it continues to aggregate within fixed limits. `close` writes the remaining usage.
  */
 

@@ -37,7 +37,7 @@ export interface RunningWorker {
   readonly thread: Worker
   readonly counters: Counters
   readonly ring: SharedArrayBuffer
-  /** Null until the worker accepts connections. */
+  /** The descriptor is null until the worker accepts connections. */
   descriptor: AppDescriptor | null
 }
 

@@ -152,7 +152,7 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
 beforeAll(async () => {
   database = await createTestDatabase()
   for (const scenario of scenarios) await insertWorld(scenario)
-  // The address is unknown if the configured header is missing, as in the cases without an address.
+  // The address of a check without the configured header is unknown, as the cases without an address require.
   validator = await startLoaded(database.validatorUrl, {
     resolver: { trustedProxies: 'all', clientIpHeader: 'cf-connecting-ip', countryHeader: 'x-country' },
   })
@@ -175,7 +175,7 @@ function request(scenario: Scenario, { check }: Case, path: string, body: object
   })
 }
 
-/** Returns the verdict of the dry run. */
+/** Requests a dry run of the case. Returns its verdict. */
 async function decide(scenario: Scenario, { check }: Case): Promise<unknown> {
   const { rows } = await database.pool.query<{ secret: string; snapshot: string }>(
     'select secret, pg_current_snapshot()::text as snapshot from internal_keys',

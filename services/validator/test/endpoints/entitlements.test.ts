@@ -37,7 +37,7 @@ const post = (path: string, body: object, secret = world.secret): Promise<Reply>
 
 const verdict = z.object({ code: z.string(), entitlements: z.record(z.string(), z.unknown()).optional() })
 
-/** Returns the entitlements in the response of a check that requests them, as JSON. */
+/** Sends a check that requests the entitlements. Returns the entitlements as JSON. */
 async function shown(key: string): Promise<string> {
   const { body } = await post(V2, { license: key, include: ['entitlements'] })
   return JSON.stringify(verdict.parse(body).entitlements)

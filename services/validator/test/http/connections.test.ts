@@ -71,7 +71,7 @@ test.each([
   expect(head).not.toMatch(/transfer-encoding|connection: close/i)
 })
 
-test('responds to HEAD and checks that are pipelined in one packet', async () => {
+test('responds to HEAD requests and checks that are pipelined in one packet', async () => {
   const stranger = `HEAD ${KEYS} HTTP/1.1\r\nHost: x\r\n\r\n`
   const { text, closed } = await raw(validator.port, stranger + check() + stranger + check(), {
     // The responses to HEAD have a content-length but no body.

@@ -117,7 +117,7 @@ export class SimulatedFiles {
 class SimulatedWriter implements FileWriter {
   readonly #sleep: Sleep
   readonly #random: Random
-  /** Writes the copied parts. Null before the copy. */
+  /** Writes the copied parts. The function is null before the copy. */
   #write: (() => number) | null = null
 
   constructor(sleep: Sleep, random: Random) {

@@ -31,7 +31,7 @@ import { machineName, type State, usedOf } from './world.ts'
  */
 export const BOUND_MS = 2_000
 
-/** The interval at which a validator examines STALE_LIMIT, plus a margin for the network. */
+/** The interval at which a validator compares the age of its index with STALE_LIMIT, plus a margin for the network. */
 const TICK_MS = 150
 
 /** The maximum age of the heartbeat of a live validator. */

@@ -76,7 +76,7 @@ export interface Plan {
   readonly maxChanges: number
   /** The number of changes above which a read of the log exceeds its timeout, unless its limit is at most 3,000 changes. */
   readonly slowAbove: number
-  /** The interval at which the validator writes its index file. Null when the validator has no file. */
+  /** The interval at which the validator writes its index file. It is null when the validator has no file. */
   readonly fileIntervalMs: number | null
   /** `STALE_LIMIT`: the maximum age of the index at which checks are decided. */
   readonly staleLimitMs: number

@@ -14,16 +14,16 @@ import { firstState, type State, TABLES, type TableName } from './world.ts'
 export interface Entry {
   readonly xid: bigint
   readonly table: TableName
-  /** The row's number or name. */
+  /** The row's number, or the name of a machine. */
   readonly row: number | string
-  /** Null for a machine that was deleted together with its license. */
+  /** The organization is null for a machine that was deleted together with its license. */
   readonly organization: number | null
 }
 
 export interface Version {
   readonly state: State
   readonly atMs: number
-  /** The transaction that produced the version. Null for the state after a crash, a failover or a restore. */
+  /** The transaction that produced the version. It is null for the state after a crash, a failover or a restore. */
   readonly xid: bigint | null
 }
 
@@ -110,7 +110,7 @@ export class SimulatedPostgres {
   #timeline = 1
   #system = 1
   #runs = 0
-  /** The row of the unlogged table `server_run`. Null after a crash. */
+  /** The row of the unlogged table `server_run`. It is null after a crash. */
   #run: number | null = null
 
   constructor(nowMs: () => number, random: Random) {

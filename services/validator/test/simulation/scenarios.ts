@@ -22,7 +22,7 @@ export interface Scenario {
   readonly fileIntervalMs?: number
   /** `STALE_LIMIT`. If it is undefined, checks are decided at any age of the index. */
   readonly staleLimitMs?: number
-  /** The maximum number of loads. */
+  /** The maximum number of loads in a run. */
   readonly maxLoads?: number
   /** Whether the validator must stay ready from its first load on. */
   readonly isAlwaysReady?: boolean

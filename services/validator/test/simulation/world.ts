@@ -20,7 +20,7 @@ export interface Rule {
   /** The value to match. For `CUSTOMER` it is the number of the customer. */
   readonly value: string
   readonly scope: 'LICENSE' | 'PRODUCT' | 'ORGANIZATION'
-  /** The number of the license or product. Null for an organization. */
+  /** The number of the license or product. It is null for an organization. */
   readonly scopeId: number | null
   readonly allowSuspendedOrExpired: boolean
 }

@@ -186,7 +186,7 @@ export class LeaseWorld {
     this.#disturbPostgres()
   }
 
-  /** Counts the machines that would be VALID at some validator at this instant. */
+  /** Counts the machines that would be VALID at one or more validators at this instant. */
   valid(machine: number): void {
     const alive = new Set([machine])
     for (const validator of this.validators)
@@ -210,7 +210,7 @@ export class LeaseWorld {
     return answers
   }
 
-  /** Simulates a machine, which sends checks to random validators for some minutes, then rests. */
+  /** Simulates a machine, which alternates between up to 29 checks, 5 to 55 s apart, and a pause of up to ten minutes. */
   #live(machine: number): void {
     const random = this.#random
     let left = 0

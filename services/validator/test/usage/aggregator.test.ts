@@ -263,7 +263,7 @@ test('counts checks for the license when machines do not fit, then drops activit
   expect(batch.checks.map(({ count }) => count)).toEqual([9])
 })
 
-describe('a flood of some organizations', () => {
+describe('a flood of checks', () => {
   const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 4_000, seen: 10, hostnames: 10 }
   const QUIET = 9
   const long = (n: number): string => String(n).padStart(512, 'x')
@@ -339,7 +339,7 @@ describe('a flood of some organizations', () => {
       return { checks, entries: entries.size }
     }
     // Each license has an entry in each of the first ten minutes. Its checks of the other fifty minutes are counted in the
-    // entry of the hour, which is that of the first minute.
+    // entry of the hour, which is the entry of the first minute.
     expect(record(1, dayMs, 60)).toEqual({ checks: 600, entries: 100 })
     expect(record(1, dayMs + HOUR_MS, 60)).toEqual({ checks: 600, entries: 10 })
     expect(record(2, dayMs + HOUR_MS, 5)).toEqual({ checks: 50, entries: 50 })
