@@ -1,4 +1,4 @@
-/** Tests which entries of the change log, and which verdicts, the replacement of a large set of access rules causes (docs/api.md#r9). */
+/** Tests the change log and the verdicts while a large set of access rules is replaced (docs/api.md#r9). */
 
 import { Agent } from 'node:http'
 

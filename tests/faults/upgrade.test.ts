@@ -22,7 +22,7 @@ const CLAIM_LIMIT_MS = 1_500
 /** The last migrations of two earlier versions: one without leases and events, and one with both. */
 const EARLIER = ['0023_heartbeats_of_one_history', '0038_openid'] as const
 const BEFORE = process.env['KEYWARD_VERSION_BEFORE']
-/** The last migration of the version in KEYWARD_VERSION_BEFORE. */
+/** The last migration of the version that KEYWARD_VERSION_BEFORE names. */
 const SCHEMA_BEFORE = process.env['KEYWARD_SCHEMA_BEFORE'] ?? EARLIER[0]
 const LICENSES = Number(process.env['KEYWARD_LICENSES'] ?? byLength(5_000, 200_000))
 

@@ -83,7 +83,7 @@ class Validator {
   readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
-  /** Restores the index from its file. It is null when no index file is configured. */
+  /** Restores the index from its file. The field is null when no index file is configured. */
   readonly #restoration: Restoration | null
   readonly #migrationStatus = new MigrationStatus((reason) => this.#log.warn({ reason }, 'database not migrated'))
   readonly #updater: IndexUpdater

@@ -36,7 +36,7 @@ interface Base {
   readonly variable: string
   /** The default of this variable. */
   readonly image: string
-  /** Writes the files that the stand-in's Dockerfile copies. It is undefined for Debian itself, which has no Dockerfile. */
+  /** Writes the files that the stand-in's Dockerfile copies. The function is undefined for Debian, which has no Dockerfile. */
   readonly prepare?: (context: string) => void
 }
 

@@ -44,7 +44,7 @@ export class Heartbeat {
   readonly #clock: Clock
   /** The snapshot that the next beat publishes, and the identity of its server. They are null before the first load. */
   #applied: { snapshot: string; server: string } | null = null
-  /** A later snapshot, and the organizations whose changes up to it have not been applied. Null when there is none. */
+  /** A later snapshot, and the organizations whose changes up to it are still being applied. They are null when there are no such organizations. */
   #others: ValidatorDetails['others'] | null = null
   /** Cancels the next beat. */
   #cancelBeat: () => void = () => undefined
@@ -54,7 +54,7 @@ export class Heartbeat {
   #lastBeatMs = -Infinity
   /** The write in progress, or null. No timer runs during a write. */
   #writing: Promise<void> | null = null
-  /** Whether a change was applied during the write in progress. If so, the next beat follows after MIN_INTERVAL_MS. */
+  /** Whether a change was applied during the write in progress. If so, the next beat follows as soon as MIN_INTERVAL_MS allows. */
   #isDirty = false
   #isClosed = false
   #adminUrl = ''

@@ -248,7 +248,7 @@ export class IndexUpdater implements FeedTarget {
     this.#index.apply([change])
   }
 
-  /** Applies a machine's state as transaction `xid` read it. Ignores the state if a feed read has already delivered that transaction. */
+  /** Applies a machine's state as transaction `xid` read it. Ignores the state if the snapshot of the last feed read contains `xid`. */
   applySeen(change: MachineChange, xid: bigint): void {
     if (this.#hasSeen(xid)) return
     this.#trail.addOwn(change, xid)

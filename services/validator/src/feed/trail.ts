@@ -29,7 +29,7 @@ export class Trail {
   /** The greatest transaction number that was removed from `#own`. */
   #forgottenOwn = -1n
   #size = 0
-  /** A snapshot that contains every change that was applied before the first segment. It is null when it is unknown. */
+  /** A snapshot that contains every change that was applied before the first segment. It is null when no such snapshot is known. */
   #start: string | null = null
 
   constructor(maxSuspects = MAX_SUSPECTS) {

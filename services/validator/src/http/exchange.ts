@@ -31,7 +31,7 @@ export interface Endpoint {
   shape: Shape
   /** The maximum length of a body in bytes. */
   maxBodyBytes: number
-  /** Admits bodies over MAX_BODY_BYTES that arrive in several pieces. It is null exactly when the endpoint allows no such bodies. */
+  /** Admits bodies over MAX_BODY_BYTES that arrive in several pieces. The field is null when the endpoint allows no such bodies. */
   largeBodies: LargeBodies | null
   /**
    * Processes the whole body, and sends a response through the exchange, now or later. The bytes are freed when `run` returns.
