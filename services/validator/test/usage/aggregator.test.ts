@@ -112,52 +112,55 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
-test.each([1, 2, 3])('returns the same sums as a simple count of the records, in each of several flushes (seed %i)', (seed) => {
-  const aggregator = new Aggregator(ids, {
-    valid: 20_000,
-    machines: 20_000,
-    licenses: 20_000,
-    entries: 20_000,
-    seen: 10,
-    hostnames: 100,
-  })
-  for (let flush = 0; flush < 3; flush++) {
-    const all = records(seed * 100 + flush, 1_000)
-    for (const record of all) aggregator.add(record)
-    const { activity, checks, rules } = expected(all)
-    const requested: number[] = []
-    const batch = aggregator.take((_, entry) => requested.push(entry) > 0)
-    expect(
-      new Map(
-        toActivityRows(batch.activity).map(
-          ({ minuteMs, licenseId, code, machineId, count, firstAtMs: first, lastAtMs: last }) => [
-            `${minuteMs}/${hex(licenseId)}/${code}/${hex(machineId)}`,
-            { count, first, last },
-          ],
+test.each([1, 2, 3])(
+  'returns the same sums as a simple count of the records, in each of several flushes (seed %i)',
+  (seed) => {
+    const aggregator = new Aggregator(ids, {
+      valid: 20_000,
+      machines: 20_000,
+      licenses: 20_000,
+      entries: 20_000,
+      seen: 10,
+      hostnames: 100,
+    })
+    for (let flush = 0; flush < 3; flush++) {
+      const all = records(seed * 100 + flush, 1_000)
+      for (const record of all) aggregator.add(record)
+      const { activity, checks, rules } = expected(all)
+      const requested: number[] = []
+      const batch = aggregator.take((_, entry) => requested.push(entry) > 0)
+      expect(
+        new Map(
+          toActivityRows(batch.activity).map(
+            ({ minuteMs, licenseId, code, machineId, count, firstAtMs: first, lastAtMs: last }) => [
+              `${minuteMs}/${hex(licenseId)}/${code}/${hex(machineId)}`,
+              { count, first, last },
+            ],
+          ),
         ),
-      ),
-    ).toEqual(activity)
-    expect(batch.activity.codes.length).toBe(activity.size)
-    expect(
-      new Map(
-        batch.checks.map(({ hourMs, organizationId, productId, code, count }) => [
-          `${hourMs}/${hex(organizationId)}/${hex(productId)}/${code}`,
-          count,
-        ]),
-      ),
-    ).toEqual(checks)
-    expect(batch.checks.length).toBe(checks.size)
-    const counted = new Map<string, number>()
-    for (const { id, count } of batch.rules) counted.set(hex(id), (counted.get(hex(id)) ?? 0) + count)
-    expect(counted).toEqual(rules)
-    const rows = toActivityRows(batch.activity)
-    expect(requested).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
-    const due = rows.filter(({ code, machineId }) => code === 'VALID' && machineId !== null)
-    expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
-    expect(aggregator.rows).toBe(0)
-  }
-  expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
-})
+      ).toEqual(activity)
+      expect(batch.activity.codes.length).toBe(activity.size)
+      expect(
+        new Map(
+          batch.checks.map(({ hourMs, organizationId, productId, code, count }) => [
+            `${hourMs}/${hex(organizationId)}/${hex(productId)}/${code}`,
+            count,
+          ]),
+        ),
+      ).toEqual(checks)
+      expect(batch.checks.length).toBe(checks.size)
+      const counted = new Map<string, number>()
+      for (const { id, count } of batch.rules) counted.set(hex(id), (counted.get(hex(id)) ?? 0) + count)
+      expect(counted).toEqual(rules)
+      const rows = toActivityRows(batch.activity)
+      expect(requested).toEqual(rows.flatMap(({ seen }, i) => (seen === true ? [i] : [])))
+      const due = rows.filter(({ code, machineId }) => code === 'VALID' && machineId !== null)
+      expect(rows.filter(({ seen }) => seen)).toEqual(due.slice(0, 10))
+      expect(aggregator.rows).toBe(0)
+    }
+    expect(aggregator.dropped).toEqual({ activity: 0, analytics: 0, rules: 0, alerts: 0 })
+  },
+)
 
 test('ignores checks of deleted rows, and keeps the usage from before their deletion', () => {
   const gone = { license: -1, product: -1, rule: -1 }
