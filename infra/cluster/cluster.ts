@@ -1,5 +1,5 @@
 /**
- * Runs the topology of compose.yaml as processes of this machine: management processes and validators behind haproxy, with
+ * Runs the topology of compose.yaml as processes on this machine: management processes and validators behind haproxy, with
  * TLS and the shipped configuration.
  */
 

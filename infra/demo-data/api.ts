@@ -1,4 +1,4 @@
-/** Requests to the management API with one credential. */
+/** Sends requests to the management API with one credential. */
 
 import { z } from 'zod'
 
@@ -15,7 +15,7 @@ export class Api {
     this.#token = token
   }
 
-  /** Returns the same API with another credential. */
+  /** Returns an `Api` for the same address with another credential. */
   as(token: string): Api {
     return new Api(this.#url, token)
   }

@@ -1,6 +1,6 @@
 /**
- * Moves times of the demo data into the past. The API and the functions of the database store the current time, while the demo data shows an
- * organization that has worked for a year.
+ * Moves times of the demo data into the past. The API and the functions of the database store the current time, while the demo data shows
+ * an organization that has existed for a year.
  */
 
 import type { writeBehind } from '@keyward/database'
@@ -10,13 +10,13 @@ export type DatabaseClient = Parameters<typeof writeBehind>[0]
 
 const DAY_MS = 86_400_000
 
-/** A move of all times from `startedAt` until the start of the next shift. The first of them becomes `atMs`. */
+/** A move of all times from `startedAt` until the start of the next shift. The time `startedAt` becomes `atMs`. */
 export interface Shift {
   readonly startedAt: Date
   readonly atMs: number
 }
 
-/** The columns to move. `rows` is an SQL condition that restricts the move to some rows of the organization. */
+/** The columns to move. `rows` is an SQL condition that selects the organization's rows to move. */
 const COLUMNS: readonly { table: string; columns: readonly string[]; rows?: string }[] = [
   { table: 'members', columns: ['created_at', 'updated_at'] },
   { table: 'products', columns: ['created_at', 'updated_at'] },
@@ -38,7 +38,7 @@ function moved(column: string): string {
 const SHIFTS =
   'with shifts as (select * from unnest($2::timestamptz[], $3::timestamptz[], $4::timestamptz[]) as s (started, ended, target))'
 
-/** Sets the creation time of a row to `atMs` if the stored time is later. */
+/** Sets the creation and update times of a row to `atMs` if the stored creation time is later. */
 export async function backDateRow(
   client: DatabaseClient,
   table: 'products' | 'customers' | 'licenses',
@@ -89,7 +89,7 @@ export async function backDate(
      where m.organization_id = $1 and m.license_id = c.license_id and m.machine_id = c.machine_id`,
     [organizationId],
   )
-  // The triggers of the moved activity have stored occurrences for a second time.
+  // The update of `activity` has fired its triggers, which have stored each occurrence again.
   await client.query(`delete from occurrences where xid = pg_current_xact_id()`)
   await client.query('commit')
 }

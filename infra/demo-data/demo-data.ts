@@ -46,9 +46,9 @@ class Creation {
   readonly #plan: Plan = planDemoData(Date.now())
   readonly #api: Api
   readonly #shifts: Shift[] = []
-  /** The API with a member's token, and the path of that token, by the member's e-mail address. */
+  /** For each member's e-mail address, the API with the member's token, and the path of that token. */
   readonly #members = new Map<string, { api: Api; path: string }>()
-  /** The ids, in the order of the plan. */
+  /** The ids of the created objects, in the order of the plan. */
   readonly #ids = { products: [] as string[], customers: [] as string[], licenses: [] as string[] }
   #checks: Check[] = planChecks(this.#plan)
   /** The ids of objects of an earlier run, by e-mail address, name, external id or key. */
@@ -174,7 +174,7 @@ class Creation {
       await writeBehind(this.#client, this.#writerId(), ++this.#flushed, batch)
   }
 
-  /** Counts the matches of the rules. The counts of rules that decided planned checks agree with these checks. */
+  /** Writes the match counts of the rules. The count of a rule that decided planned checks equals the number of these checks. */
   async #countMatches(): Promise<void> {
     const checks = planChecks(this.#plan).filter(({ code }) => code === 'BLACKLISTED')
     const sum = (list: readonly Check[]) => list.reduce((total, { count }) => total + count, 0)

@@ -1,6 +1,6 @@
 /**
- * Plans the customers and licenses of the demo data. The plan depends only on the time at which the data is created. The organization begins
- * about a year before that time.
+ * Plans the customers and licenses of the demo data. The plan depends only on the time at which the data is created. The first customers
+ * and licenses are created about a year before that time.
  */
 
 import type { Entitlements, License } from '@keyward/contract'
@@ -30,7 +30,7 @@ export type Fate = 'active' | 'suspended' | 'revoked' | 'overused' | 'unused'
 
 export interface PlannedLicense {
   readonly key: string
-  /** Indexes of the product, the customer and the arrival. */
+  /** The indexes of the product, the customer and the arrival. */
   readonly product: number
   readonly customer: number
   readonly arrival: number
@@ -63,7 +63,7 @@ function planCustomer(i: number): PlannedCustomer {
   return { email, name, externalId: `crm-${1_000 + i * 7}`, arrival }
 }
 
-/** The kinds of successive licenses. After the last kind, the list starts again. */
+/** The kinds of successive licenses. The license after the last kind has the first kind again. */
 const KINDS = [
   'yearly', 'perpetual', 'yearly', 'floating', 'yearly', 'expiring', 'yearly', 'expired', 'perpetual', 'first use',
   'yearly', 'overused', 'unlimited', 'yearly', 'suspended', 'yearly', 'perpetual', 'revoked', 'yearly', 'expiring',

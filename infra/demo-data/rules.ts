@@ -15,7 +15,7 @@ export interface Known {
 /** A rule in the JSON of a request. */
 export type PlannedRule = Omit<CreateAccessRule, 'expiresAt'> & { readonly expiresAt?: string }
 
-/** The machine id that a build with a removed license check sends. */
+/** The machine id that a cracked build of the app sends. */
 export const CRACKED = 'MAC-0000-PATCHED'
 /** The index of the customer whose checks a rule rejects. */
 export const BLOCKED_CUSTOMER = 17

@@ -16,7 +16,7 @@ export interface Step {
 
 const anything = z.unknown()
 
-/** Returns the changes. `known` is filled before the first change runs. `as` returns the API with the credential of a member. */
+/** Returns the changes as steps. `known` is filled before the first change runs. `as` returns the API with the credential of a member. */
 export function changes(plan: Plan, known: Known, as: (email: string) => Api): Step[] {
   const license = (i: number, action = '') => `/licenses/${known.licenses[i]!}${action}`
   const importRules = async (email: string, group: 'first' | 'watched' | 'support') =>
@@ -50,7 +50,7 @@ export function changes(plan: Plan, known: Known, as: (email: string) => Api): S
   ]
 } // prettier-ignore
 
-/** Renews some yearly licenses by 60 days. */
+/** Renews up to five yearly licenses by 60 days. */
 async function renew(
   plan: Plan,
   send: (license: number, body: { expiresAt: string }) => Promise<unknown>,

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
 export const DAYS = 30
 
-/** The ages in days of the changes that affect the codes of checks. */
+/** The ages, in days, of the changes that affect verdicts. */
 export const SUSPENDED_DAYS = 19
 export const REVOKED_DAYS = 16
 export const BLOCKED_DAYS = 24

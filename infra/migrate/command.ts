@@ -61,8 +61,8 @@ export async function runMigrate(
 const RETRY_MS = 1_000
 
 /**
- * Does what `runMigrate` does, but retries without end while Postgres is not available. If the schema belongs to a newer
- * version, returns without an error, because the services of this version run on it.
+ * Migrates the database, and retries without a time limit while Postgres is not available. If the schema belongs to a newer
+ * version, returns without an error, because the services of this version run on that schema.
  */
 export async function runMigrateBeforeService(
   env: Record<string, string | undefined>,
@@ -78,7 +78,7 @@ export async function runMigrateBeforeService(
         return report(`The schema belongs to a newer version (${error.migration}). It was not changed.`)
       if (!isTemporary(error)) throw error
       const reason = describeError(error).message
-      // A repeated reason is printed only once, because the wait may be long.
+      // A reason that does not change is printed only once, because the wait may be long.
       if (reason !== warned) warn(`Postgres is not available: ${reason}. The migration retries every second.`)
       warned = reason
       await sleep(RETRY_MS)

@@ -31,7 +31,7 @@ const organizationSchema = z.object({ managementToken: z.string(), apiKey: z.str
 export async function createFixture(client: HttpsClient, operatorToken: string): Promise<Fixture> {
   await untilFollowing(client, operatorToken)
   const call = async <T>(token: string, path: string, body: object, schema: z.ZodType<T>): Promise<T> => {
-    // Waits for every validator, because any of them may receive the first check.
+    // `Prefer: wait` waits for every validator, because any of them may receive the first check.
     const response = await client.send('POST', `/api/v1${path}`, token, body, { prefer: 'wait=10' })
     if (response.status !== 200 && response.status !== 201)
       throw new Error(`POST ${path}: ${JSON.stringify(response.body)}`)
@@ -65,7 +65,7 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   return fixture
 }
 
-/** Resolves when every validator reports its position in the change log. `Prefer: wait` ignores a validator that has not reported one. */
+/** Resolves when every validator reports its position in the change log. `Prefer: wait` ignores a validator that has not reported its position. */
 async function untilFollowing(client: HttpsClient, operatorToken: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const { data } = validatorListSchema.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)

@@ -14,7 +14,7 @@ export interface LoadReport {
   checks: number
   /** The number of checks that got no response, or a response without a verdict. */
   failed: number
-  /** The number of checks with another verdict than the expected one. */
+  /** The number of checks with an unexpected verdict. */
   wrong: number
   /** Descriptions of the first failed and wrong checks, at most 20. */
   examples: string[]
@@ -33,7 +33,7 @@ export interface Load {
 const verdictSchema = z.object({ valid: z.boolean(), code: z.string() })
 const MAX_EXAMPLES = 20
 
-/** Starts the load. `next` returns random numbers of at least 0 and less than 1. */
+/** Starts the load. `next` returns a random number of at least 0 and less than 1. */
 export function startLoad(client: HttpsClient, fixture: Fixture, perSecond: number, next: () => number): Load {
   const cases = fixture.cases.flatMap((one) => Array.from({ length: one.weight }, () => one))
   const latencies: number[] = []

@@ -1,6 +1,5 @@
 /**
- * Runs a rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. No
- * request of a caller may fail.
+ * Runs a rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. No request may fail.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,9 +20,9 @@ export interface UpgradeOptions {
   connections: number
   /** The time between two events in ms. */
   pauseMs: number
-  /** Returns random numbers of at least 0 and less than 1. */
+  /** Returns a random number of at least 0 and less than 1. */
   next: () => number
-  /** Whether management processes and validators restart concurrently, one of each at a time. The default is false. */
+  /** If true, one management process restarts while one validator restarts. The default is false: the validators restart first. */
   isConcurrent?: boolean
   report: (line: string) => void
 }

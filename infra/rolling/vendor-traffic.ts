@@ -10,7 +10,7 @@ import type { Fixture } from './fixture.ts'
 
 export interface VendorReport {
   rounds: number
-  /** Descriptions of failed management requests and of verdicts that did not reflect an applied change. */
+  /** Descriptions of the failed management requests, and of the verdicts that did not reflect an applied change. */
   failed: string[]
 }
 

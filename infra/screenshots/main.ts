@@ -109,7 +109,7 @@ async function takeAll(camera: Camera, folder: string): Promise<void> {
         })
 }
 
-/** Returns the ids of the shown objects. Their keys and machine ids are part of the plan. */
+/** Returns the ids of the objects to show. The plan of the demo data contains their keys and machine ids. */
 async function findShown({ managementUrl, managementToken }: DemoFile) {
   const { key } = planDemoData(0).licenses[OVERUSED]!
   const response = await fetch(`${managementUrl}/api/v1/licenses?key=${key}`, {

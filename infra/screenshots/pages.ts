@@ -1,8 +1,8 @@
-/** Lists the screens of the console that `npm run screenshots` takes pictures of. */
+/** Lists the screens of the console of which `npm run screenshots` takes pictures. */
 
 import type { Page } from 'playwright-core'
 
-/** Ids of objects in the demo data that some screens show. */
+/** The ids of the objects in the demo data that the screens show. */
 export interface Shown {
   /** A license without a free slot, and a machine whose checks of this license are rejected. */
   readonly overused: string
@@ -23,11 +23,11 @@ export interface Screen {
   readonly name: string
   /** The path below `/console`. */
   readonly path: (shown: Shown) => string
-  /** Brings the screen into the state that the picture shows. */
+  /** Fills fields and opens dialogs of the screen before the picture is taken. */
   readonly prepare?: (page: Page, shown: Shown) => Promise<void>
   /** Default: a member. */
   readonly viewer?: Viewer
-  /** Whether the documentation contains the screen. */
+  /** True if the documentation contains a picture of the screen. */
   readonly isInDocs?: boolean
 }
 

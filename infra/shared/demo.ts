@@ -1,6 +1,6 @@
 /**
- * Creates the demo organization through the management API. Existing objects are kept. The result of each step is saved before the
- * next, so that a start after an interruption continues with the next step.
+ * Creates the demo organization through the management API. Existing objects are kept. The result of each step is saved before
+ * the next step, so that a start after an interruption can continue there.
  */
 
 import { ALL_PERMISSIONS } from '@keyward/contract'
@@ -24,12 +24,12 @@ export const demoStateSchema = demoSchema.partial({
   licenseId: true,
   licenseKey: true,
 })
-/** The part of the demo that exists so far. */
+/** A demo organization in which some objects may not exist yet. */
 export type DemoState = z.infer<typeof demoStateSchema>
 
 export interface DemoResult {
   demo: Demo
-  /** Whether the license is new. The validator may not have received a new license yet. */
+  /** True if the license is new. The validator may not have received a new license yet. */
   created: boolean
 }
 
@@ -47,8 +47,8 @@ const createdLicenseSchema = z.object({ id: z.string(), key: z.string() })
 const licenseSchema = z.object({ status: z.string(), policy: z.object({ expiresAt: z.string().nullable() }) })
 
 /**
- * Returns a demo whose license is active for at least another day. Creates the objects that `known` lacks. Calls `save` after each
- * object that it creates.
+ * Returns a demo whose license is active for at least another day. Creates the objects that `known` lacks. Calls `save` after
+ * each step.
  */
 export async function ensureDemo(
   access: ManagementAccess,

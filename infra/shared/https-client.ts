@@ -14,7 +14,7 @@ export interface HttpResponse {
 }
 
 export interface HttpsClient {
-  /** Sends a request. Rejects if no response arrives within 15 s. */
+  /** Sends a request. Rejects if the connection is idle for 15 s. */
   send: (
     method: string,
     path: string,
@@ -27,13 +27,14 @@ export interface HttpsClient {
 
 const TIMEOUT_MS = 15_000
 
-/** The options of a client that are needed only where the base address does not resolve. */
+/** The options for a client on a machine that cannot resolve the base address. */
 export interface ConnectOptions {
   /** The host and the port to connect to, such as `keyward-balancer:443`, instead of those of the base address. */
   connectTo?: string | undefined
 }
 
-/** Creates a client with at most `connections` connections. Without `certificate` it trusts the authorities of Node. */
+/** Creates a client with at most `connections` connections. Without `certificate`, the client trusts the certificate
+ * authorities of Node. */
 export function createHttpsClient(
   baseUrl: string,
   certificate: string | undefined,
@@ -69,7 +70,7 @@ export function createHttpsClient(
   }
 }
 
-/** Returns the options of a request that connects to another address than that of its URL. */
+/** Returns the options of a request that connects to `connectTo` instead of the host in its URL. */
 function addressed(connectTo: string, hostname: string, host: string) {
   const { hostname: name, port } = new URL(`https://${connectTo}`)
   return { host: name, hostname: name, port: port || 443, servername: hostname, headers: { host } }

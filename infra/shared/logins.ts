@@ -14,13 +14,13 @@ export type GroupRole = 'keyward_validator' | 'keyward_management'
 export interface Login {
   readonly name: string
   readonly group: GroupRole
-  /** The password. A new role without one can log in only where Postgres authenticates it by certificate or peer. */
+  /** The password. Without a password, a new role can log in only where Postgres authenticates it by certificate or peer. */
   readonly password?: string | undefined
 }
 
 /**
  * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url`
- * must contain a user who may create roles. Resolves to true if it has created the role.
+ * must contain a user who may create roles. Resolves to true if the role is new.
  */
 export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })
@@ -45,8 +45,8 @@ export interface ServiceUrls {
 }
 
 /**
- * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns the
- * URLs with these logins. `url` must contain a superuser.
+ * Ensures a login for each service, `PREFIX_validator` and `PREFIX_management`, with new random passwords. Returns `url` with each login.
+ * `url` must contain a superuser.
  */
 export async function ensureServiceLogins(url: string, prefix: string): Promise<ServiceUrls> {
   const urlOf = async (service: 'validator' | 'management'): Promise<string> => {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ConfigError } from '@keyward/process'
 
-/** The time to wait for a taken port. After `npm start` was killed, its services need some time to release their ports. */
+/** The time to wait for a taken port. If `npm start` was killed, its services release their ports a moment later. */
 const PATIENCE_MS = 3_000
 
 /** Listens on the loopback address and returns the port. Port 0 lets the system choose. Rejects if the port is taken. */
@@ -44,8 +44,8 @@ export async function choosePorts<Name extends string>(
 }
 
 /**
- * Returns a port that is free now and not in `used`. It is below the range of ports from which systems choose those of
- * outgoing connections, so no such connection takes it during a restart.
+ * Returns a port that is free now and not in `used`. The port is below the range that systems use for outgoing connections, so
+ * no such connection takes it during a restart.
  */
 export async function freePort(used: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -1,5 +1,5 @@
 /**
- * Runs a service as a child process. The service sends its ports over IPC and stops when this process ends. If it ends
+ * Runs a service as a child process. The service sends its ports over IPC and stops when this process ends. If the service ends
  * before it listens, its standard error output is reported as the reason.
  */
 
@@ -24,7 +24,7 @@ export interface ServiceProcess {
 export type ServiceName = 'validator' | 'management'
 
 const START_MS = 30_000
-/** The time after which a stopping service is killed. It is longer than the time that a service allows itself to stop. */
+/** The time after which a stopping service is killed. A service limits its own stop to a shorter time. */
 const STOP_MS = 20_000
 
 const listeningSchema = z.object({
@@ -34,7 +34,7 @@ const listeningSchema = z.object({
   httpLibrary: z.string().optional(),
 })
 
-/** Starts a service and resolves when it listens. Rejects with its standard error output if it ends earlier. */
+/** Starts a service and resolves when it listens. Rejects with the standard error output if the service ends earlier. */
 export async function startService(
   name: ServiceName,
   env: Record<string, string | undefined>,
@@ -93,7 +93,7 @@ async function stopChild(child: ChildProcess, ended: Promise<void>): Promise<voi
   clearTimeout(timeout)
 }
 
-/** Resolves when `/readyz` on the admin port returns 200. After `limitMs`, rejects with the reasons in its response. */
+/** Resolves when `/readyz` on the admin port returns 200. After `limitMs`, rejects with the reasons in the last response. */
 export async function untilReady(name: string, adminPort: number, limitMs = START_MS): Promise<void> {
   const startedAt = performance.now()
   let reasons = 'no response'

@@ -16,7 +16,7 @@ import { FOLDER } from './state.ts'
 import { supervise } from './supervisor.ts'
 
 export interface StartDatabase {
-  /** The database URL with the owner of the tables, for migrations and for `demo.json`. */
+  /** The database URL with the login of the tables' owner, for migrations and for `demo.json`. */
   url: string
   /** The database URL with the login of management. */
   managementUrl: string
@@ -81,7 +81,7 @@ export async function startDatabase(
   }
 }
 
-/** Adds advice to the error about data of another major version of Postgres, which this version cannot read. */
+/** Throws the error again. If another major version of Postgres wrote the data folder, adds advice. */
 function explainVersion(error: unknown): never {
   if (!(error instanceof Error && error.message.includes('incompatible with server'))) throw error
   const advice = `Remove the folder ${FOLDER} to start over, or use the version of Keyward that created it`

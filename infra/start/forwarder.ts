@@ -23,9 +23,9 @@ export class Forwarder {
   readonly #pooled = createProxyServer({ agent: this.#pool, proxyTimeout: RESPONSE_TIMEOUT_MS })
   /** Opens a new connection for each request. */
   readonly #fresh = createProxyServer({ agent: new Agent(), proxyTimeout: RESPONSE_TIMEOUT_MS })
-  /** The functions that repeat a request, by its response. An entry exists as long as the request can be repeated. */
+  /** For the response object of each request that can be repeated, the function that repeats the request. */
   readonly #repeats = new WeakMap<ServerResponse, (service: ProxyServer) => Promise<void>>()
-  /** The responses to requests for the validator. */
+  /** The response objects of requests for the validator. */
   readonly #checks = new WeakSet<ServerResponse>()
 
   constructor() {
@@ -92,7 +92,7 @@ export class Forwarder {
     return forward(this.#pooled)
   }
 
-  /** Closes all connections to the services. */
+  /** Closes the pooled connections to the services. */
   close(): void {
     this.#pool.destroy()
   }
@@ -115,7 +115,7 @@ function receiveFromValidator(received: IncomingMessage, response: ServerRespons
   sendError(response, libraryError(statusCode))
 }
 
-/** Reads the body. Stops after the chunk that exceeds the limit. Sends a 408 and rejects if the body does not arrive in time. */
+/** Reads the body. Stops after the chunk that exceeds `mostBytes`. Sends a 408 and rejects if the body does not arrive in time. */
 async function readBody(request: IncomingMessage, response: ServerResponse, mostBytes: number): Promise<Buffer> {
   const deadline = setTimeout(() => {
     response.setHeader('connection', 'close')

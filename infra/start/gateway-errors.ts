@@ -26,19 +26,19 @@ export function tooLarge(mostBytes: number): GatewayError {
   return { status: 413, code: 'PAYLOAD_TOO_LARGE', detail: `The body is larger than ${mostBytes / 1024} KiB.` }
 }
 
-/** The responses to errors of Node's parser, by their code. Any other error is INVALID_HTTP. */
+/** The responses to errors of Node's HTTP parser, by error code. Any other error of the parser gets INVALID_HTTP. */
 const PARSER_ERRORS: Record<string, GatewayError> = {
   HPE_HEADER_OVERFLOW: LONG_HEADERS,
   ERR_HTTP_REQUEST_TIMEOUT: SLOW,
 }
 
-/** Returns the error for a status with which the HTTP library of a validator rejects a request, without a body in JSON. */
+/** Returns the error that replaces a response of the validator's HTTP library that is not in JSON. */
 export function libraryError(status: number): GatewayError {
   if (status === 431) return LONG_HEADERS
   return { ...INVALID_HTTP, status }
 }
 
-/** Returns a problem body, with the `message` that clients of the validation API read. */
+/** Returns a problem body with the field `message`, which clients of the validation API read. */
 function errorBody({ status, code, detail }: GatewayError): string {
   return JSON.stringify({
     type: 'about:blank',
@@ -70,7 +70,7 @@ export function sendUnavailable(response: ServerResponse): void {
 
 /** Sends an error for requests that Node's parser rejects, and closes the connection. */
 export function respondToInvalidHttp(server: Server): void {
-  /** The connections with an incomplete response. An error would become a part of this response. */
+  /** The connections with an incomplete response. An error on such a connection would become part of the response. */
   const busy = new WeakSet<Duplex>()
   server.on('request', ({ socket }, response) => {
     busy.add(socket)

@@ -1,6 +1,6 @@
 /**
  * `npm start`: runs all of Keyward on one machine. It starts and migrates Postgres, starts validator and management behind
- * a gateway, creates a demo organization, and prints commands to try. Every child process ends with this process, even if
+ * a gateway, creates a demo organization, and prints commands to try. Every child process ends when this process ends, even if
  * this process is killed.
  */
 
@@ -25,7 +25,7 @@ import { isRunning, verdictOf } from './verdict.ts'
 
 type DemoDataTarget = Demo & Pick<DemoFile, 'managementUrl' | 'operatorToken' | 'databaseUrl'>
 
-/** The functions that stop the running parts, in the order of their start. */
+/** The functions that stop the database, the services and the gateway, in the order in which these have started. */
 const stops: (() => Promise<void>)[] = []
 /** The folder that contains `.keyward/`. */
 const home = process.cwd()

@@ -1,6 +1,6 @@
 /**
- * Runs the supervised services of `npm start`, each with a restricted environment. Only management receives secrets, and
- * the validator receives only its own database URL.
+ * Runs the supervised services of `npm start`, each with a restricted environment. Only management receives the operator token
+ * and the master keys. Each service receives only its own database URL.
  */
 
 import { ConfigError } from '@keyward/process'
@@ -13,7 +13,7 @@ import { supervise, type Supervised } from './supervisor.ts'
 export interface Secrets {
   operatorToken: string
   masterKey: string
-  /** The old master key while it is being replaced. */
+  /** The previous master key, which is set only while the master key is being replaced. */
   masterKeyPrevious: string | undefined
 }
 

@@ -41,12 +41,13 @@ export interface StateStore {
   saveDemo(demo: DemoState): Promise<void>
   /** Saves the id of the organization that contains the complete demo data. */
   saveDemoData(organizationId: string): Promise<void>
-  /** Returns the `demo.json` of an earlier start. Returns null if the file is missing or unreadable. */
+  /** Returns the `demo.json` of an earlier start. Returns null if the file is missing or invalid. */
   readDemoFile(): Promise<DemoFile | null>
   writeDemoFile(file: DemoFile): Promise<void>
 }
 
-/** Opens `.keyward/` in `parent`. Creates it with new secrets if it does not exist. Throws ConfigError if it is unusable. */
+/** Opens `.keyward/` in `parent`, or creates it with new secrets. Throws ConfigError if the folder or its state cannot be used.
+ * */
 export async function openState(parent: string): Promise<StateStore> {
   const folder = join(parent, FOLDER)
   const path = join(folder, 'state.json')
@@ -82,7 +83,7 @@ async function readOrCreateState(folder: string, path: string): Promise<State> {
   return created
 }
 
-/** Adds advice to the error of a folder that cannot be used. */
+/** Returns a ConfigError with advice if the folder cannot be used, and any other error unchanged. */
 function explainFolder(folder: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EEXIST' || code === 'ENOTDIR')

@@ -1,34 +1,34 @@
 /**
- * Restarts a part of the system when it ends unexpectedly, after delays that increase with each restart. After `stop`, the
- * part is not started again.
+ * Restarts a process when it ends unexpectedly, after delays that increase with each restart. After `stop`, the process is not
+ * started again.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A running part, such as a process. */
+/** A running process, such as a service or Postgres. */
 export interface Running {
-  /** Resolves when the part has ended for any reason. */
+  /** Resolves when the process has ended for any reason. */
   readonly ended: Promise<void>
   readonly stop: () => Promise<void>
 }
 
 export interface Supervised<T extends Running> {
-  /** Returns the running instance, or the last one during a restart. */
+  /** Returns the running process or, during a restart, the previous one. */
   readonly current: () => T
   readonly stop: () => Promise<void>
 }
 
-/** The delays before restarts. The first delay is doubled each time up to the maximum. */
+/** The delays before restarts. Each delay is twice the previous one, but at most `maxMs`. */
 export interface Backoff {
   firstMs: number
   maxMs: number
-  /** The time for which an instance must run so that the next delay is `firstMs` again. */
+  /** The time for which a process must run so that the next delay is `firstMs` again. */
   resetAfterMs: number
 }
 
 const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000, resetAfterMs: 30_000 }
 
-/** Starts a part and supervises it. Rejects if the first start fails. Later failures are reported and retried. */
+/** Starts a process and supervises it. Rejects if the first start fails. Later failures are reported and retried. */
 export async function supervise<T extends Running>(
   name: string,
   start: () => Promise<T>,
@@ -39,7 +39,7 @@ export async function supervise<T extends Running>(
   const stopping = new AbortController()
   let delayMs = backoff.firstMs
 
-  /** Resolves when a new instance runs, or after `stop`. */
+  /** Resolves when a new process runs, or after `stop`. */
   async function restart(): Promise<void> {
     while (!stopping.signal.aborted) {
       await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined)
@@ -73,7 +73,7 @@ export async function supervise<T extends Running>(
       stopping.abort()
       await current.stop()
       await watching
-      await current.stop() // A new instance may have started meanwhile.
+      await current.stop() // A new process may have started meanwhile.
     },
   }
 }

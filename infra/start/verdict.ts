@@ -1,4 +1,4 @@
-/** Determines the current verdict of a check of the demo license, so that the ready message states the right verdict. */
+/** Determines the current verdict of the demo license, so that the message of `npm start` states the right verdict. */
 
 import { z } from 'zod'
 
@@ -9,7 +9,7 @@ export const MACHINE_ID = 'my-machine'
 
 export interface Verdict {
   code: string
-  /** The blacklist rule that rejects the machine; null if none does. */
+  /** The id of the blacklist rule that rejects the machine; null if no rule rejects it. */
   blacklistId: string | null
 }
 
