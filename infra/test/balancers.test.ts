@@ -79,7 +79,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
     /** Sends a request over HTTP/2 without a content-length. Returns the status, or 0 if the stream is reset. */
     async function sendOverHttp2(path: string, body: string): Promise<number> {
       const session = connectHttp2(`https://127.0.0.1:${ports.https}`, { rejectUnauthorized: false })
-      // The stream reports a reset connection as well.
+      // Ignores the error, because the stream reports it too.
       session.on('error', () => undefined)
       try {
         const stream = session.request({ ':method': 'POST', ':path': path })
@@ -105,7 +105,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       return false
     }
 
-    /** Replaces each address of a service, such as `validator-2:8080 port 9080`, with that of a simulated service. */
+    /** Replaces the address of each service, such as `validator-2:8080 port 9080`, with the address of a simulated service. */
     function place(conf: string): string {
       return conf.replaceAll(
         /(validator|management)-(\d):\d+(?: port \d+)?/g,
@@ -343,8 +343,8 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
 
     test('returns 503 without a verdict when no service runs', async () => {
       for (const one of managements) one.close()
-      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. In this case, the test
-      // retries, as a browser does.
+      // haproxy may close a keep-alive connection without a response when the connection to the server was closed. The test then retries,
+      // as a browser does.
       const response = await send('/docs').catch(() => send('/docs'))
       expect(response).toMatchObject({ status: 503, type: 'application/problem+json' })
       expect(JSON.parse(response.body)).toMatchObject({ status: 503, code: 'UNAVAILABLE' })

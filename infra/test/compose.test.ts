@@ -217,7 +217,7 @@ test('the image of the validator has a release of Node for each processor', () =
   const lines = read('docker/validator.Dockerfile').split('\n')
   expect(lines).toContain('FROM ${NODE_IMAGE} AS node-amd64')
   expect(lines).toContain('FROM ${NODE_IMAGE_ARM64} AS node-arm64')
-  // A declaration without a default would hide the value that the builder provides.
+  // A declaration of TARGETARCH would hide the value that the builder provides.
   expect(lines).not.toContain('ARG TARGETARCH')
 })
 
@@ -239,7 +239,7 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
   },
 )
 
-/** Variables that an installation need not set, because their value is constant in the file or their default is correct. */
+/** Variables that compose.yaml does not read from `.env`, because it sets a constant value or the default is correct. */
 const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
 
 test.each(SERVICES)('passes every variable to the %s', (name) => {

@@ -11,7 +11,7 @@ test('has a default for every variable', () => {
   expect(config.DATABASE_URL).toBeUndefined()
 })
 
-test('rejects the same port for two programs, except 0', () => {
+test('rejects the same port for two programs, unless the port is 0', () => {
   expect(() => readStartConfig({ GATEWAY_PORT: '8081' })).toThrow('MANAGEMENT_PORT and GATEWAY_PORT are both 8081')
   expect(readStartConfig({ GATEWAY_PORT: '0', VALIDATOR_PORT: '0' }).VALIDATOR_PORT).toBe(0)
 })

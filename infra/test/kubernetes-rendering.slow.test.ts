@@ -1,5 +1,5 @@
 /**
- * Renders the overlays with kubectl, compares them with the stored output, and validates them. After a change of the
+ * Renders the overlays with kubectl, compares the manifests with the stored output, and validates them. After a change of the
  * manifests, `npm run test:slow -- infra/test/kubernetes-rendering.slow.test.ts -u` stores the new output for review.
  */
 
@@ -129,7 +129,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
       },
     )
 
-    test('kubectl apply does not change a number of replicas that the autoscaler sets', () => {
+    test('kubectl apply does not change the number of replicas that an autoscaler has set', () => {
       for (const [, make] of sets) {
         const all = make()
         for (const { kind, spec } of all) {
@@ -189,7 +189,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))(
   },
 )
 
-test('the rules for the Prometheus operator are those of Prometheus', () => {
+test('the rules for the Prometheus operator equal those in prometheus/rules.yml', () => {
   const [operator] = readYaml('kubernetes/components/monitoring/rules.yaml')
   const [plain] = readYaml('prometheus/rules.yml')
   expect(operator).toMatchObject({ kind: 'PrometheusRule', spec: plain })

@@ -1,6 +1,6 @@
 /**
- * Validates manifests against the schemas of several versions of Kubernetes. The packages contain one compiled validator
- * per type. These validators accept unknown fields, so this module also reports the fields that a validator never reads.
+ * Validates manifests against the schemas of several versions of Kubernetes. The packages contain one compiled schema validator per type.
+ * These schema validators accept unknown fields, so this module also reports the fields that they never read.
  */
 
 import { extname } from 'node:path'
@@ -19,7 +19,7 @@ interface Validator {
 
 const moduleSchema = z.object({ validate: z.custom<Validator>((value) => typeof value === 'function') })
 
-/** The API groups that the packages contain, and how the names of types spell each group. */
+/** The API groups that the packages contain, with the spelling of each group in the names of types. */
 const GROUPS: Readonly<Record<string, string>> = {
   '': 'Core',
   apps: 'Apps',
@@ -29,12 +29,12 @@ const GROUPS: Readonly<Record<string, string>> = {
   'networking.k8s.io': 'Networking',
 }
 
-/** Returns whether the manifest has a type of Kubernetes itself, not of an operator. */
+/** Returns whether Kubernetes itself, not an operator, defines the type of the manifest. */
 export function isBuiltIn({ apiVersion }: Manifest): boolean {
   return groupOf(apiVersion).group in GROUPS
 }
 
-/** Returns one sentence per violation of the schema of a built-in type. */
+/** Returns one sentence for each violation of the schema. The manifest must have a built-in type. */
 export async function violations(manifest: Manifest, version: KubernetesVersion): Promise<string[]> {
   const { group, version: of } = groupOf(manifest.apiVersion)
   const name = `IoK8sApi${GROUPS[group]}${of[0]?.toUpperCase()}${of.slice(1)}${manifest.kind}`
@@ -49,7 +49,7 @@ export async function violations(manifest: Manifest, version: KubernetesVersion)
   ]
 }
 
-/** Imports a validator by its file, because the earlier packages do not export their validators. */
+/** Imports a schema validator by its file, because the packages of earlier versions do not export their schema validators. */
 async function importSchema(version: KubernetesVersion, name: string): Promise<unknown> {
   const entry = import.meta.resolve(`kubernetes-models-${version}`)
   return import(new URL(`_schemas/${name}${extname(entry)}`, entry).href)
@@ -60,7 +60,7 @@ function groupOf(apiVersion: string): { group: string; version: string } {
   return second === undefined ? { group: '', version: first } : { group: first, version: second }
 }
 
-/** Returns a proxy of `value` that stores the names of the properties that are read in `read`. */
+/** Returns a proxy of `value` that stores in `read` the name of each property that is read. */
 function recorded<T>(value: T, read: Map<object, Set<PropertyKey>>): T {
   if (typeof value !== 'object' || value === null) return value
   const keys = read.get(value) ?? new Set()
@@ -76,7 +76,7 @@ function recorded<T>(value: T, read: Map<object, Set<PropertyKey>>): T {
 function unreadFields(value: unknown, read: ReadonlyMap<object, ReadonlySet<PropertyKey>>, path: string): string[] {
   if (typeof value !== 'object' || value === null) return []
   const keys = read.get(value)
-  // A validator reads no property of a value whose type has no schema.
+  // A schema validator reads no property of a value whose type has no schema.
   if (keys === undefined || keys.size === 0) return []
   return Object.entries(value).flatMap(([key, member]) =>
     keys.has(key) ? unreadFields(member, read, `${path}/${key}`) : [`${path}/${key}`],

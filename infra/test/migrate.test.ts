@@ -103,7 +103,7 @@ test.each(['plain-password-1', 'ﬁancé\u00adeﬀ', 'Ⅸ²パスワード'])(
   },
 )
 
-test('before a service, retries until Postgres accepts connections', async () => {
+test('with --before-service, retries until Postgres accepts connections', async () => {
   const { hostname, port } = new URL(database.url)
   const absent = new URL(database.url)
   const late = createServer((socket) => {
@@ -127,7 +127,7 @@ test('before a service, retries until Postgres accepts connections', async () =>
   expect(lines.slice(1)).toEqual(['The schema is up to date.'])
 })
 
-test('before a service, accepts the schema of a newer version', async () => {
+test('with --before-service, accepts the schema of a newer version', async () => {
   await database.pool.query(`insert into kysely_migration values ('9999_future', now()::text)`)
   const lines: string[] = []
   const print = (line: string): unknown => lines.push(line)
@@ -136,7 +136,7 @@ test('before a service, accepts the schema of a newer version', async () => {
   expect(lines).toEqual(['The schema belongs to a newer version (9999_future). It was not changed.'])
 })
 
-test('before a service, rejects a failed login without a retry', async () => {
+test('with --before-service, rejects a failed login without a retry', async () => {
   const other = withLogin(database.url, `nobody_${process.pid}`, 'a-wrong-password')
   const silent = (): undefined => undefined
   await expect(runMigrateBeforeService({ DATABASE_URL: other }, silent, silent)).rejects.toThrow(/nobody_/)

@@ -35,7 +35,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** Creates the state after `pnpm install`. */
+/** Creates files that `pnpm install` would create. */
 function install(): void {
   mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
   symlinkSync(process.execPath, join(folder, 'node_modules', '.bin', 'node'))
@@ -63,7 +63,7 @@ test('the command line installs when the packages were installed from another lo
   expect(await installs('keyward')).toBe(true)
 })
 
-/** Scripts that do not install the workspace first, and `keyward`, which the tests above cover. */
+/** The scripts that do not install the workspace first. The list also contains `keyward`, which the tests above cover. */
 const INSTALLS_NOTHING = new Set([
   'setup',
   'pnpm',

@@ -23,7 +23,7 @@ export class StartProcess {
   errors = ''
   readonly #home: string
 
-  /** Starts the process. `through` contains the arguments of a Node process that runs it, as npm would. */
+  /** Starts the process. `through` contains Node arguments that run a wrapper of the process, as npm would. */
   constructor(home: string, env: Record<string, string> = {}, through: string[] = []) {
     this.#home = home
     const inherited = Object.entries(process.env).filter(([name]) => !/DATABASE_URL|NODE_|VITEST|KEYWARD/.test(name))

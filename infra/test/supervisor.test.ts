@@ -4,13 +4,13 @@ import { supervise, type Running } from '../start/supervisor.ts'
 
 const BACKOFF = { firstMs: 1, maxMs: 4, resetAfterMs: 60_000 }
 
-/** Returns a part that the test can end. */
+/** Returns a process that the test can end. */
 function part() {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   return { ended, end, stop: () => Promise.resolve(end()) } satisfies Running & { end: () => void }
 }
 
-test('restarts a part that ends, until it is stopped', async () => {
+test('restarts a process that ends, until the supervisor is stopped', async () => {
   const parts: ReturnType<typeof part>[] = []
   const reports: string[] = []
   const start = () => {
@@ -52,7 +52,7 @@ test('rejects when the first start fails', async () => {
   await expect(supervise('It', start, () => undefined, BACKOFF)).rejects.toThrow('no memory')
 })
 
-test('stops an instance that was being started when stop was called', async () => {
+test('stops a process that was being started when stop was called', async () => {
   const late = Promise.withResolvers<ReturnType<typeof part>>()
   const [first, second] = [part(), part()]
   let starts = 0

@@ -58,7 +58,7 @@ describe('native files', () => {
   describe('verify.ts', () => {
     let folder: string
     let root: string
-    /** Runs verify.ts. Returns `accepted`, or its error output if it fails. */
+    /** Runs verify.ts. Returns `accepted`, or the error output if verify.ts fails. */
     const verify = async (): Promise<string> => {
       try {
         await promisify(execFile)(process.execPath, [VERIFY, root])

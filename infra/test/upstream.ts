@@ -53,7 +53,7 @@ export class Upstream {
       response.writeHead(413, { connection: 'close' }).end('too large')
       return
     }
-    // A validator's HTTP library responds in the same way to headers that are too large.
+    // A validator's HTTP library sends such a response to headers that are too large.
     if (headers['x-large'] !== undefined) {
       response.writeHead(431, { connection: 'close' }).end('<h1>Too large</h1>')
       return

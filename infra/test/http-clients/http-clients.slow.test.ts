@@ -50,7 +50,8 @@ const EXPECTED: Record<Case, string> = {
   idle: '200',
 }
 
-/** Returns the result that is expected instead of the one in EXPECTED, or null. No setting of a validator changes it (docs/api.md#h8). */
+/** Returns the result that is expected instead of the one in EXPECTED, or null. No setting of a validator changes these results
+ * (docs/api.md#h8). */
 function exceptionFor({ client, path, case: name }: Result): string | null {
   if (path !== 'direct') return null
   if (name === 'http10') return '505'

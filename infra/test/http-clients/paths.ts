@@ -1,5 +1,5 @@
 /**
- * Starts a validator and the paths to it: direct, the gateway of `npm start`, haproxy and nginx. The balancers run with the
+ * Starts a validator, and in front of it the gateway of `npm start`, haproxy and nginx. The balancers run with the
  * shipped configuration, but without TLS, so that clients need no certificate.
  */
 
@@ -62,7 +62,8 @@ function plainHaproxy(text: string, port: number, metrics: number): string {
     .replace('bind :8404', `bind 127.0.0.1:${metrics}`)
 }
 
-/** Replaces the addresses of all validators in a configuration with that of one, and those of management with a closed port. */
+/** Replaces the address of every validator in a configuration with that of the started one, and every address of management with a closed
+ * port. */
 function place(text: string, port: number, adminPort: string): string {
   return text
     .replaceAll(/validator-\d:\d+ port \d+/g, `127.0.0.1:${port} port ${adminPort}`)

@@ -24,7 +24,7 @@ export function packCountry(code: string): number {
   return (code.charCodeAt(0) << 8) | code.charCodeAt(1)
 }
 
-/** Returns the code of a packed country, or null for 0, an unknown country. */
+/** Returns the code of a packed country, or null for 0, which means unknown. */
 export function unpackCountry(packed: number): string | null {
   return packed === 0 ? null : String.fromCharCode(packed >>> 8, packed & 255)
 }

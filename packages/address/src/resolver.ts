@@ -29,7 +29,7 @@ export interface RequestOrigin extends Address {
 export interface OriginSource {
   /** Returns the value of the header with this lower-case name. Repeated headers are joined by commas; '' means no header. */
   header(name: string): string
-  /** Writes the address of the TCP peer to `out`. The resolver calls it only when the peer's address matters. */
+  /** Writes the address of the TCP peer to `out`. The resolver calls this function only when it needs the peer's address. */
   peer(out: Address): void
 }
 
@@ -58,7 +58,7 @@ export function parseTrustedProxies(text: string): 'all' | Network[] | null {
 }
 
 /**
- * Parses an address in the forms that proxies write: bare, `ip:port`, `[v6]` or `[v6]:port`. Blanks around it are skipped.
+ * Parses an address in the forms that proxies write: bare, `ip:port`, `[v6]` or `[v6]:port`. Blanks around the address are skipped.
  * Returns false and clears `out` for anything else.
  */
 function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {

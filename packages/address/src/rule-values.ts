@@ -30,7 +30,7 @@ export function canonicalRuleValue(type: RuleType, value: string): string | null
 }
 
 /**
- * Returns what a stored rule matches, or the reason why its value is unreadable. `customerId` is the customer of a rule with
+ * Returns the value that a stored rule matches, or the reason why the rule is unreadable. `customerId` is the customer of a rule with
  * the type CUSTOMER.
  */
 export function readRuleMatch(type: RuleType, value: Uint8Array, customerId: Uint8Array | null): RuleMatch | string {

@@ -17,11 +17,11 @@ export interface Call {
   path: string
   body?: object
   as?: 'operator'
-  /** Whether the response is text instead of JSON. */
+  /** True if the response is text instead of JSON. */
   text?: true
-  /** Retries the call while the service is unavailable or limits the rate. A call that changes data must then have an idempotency key. */
+  /** Retries the call while the service is unavailable or limits the rate. If the call changes data, it must have an idempotency key. */
   retry?: { idempotencyKey?: string; attempts?: number }
-  /** The maximum time to wait until all live validators have applied the change, in seconds. */
+  /** The maximum time, in seconds, to wait until all live validators have applied the change. */
   waitS?: number
 }
 
@@ -46,11 +46,11 @@ export interface FieldError {
   detail: string
 }
 
-/** The error of a request with fields that the service rejected. */
+/** The failure of a request that the service rejected with validation errors. */
 export class ValidationFailure extends Failure {
   readonly errors: readonly FieldError[]
 
-  /** `nameOf` converts the pointers of `errors` to names. */
+  /** `nameOf` converts a pointer of `errors` to the name that the message shows. */
   constructor(code: string, errors: readonly FieldError[], nameOf = fieldName) {
     const details = errors.map(({ pointer, detail }) => `${nameOf(pointer)} ${detail}`)
     super(EXIT.apiError, 'The service rejected the request', { code, details })
@@ -117,14 +117,15 @@ async function sendOnce(connection: Connection, call: Call): Promise<Response> {
   }
 }
 
-/** The error of a request without a response. The service may have received the request. */
+/** The error of a request that got no response. The service may have received the request. */
 class Unreachable extends Error {
   constructor(baseUrl: string, cause: unknown) {
     super(`${baseUrl} cannot be reached (${reasonOf(cause)})`, { cause })
   }
 }
 
-/** Returns the innermost cause. `fetch` throws "fetch failed", and the cause of this error is ECONNREFUSED or a TLS error, for example. */
+/** Returns the code or message of the innermost cause. `fetch` throws "fetch failed", and only the cause of this error is specific, such as
+ * ECONNREFUSED. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)

@@ -1,6 +1,6 @@
 /**
  * Creates the tree of commands and runs one command. `run` takes arguments and a context and returns the exit code, so that tests can run
- * the program without a process.
+ * the program without a child process.
  */
 
 import tab from '@bomb.sh/tab/commander'
@@ -101,7 +101,7 @@ export async function run(args: readonly string[], context: RunContext): Promise
   }
 }
 
-/** Returns a validation failure that names flags and arguments of the command instead of fields of the API. */
+/** Returns the error. A validation failure then names flags and arguments of the command instead of fields of the API. */
 function inWordsOf(command: Command, error: unknown): unknown {
   if (!(error instanceof ValidationFailure)) return error
   return new ValidationFailure(error.code ?? '', error.errors, (pointer) => flagName(command, pointer))

@@ -1,6 +1,6 @@
 /**
- * The session of a run: the API, the output, the clock and the folders. It is created once from the global flags and the environment.
- * Commands read neither flags nor environment variables for these parts.
+ * Provides a command with its connection, API, output, clock and folders. Commands do not read the global flags or environment variables
+ * themselves.
  */
 
 import type { Command } from 'commander'
@@ -10,7 +10,7 @@ import { type Api, createApi } from './api.ts'
 import { connect, type Connection, connectionFlags, type Environment } from './connection.ts'
 import { createOutput, type Output, type Streams } from './output.ts'
 
-/** The context of a run. Tests replace it. */
+/** The environment, streams, folders and clock of a run. Tests replace them. */
 export interface RunContext {
   env: Environment
   streams: Streams

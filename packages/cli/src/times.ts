@@ -1,10 +1,10 @@
-/** Parses and formats times: ISO 8601 dates and date-times, and durations from now (`30d`, `12h`, `2w`, `1y`). */
+/** Parses times and formats ages. A time is an ISO 8601 date or date-time, or a duration (`30d`, `12h`, `2w`, `1y`). */
 
 import { EXIT, Failure } from './failure.ts'
 
 const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 }
 
-/** Parses a time. Returns ISO 8601 in UTC. Throws Failure for any other text. */
+/** Parses a date, a date-time, or a duration from now. Returns ISO 8601 in UTC. Throws Failure for any other text. */
 export function parseMoment(text: string, nowMs: number): string {
   const span = /^(\d{1,5})([hdwy])$/.exec(text)
   if (span) return new Date(nowMs + Number(span[1]) * (UNITS_MS[span[2] ?? ''] ?? 0)).toISOString()

@@ -25,7 +25,7 @@ async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
   return schema.parse(JSON.parse(printed.out))
 }
 
-/** Creates a license for two machines with its product and customer. */
+/** Creates a product, a customer, and a license for two machines. */
 async function createLicense(): Promise<{ id: string; key: string; productId: string }> {
   const product = await result(identified, 'product', 'create', 'Editor')
   const customer = await result(identified, 'customer', 'create', 'ada@example.com')
@@ -113,7 +113,7 @@ describe('a license', () => {
     expect([failed.code, failed.err]).toEqual([1, expect.stringMatching(/\(LICENSE_REVOKED\)/)])
   })
 
-  test('license limits changes the limits that have an option and keeps the others', async () => {
+  test('license limits changes only the limits whose options are set', async () => {
     const { key } = await createLicense()
     const limited = z.object({ policy: z.record(z.string(), z.unknown()) })
     const limits = ['license', 'limits', key, '--wait', '0']

@@ -5,7 +5,7 @@ import { type Expected, NO_FILE, OFFLINE_VALID, type World } from './world.ts'
 
 type Outcome =
   | { kind: 'verdict'; expected: Expected }
-  /** The response counts as an outage, so that the stored file decides. */
+  /** The response counts as an outage, so the stored file decides. */
   | { kind: 'outage' }
   | { kind: 'configuration'; reason: string }
 
@@ -14,7 +14,7 @@ export interface ResponseCase {
   command: 'validate' | 'activate'
   fault: 'stopped' | Fault | ((world: World) => Fault)
   outcome: Outcome
-  /** Whether the response arrives after the time budget. Such cases use a short budget. */
+  /** True if the response arrives after the time budget. Such a case has a short budget. */
   isLate: boolean
 }
 
@@ -234,7 +234,7 @@ export const responseCases: readonly ResponseCase[] = [
   ...configurationErrors(),
 ]
 
-/** Describes the required result for the published list. */
+/** Describes the required result for the list in docs/client/contract-suite.md. */
 export function describeOutcome({ outcome }: ResponseCase): string {
   if (outcome.kind === 'verdict') return `online, \`${String(outcome.expected['code'])}\``
   return outcome.kind === 'outage' ? 'the stored file decides' : `\`CONFIGURATION\`, \`${outcome.reason}\``

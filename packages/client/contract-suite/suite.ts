@@ -26,7 +26,7 @@ export const contractCases: readonly Case[] = [
   ),
 ]
 
-/** The test vectors for license files. */
+/** The cases from the test vectors for license files. */
 export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
   name: `vector: ${vector.name}`,
   async run(program) {

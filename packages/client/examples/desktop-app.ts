@@ -1,5 +1,5 @@
 /**
- * Licensing of a desktop app, for example in the main process of Electron. The license file is in the data folder of the app.
+ * Checks the license of a desktop app, for example in the main process of Electron. The license file is in the data folder of the app.
  * In Electron:
  *
  * const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>

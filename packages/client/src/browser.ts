@@ -1,3 +1,3 @@
-/** Exports the part of the client for browsers: persistent storage. */
+/** Exports the part of the client that requires a browser: storage in `localStorage`. */
 
 export { browserStorage } from './storage/browser-storage.ts'

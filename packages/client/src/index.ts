@@ -1,5 +1,5 @@
 /**
- * The client for apps: checks the license online, or offline with a signed file. It runs in Node and in browsers. The entry points
+ * The client for apps, which checks a license online, or offline with a signed file. It runs in Node and in browsers. The entry points
  * `@keyward/client/node` and `@keyward/client/browser` add a storage for the platform.
  */
 

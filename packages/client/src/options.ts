@@ -30,7 +30,7 @@ export interface ClientOptions {
   /** The base URL of the service, such as `https://licenses.example.com`. It may contain a path. */
   baseUrl: string
   /**
-   * Whether `baseUrl` may use `http:` for hosts other than this machine. Default: false. With http, anyone on the network path can forge
+   * If true, `baseUrl` may use `http:` for hosts other than this machine. Default: false. With http, anyone on the network path can forge
    * responses of the service.
    */
   allowHttp?: boolean
@@ -45,11 +45,11 @@ export interface ClientOptions {
    */
   licenseKey: string
   /**
-   * The product id of the app. With this option, license files of other products are rejected with `WRONG_PRODUCT`, including
-   * files of earlier versions without a product id. For online checks, use an API key that is bound to the product.
+   * The product id of the app. With this option, license files of other products are rejected with `WRONG_PRODUCT`, including files of
+   * earlier versions, which contain no product id. For online checks, use an API key that is bound to the product.
    */
   productId?: string | null | undefined
-  /** Whether `validate` and `activate` return the entitlements of the license. Default: false. */
+  /** If true, `validate` and `activate` return the entitlements of the license. Default: false. */
   entitlements?: boolean
   /**
    * The id of this machine, such as the result of `machineId()` of `@keyward/client/node`. Licenses with a machine limit
@@ -60,8 +60,8 @@ export interface ClientOptions {
   hostname?: string | null | undefined
   storage: LicenseStorage
   /**
-   * The time budget of one call with all retries in milliseconds, more than 0 and less than 2^31. Default: 5,000. A longer
-   * operation of the storage counts as failed.
+   * The time budget of one call and its retries, in milliseconds. It must be more than 0 and less than 2^31. Default: 5,000. An operation
+   * of the storage that takes longer counts as failed.
    */
   timeoutMs?: number
   /** A replacement for the global `fetch`. */

@@ -42,7 +42,8 @@ export type OfflineReason =
 
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405 `WRONG_ADDRESS` (the
- * base URL), 413, 415 and 422 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx except 408 is `UNEXPECTED_STATUS`. The stored file is
+ * base URL), 413, 415 and 422 `INVALID_REQUEST`, also 400 for a call without a verdict, 429 `RATE_LIMITED`. Any other 4xx except 408 is
+ * `UNEXPECTED_STATUS`. The stored file is
  * not used, because the service is reachable.
  */
 export type ConfigurationReason =
@@ -85,7 +86,7 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
-      /** The entitlements. Present with the option `entitlements`. */
+      /** Present only if the option `entitlements` is true. */
       entitlements?: Entitlements
     }
   | {
@@ -94,7 +95,7 @@ export type ValidationResult =
       code: RejectionCode
       expiresAt: null
       message: string
-      /** The usage of machine slots. Present in results of `activate` with `TOO_MANY_MACHINES`. */
+      /** The used slots and their limit. Present only if `activate` returns `TOO_MANY_MACHINES`. */
       machines?: { used: number; max: number }
     }
   | ({ valid: false; expiresAt: null } & ConfigurationError)
@@ -103,9 +104,9 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
-      /** The time at which the file stops being good without an online check. */
+      /** The time from which the file is no longer good. A newer file has a later time. */
       refreshAfter: string
-      /** The entitlements when the file was issued. Present with the option `entitlements`. */
+      /** The entitlements when the file was issued. Present only if the option `entitlements` is true. */
       entitlements?: Entitlements
       cause: OutageCause
       /** A description of the outage for the developer. */

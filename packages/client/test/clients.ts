@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 export interface ClientUnderTest {
   language: string
-  /** Returns the missing tools of this machine, or null when the client can run. */
+  /** Returns the tools that this machine lacks, or null if the client can run. */
   missing: () => string | null
   /** Builds the client in the folder and returns its command line. Rejects with the output of the compiler when it fails. */
   build: (folder: string) => Promise<string[]>

@@ -47,7 +47,7 @@ const forgeries: (() => string)[] = [
   () => edited({ policy: { ...payload.policy, maxMachines: 6 + int(10_000) } }),
   () => pick(others),
 ]
-// Slips are more frequent, because most of them are rejected before the signature check, which lasts a millisecond.
+// Slips outnumber forgeries, because most slips are rejected before the signature check, which takes a millisecond.
 const mutations = [...Array.from({ length: 8 }, () => slips).flat(), ...forgeries]
 
 test('rejects 10,000 altered files', async () => {

@@ -93,7 +93,7 @@ async function stop({ process: child }: Program): Promise<void> {
 }
 
 async function createVendor(url: string): Promise<Vendor> {
-  // Changes wait only for validators that have reported their position in the change feed.
+  // A change with `Prefer: wait` waits only for validators that have reported their position in the change log.
   const isFollowed = async () => {
     const { data } = await call(url, OPERATOR_TOKEN, 'GET', 'validators')
     return Array.isArray(data) && data.map(readObject).some(({ behindBy }) => typeof behindBy === 'number')

@@ -48,7 +48,7 @@ afterAll(async () => {
 const online = { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 const offline = { source: 'offline', valid: true, code: 'VALID', expiresAt: EXPIRES_AT }
 
-/** The interval of repeated calls, because a slow machine may not complete the first one within the client's time budget. */
+/** Repeats a call every 50 ms, because on a slow machine the first call may exceed the client's time budget. */
 const soon = { interval: 50 }
 
 test('takes the slot and stores a file at the first activation', async () => {

@@ -254,7 +254,7 @@ describe.concurrent('a storage that never settles', () => {
 
   test('keeps a rejected file rejected after a late write of an old text', async () => {
     const { service, gateway, storage, restart } = await startWorldWithFile()
-    // Removes the stored time, so that the first check has a change to write even if its `Date` is in the same second as the last one.
+    // Removes the stored time, so that the first check has a change to write even if its `Date` equals the stored one.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     const writes: (() => void)[] = []
     const slow: LicenseStorage = {

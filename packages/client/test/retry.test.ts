@@ -55,7 +55,7 @@ describe.concurrent('a call', () => {
     const timeoutMs = 2_000
     const startMs = performance.now()
     const result = await restart({ timeoutMs }).validate()
-    // The limit suffices on a busy machine, and is below three attempts with the whole budget each.
+    // The limit suffices on a busy machine. Three attempts would exceed it if each used the whole budget.
     expect(performance.now() - startMs).toBeLessThan(3 * timeoutMs)
     expect(result).toMatchObject({ source: 'offline', valid: true, cause: 'TIMEOUT' })
   })

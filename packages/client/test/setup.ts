@@ -50,7 +50,7 @@ export async function startWorld(given: Partial<ClientOptions> = {}): Promise<Wo
   return { service, gateway, client: restart(), storage, refreshes, clock, restart }
 }
 
-/** Returns the newest file in a storage of the client. */
+/** Returns the newest license file in the storage. */
 export async function storedFileOf(storage: LicenseStorage): Promise<string> {
   const [newest] = parseContent(await storage.read(), '').licenses
   if (newest === undefined) throw new Error('No file is stored.')

@@ -93,7 +93,7 @@ describe.concurrent('a time of the service that could not be stored', () => {
     expect(await other.validate(), 'the pending change is written').toMatchObject(validOffline)
   })
 
-  test('an unstored time of the service moves only forward with later observed times', async () => {
+  test('an unstored time of the service is replaced only by later observed times', async () => {
     const { first, other, failing, setRight, gateway, clock } = await startTwo()
     await setRight('write')
     gateway.fault = { kind: 'drop' }

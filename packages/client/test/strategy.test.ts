@@ -104,7 +104,7 @@ const outages: [string, Fault | 'stopped', string][] = [
 describe.concurrent('an outage', () => {
   test.each(outages)('only a good file decides in an outage: %s', async (_name, fault, cause) => {
     const { service, gateway, restart } = await startWorldWithFile()
-    // A timeout consumes the whole budget, so its budget is short. Other cases have a long budget for busy machines.
+    // A case with a timeout consumes its whole budget, so this budget is short. The other cases have a long budget for busy machines.
     const timeoutMs = cause === 'TIMEOUT' ? 600 : 9000
     if (fault === 'stopped') await gateway.stop()
     else gateway.fault = fault

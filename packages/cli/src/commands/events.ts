@@ -14,7 +14,7 @@ import type { Session } from '../session.ts'
 import { fetchList, listFlags, printList, withLimit } from './lists.ts'
 
 const POLL_MS = 1_000
-/** The period that each read repeats, because events of checks may be written later than their timestamp. */
+/** The period before now that each read covers, because an event about checks may be written later than its timestamp. */
 const OVERLAP_MS = 60_000
 const ATTEMPTS = 3
 const PAUSE_MS = 1_000
@@ -72,14 +72,14 @@ function parseUrl(text: string): string {
   throw new Failure(EXIT.usage, `--forward must be a URL such as http://127.0.0.1:3000/hook; got ${text}`)
 }
 
-/** Returns the secret as text, and the bytes of its signing key. */
+/** Returns the secret as text, and the bytes of the signing key that it contains. */
 function parseSecret(given = PREFIX + randomBytes(32).toString('base64')): { text: string; key: Buffer } {
   const key = Buffer.from(given.slice(PREFIX.length), 'base64')
   if (given.startsWith(PREFIX) && key.length >= 16) return { text: given, key }
   throw new Failure(EXIT.usage, '--secret must be whsec_ followed by the base64 of at least 16 bytes')
 }
 
-/** Returns the events from a time on that are not in `seen`, oldest first, and adds their ids to `seen`. */
+/** Returns the events since `fromMs` that are not in `seen`, oldest first. Adds their ids to `seen`. */
 async function fetchNew(
   api: Api,
   fromMs: number,
@@ -109,7 +109,7 @@ async function listen(
   stopAfter: number,
 ): Promise<void> {
   const seen = new Map<string, number>()
-  // Earlier events are not forwarded.
+  // Adds earlier events to `seen`, so that they are not forwarded.
   await fetchNew(api, context.nowMs() - OVERLAP_MS, type, seen)
   for (let forwarded = 0; forwarded < stopAfter;) {
     const fromMs = context.nowMs() - OVERLAP_MS

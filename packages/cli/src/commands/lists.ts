@@ -1,4 +1,4 @@
-/** Functions that all list commands share: they add the option `--limit`, read pages, and print lists. */
+/** Adds the common options of list commands, reads the pages of lists, and prints lists. */
 
 import { page } from '@keyward/contract'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -41,7 +41,8 @@ export function periodOf(
 }
 
 /**
- * Reads up to `limit` items of a list, newest first. `query` contains the filters. Undefined filters are omitted. `more` is true when the
+ * Reads up to `limit` items of a list, in the order of the service. `query` contains the filters. Undefined filters are omitted. `more` is
+ * true when the
  * service has further items.
  */
 export async function fetchList<T>(

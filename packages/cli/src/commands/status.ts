@@ -1,4 +1,4 @@
-/** `status`: shows the live validators, their readiness, and the number of changes that each has yet to apply. */
+/** `status`: shows the live validators, their readiness, and the number of transactions that each has yet to apply. */
 
 import { validatorList } from '@keyward/contract/management/validators'
 import type { Command } from 'commander'

@@ -1,6 +1,7 @@
 /**
  * Stores the progress of an import, so that a later run can resume the import after an interruption. The progress is written before the
- * first batch is sent. It applies only to runs with the same file content, service, organization and flags. Other runs start from the
+ * first batch is sent. The progress applies only to runs with the same file content, service, organization and flags. Other runs start from
+ * the
  * beginning.
  */
 
@@ -38,7 +39,7 @@ export const freshProgress = (nowMs: number): ProgressState => ({
   skipped: 0,
 })
 
-/** Opens the progress of an import. `scope` contains everything that distinguishes two imports besides the bytes of the file. */
+/** Opens the progress of an import. `scope` contains everything, except the bytes of the file, that distinguishes two imports. */
 export async function openProgress(home: string, path: string, scope: object): Promise<Progress> {
   const hash = createHash('sha256').update(JSON.stringify(scope))
   for await (const chunk of createReadStream(path)) if (chunk instanceof Buffer) hash.update(chunk)

@@ -17,7 +17,7 @@ export interface LocatedRule {
 }
 
 /**
- * Skips the batches that `from` counts as sent, sends all further batches, and returns the final state. Throws Failure for errors of the
+ * Skips the batches that `from` counts as sent, sends the others, and returns the final state. Throws Failure for errors of the
  * API.
  */
 export async function sendAll(

@@ -1,7 +1,7 @@
 /**
  * Reads plain lists with one value in each line. `#` and `;` begin a comment, as in published lists of networks. A comment after a value
- * becomes the note of the rule. A machine id may contain these characters, so its line is read unchanged. A line that begins with one of
- * them is always a comment.
+ * becomes the note of the rule. A machine id may contain `#` and `;`, so its line is read unchanged. A line that begins with `#` or `;` is
+ * always a comment.
  */
 
 import { readLines, type Rows } from './rows.ts'

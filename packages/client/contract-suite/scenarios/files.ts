@@ -1,4 +1,4 @@
-/** The cases of license files: the time of a fetch, the conditions for storing a file, and its validity. */
+/** The cases of license files: the time of a fetch, the conditions for storing a file, and the validity of a file. */
 
 import { generateKeyPair } from '@keyward/license-file'
 

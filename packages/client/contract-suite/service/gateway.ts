@@ -18,7 +18,7 @@ export type Fault =
   | { kind: 'slow'; delayMs: number }
   /** Sends half of the response and drops the connection. */
   | { kind: 'cut' }
-  /** Drops the connection without a byte. */
+  /** Drops the connection before the first byte of the response. */
   | { kind: 'drop' }
   /** Sends these characters as bytes instead of an HTTP response, and closes the connection. */
   | { kind: 'raw'; bytes: string }
@@ -38,7 +38,7 @@ export interface Gateway {
   stop: () => Promise<void>
 }
 
-/** Starts a gateway. `route` returns the base URL of the service for a path. */
+/** Starts a gateway. `route` returns the base URL of the service that serves a path. */
 export async function startGateway(route: (path: string) => string): Promise<Gateway> {
   const server = createServer((request, response) => {
     const path = request.url ?? '/'

@@ -1,4 +1,4 @@
-/** Starts servers of tests on a free port of the loopback address, and closes them with their connections. */
+/** Starts the servers of tests on the loopback address, and closes them with their connections. The default port is a free one. */
 
 import { once } from 'node:events'
 import type { Server } from 'node:http'

@@ -13,13 +13,13 @@ import { authenticate, judgeMemory } from './judge-file.ts'
 import type { Memory, Store, StoreChange } from './store.ts'
 
 export interface FileCache {
-  /** The number of recorded rejections. A check reads it before its request and passes it to `accept`. */
+  /** The number of recorded rejections. A check reads this number before its request and passes it to `accept`. */
   readonly rejections: number
   /** Fetches a file now, or waits for the fetch in progress. */
   refresh(): Promise<RefreshResult>
   /**
    * Fetches a file in the background if the stored file is not good, its expiry is not `expiresAt`, or a day or half of its lifetime has
-   * passed.
+   * passed, whichever is shorter.
    */
   keepFresh(expiresAt: string | null): void
   /** Returns the change that ends the use of the file. `code` is the code of the rejection or `DEACTIVATED`. */

@@ -17,7 +17,7 @@ export type FileResponse = { file: string } | { code: FileRefusalCode; message: 
 
 const DEFAULT_MESSAGE = 'The check was rejected.'
 
-// The form of all codes. A body with another code comes from another program.
+// The form of all codes of the service. A body with a code of another form comes from another program.
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
 
 const REJECTION_CODES: readonly RejectionCode[] = [

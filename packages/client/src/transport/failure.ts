@@ -1,5 +1,5 @@
 /**
- * Describes the failure of a request without a response. Browsers hide the reason from pages, so the description names both
+ * Describes why a request got no response. Browsers hide the reason from pages, so the description names both
  * possible causes: the network and a missing CORS header.
  */
 

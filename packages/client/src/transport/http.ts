@@ -18,7 +18,7 @@ export interface Outage {
   retryAfterMs: number
 }
 
-/** The service responded with a 4xx that is neither a verdict nor 408. */
+/** The service responded with a 4xx that the endpoint does not define, other than 408. */
 export interface Misconfiguration {
   kind: 'misconfiguration'
   reason: ConfigurationReason
@@ -39,13 +39,13 @@ export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Out
 export interface Endpoint<Value> {
   path: string
   body: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** The statuses of its responses. Any other status is an error. */
+  /** The statuses that the endpoint defines. Any other status is an error. */
   statuses: readonly number[]
   /** Parses the body of a response. Returns null for a body that the service never sends. */
   read(status: number, body: string): Value | null
 }
 
-// The maximum size of a body. A verdict has a few hundred bytes, and a file a few thousand.
+// The maximum size of the body of a response. A verdict has a few hundred bytes, and a file a few thousand.
 const MAX_BODY_BYTES = 64 * 1024
 
 /** Calls an endpoint once, with `timeoutMs` for the whole response. Does not follow redirects. */
