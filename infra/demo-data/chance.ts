@@ -19,7 +19,7 @@ export function pick<T>(list: readonly T[], label: string): T {
 
 const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** Returns a text of letters and digits, without those that look alike, such as `O` and `0`. */
+/** Returns a text of letters and digits, except those that look alike, such as `O` and `0`. */
 export function letters(length: number, label: string): string {
   return Array.from({ length }, (_, i) => LETTERS[between(0, LETTERS.length, `${label} ${i}`)]).join('')
 }

@@ -191,7 +191,7 @@ class Creation {
     await writeBehind(this.#client, this.#writerId(), ++this.#flushed, { ...empty, rules })
   }
 
-  /** Returns an id of a validator that is the same in every run for this organization. */
+  /** Returns a validator id that depends only on the organization, so it is the same in every run. */
   #writerId(): string {
     const hash = createHash('sha256').update(`demo data of ${this.#demo.organizationId}`).digest('hex')
     return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`

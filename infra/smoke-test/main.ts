@@ -1,5 +1,5 @@
 /**
- * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is its base address. CONNECT_TO is the host and
+ * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is the base address of the installation. CONNECT_TO is the host and
  * port to connect to instead, and CA_FILE the CA certificate that verifies the certificate of the balancer.
  */
 

@@ -13,7 +13,7 @@ import type { Paths } from './paths.ts'
 export const CASES = ['length', 'chunked', 'expect', 'reuse', 'http10', 'gzip', 'bom', 'large', 'idle'] as const
 export type Case = (typeof CASES)[number]
 
-/** The result of one case with one client along one path. */
+/** The result of one case with one client over one path. */
 export interface Result {
   client: string
   path: string
@@ -86,7 +86,7 @@ export async function preparePrograms(folder: string): Promise<string[][]> {
 }
 
 /**
- * Sends every case with every client along every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
+ * Sends every case with every client over every path, with three programs at a time. If `idleSeconds` is 0, leaves out the
  * case `idle`. Otherwise, runs each program once per path, and these runs concurrently, because they mostly wait.
  */
 export async function runClients(paths: Paths, idleSeconds: number, commands: string[][]): Promise<Result[]> {

@@ -1,5 +1,5 @@
 /**
- * Sends checks with common HTTP clients, in every form that they can send, along every path to a validator. Writes the
+ * Sends checks with common HTTP clients, in every form that they can send, over every path to a validator. Writes the
  * table in docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs only with KEYWARD_LONG.
  */
 

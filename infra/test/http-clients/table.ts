@@ -27,7 +27,7 @@ export function tableOf(results: readonly Result[]): string[] {
   ]
 }
 
-/** Returns the response that most paths return, followed by the paths that return another response, with these responses. */
+/** Returns the most frequent response, followed by each path with another response, and that response. */
 function cellOf(results: readonly Result[]): string {
   const counts = new Map<string, number>()
   for (const { received } of results) counts.set(shown(received), (counts.get(shown(received)) ?? 0) + 1)

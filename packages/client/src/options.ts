@@ -1,6 +1,6 @@
 /**
- * The options of the client and their validation. An invalid option is a mistake of the app's developer, so the validation
- * throws, unlike the rest of the client.
+ * The options of the client and their validation. An invalid option is a mistake of the app's developer, so the validation throws, unlike
+ * the client's calls.
  */
 
 import { spkiToPublicKey, type VerificationKey } from '@keyward/license-file'

@@ -1,4 +1,4 @@
-/** A time limit for promises that may never settle. */
+/** Limits the time to wait for promises that may never settle. */
 
 export class TimeoutError extends Error {}
 

@@ -39,7 +39,7 @@ describe.concurrent('entitlements', () => {
 })
 
 describe.concurrent('productId', () => {
-  test('accepts files of the product for a productId in any case', async () => {
+  test('accepts files of the product for a productId in upper or lower case', async () => {
     const { gateway, restart, service } = await startWorldWithFile()
     await gateway.stop()
     const productId = service.productId?.toUpperCase()

@@ -4,8 +4,8 @@
  *
  * - Operations run one after another, and a change reads before it writes. This process therefore loses no change.
  * - A change for one license key does not affect the file of another key.
- * - A rejection or time that could not be written applies in this process until it is written. It replaces the value that
- *   was stored when it arrived, but not a newer value of another process.
+ * - A rejection or time that could not be written applies in this process until it is written. The rejection or time replaces the value
+ *   that was stored when it arrived, but not a newer value of another process.
  */
 
 import type { LicenseStorage } from '../options.ts'
