@@ -74,7 +74,8 @@ async function exists(pool: Pool, catalog: string, column: string, name: string)
 
 /**
  * Selects the statements that change the owner of each table, sequence, view and function of the schema `public` that
- * belongs to another user and to no extension. The owner of a column's sequence changes with its table. Partitions are tables.
+ * belongs to another user and to no extension. A sequence that belongs to a column changes its owner with the table. Partitions
+ * are tables.
  */
 const FOREIGN_OBJECTS = `
   select format('alter %s %s owner to %I', case c.relkind when 'S' then 'sequence' when 'v' then 'view'

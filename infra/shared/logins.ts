@@ -1,5 +1,6 @@
 /**
- * Creates the login roles of the services. Each is a member of only one group role, which the migration creates with the
+ * Creates the login roles of the services. Each login role is a member of only one group role, which the migration creates with
+ * the
  * permissions of the service. Passwords are sent to Postgres only as SCRAM verifiers.
  */
 

@@ -1,4 +1,4 @@
-/** Error responses of the gateway. None has the field `valid`, so no client reads one as a verdict. */
+/** The error responses of the gateway. None of them has the field `valid`, so no client reads one as a verdict. */
 
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'

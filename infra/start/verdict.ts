@@ -30,7 +30,7 @@ export async function verdictOf(demo: DemoFile): Promise<Verdict> {
   return { code, blacklistId: decidedBy?.kind === 'BLACKLIST' ? decidedBy.id : null }
 }
 
-/** Returns whether the installation of `demo.json` responds, which means that an earlier start still runs. */
+/** Returns whether the installation of `demo.json` responds and therefore still runs. */
 export async function isRunning(demo: DemoFile): Promise<boolean> {
   try {
     const response = await fetch(`${demo.baseUrl}/api/v1/organization`, {

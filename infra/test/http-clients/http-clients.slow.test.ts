@@ -63,7 +63,7 @@ function exceptionFor({ client, path, case: name }: Result): string | null {
 }
 
 describe.each(CLIENTS)('%s', (client) => {
-  test.for(CASES)('%s', (name, { skip }) => {
+  test.for(CASES)('gets the expected result over every path: %s', (name, { skip }) => {
     const found = results.filter((one) => one.client === client && one.case === name)
     skip(found.length === 0, 'not installed, or the client cannot send this')
     expect(found.map(({ path }) => path)).toEqual([...paths.urls.keys()])

@@ -54,7 +54,7 @@ export function readRuleMatch(type: RuleType, value: Uint8Array, customerId: Uin
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the text of a value. Returns '' for bytes that are not UTF-8, which is neither a network nor a country code. */
+/** Returns the text of a value. Returns '' for bytes that are not UTF-8, because '' is neither a network nor a country code. */
 function textOf(value: Uint8Array): string {
   try {
     return utf8.decode(value)

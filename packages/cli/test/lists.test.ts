@@ -133,7 +133,7 @@ describe('wrong usage', () => {
     [['status'], /--operator-token or OPERATOR_TOKEN/],
     [['--url', 'http://licenses.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
     [['--url', 'http://127.0.0.1.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
-  ])('%j', async (args, expected) => {
+  ])('exits with 2 and describes the wrong usage: %j', async (args, expected) => {
     const printed = await shell.cli(...args)
     expect(printed.code).toBe(2)
     expect(printed.err).toMatch(expected)

@@ -12,7 +12,7 @@ export interface PublicKey {
   publicKey: string
 }
 
-/** Creates a client, which simulates a start of the app. Later commands use the most recently created client. */
+/** Creates a client, as at a start of the app. Later commands use the most recently created client. */
 export interface OpenCommand {
   command: 'open'
   baseUrl: string

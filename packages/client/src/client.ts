@@ -119,7 +119,7 @@ async function decideOnline(
   rejectionsBefore: number,
 ): Promise<ValidationResult> {
   const nowMs = settings.now()
-  // The service's clock replaces the latest observed time, which corrects a device whose clock was ahead.
+  // The service's clock replaces the latest observed time, so that a device's clock that was ahead has no lasting effect.
   await store.change(() => ({
     ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
     ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),

@@ -42,7 +42,7 @@ export type OfflineReason =
 
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405 `WRONG_ADDRESS` (the
- * base URL), 413, 415 and 422 `INVALID_REQUEST`, also 400 for a call without a verdict, 429 `RATE_LIMITED`. Any other 4xx except 408 is
+ * base URL), 413, 415, 422 and (for a call without a verdict) 400 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx except 408 is
  * `UNEXPECTED_STATUS`. The stored file is
  * not used, because the service is reachable.
  */

@@ -115,7 +115,7 @@ async function createVendor(url: string): Promise<Vendor> {
   }
 }
 
-/** Calls the API. Resolves when all live validators have applied the change, or after `waitSeconds`. */
+/** Sends a request to the management API. Resolves when all live validators have applied the change, or after `waitSeconds`. */
 async function call(url: string, token: string, method: string, path: string, body?: object, waitSeconds = 0) {
   const response = await fetch(`${url}/api/v1/${path}`, {
     method,

@@ -12,7 +12,7 @@ export interface Scenario {
 export const MINUTE_MS = 60 * 1000
 export const DAY_MS = 24 * 60 * MINUTE_MS
 
-/** Creates a client and checks once online, which stores a file. */
+/** Creates a client and checks once online, so that the client stores a file. */
 export async function getFile(world: World, options: Partial<OpenCommand> = {}): Promise<void> {
   await world.open(options)
   await world.requireResult('validate', ONLINE_VALID)
