@@ -187,7 +187,7 @@ describe('a service that closes connections', () => {
     ],
     ['a GET to management', '/api/v1/licenses', {}, 200],
     ['a POST to management', '/api/v1/licenses', CHECK, 503],
-  ])('repeats %s only if that is safe', async (_name, path, sent, status) => {
+  ])('repeats %s only if the repetition is safe', async (_name, path, sent, status) => {
     const service = await startClosing()
     const own = await startGateway(0, { validator: () => service.url, management: () => service.url })
     expect((await fetch(`http://127.0.0.1:${own.port}/api/v1/public-key`)).status).toBe(200)
@@ -197,7 +197,7 @@ describe('a service that closes connections', () => {
     service.close()
   })
 
-  test('repeats a request once', async () => {
+  test('repeats a request at most once', async () => {
     let connections = 0
     const server = createServer((socket) => {
       const isFirst = ++connections === 1

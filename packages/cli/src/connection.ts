@@ -84,7 +84,7 @@ function missing(how: string): never {
   throw new Failure(EXIT.usage, `This command requires a credential. Set ${how}`)
 }
 
-/** Reads the file of the demo. Returns null when it does not exist. Throws Failure when it is damaged. */
+/** Reads `.keyward/demo.json`. Returns null if the file is missing, and throws Failure if it is damaged. */
 function readDemo(path: string): z.infer<typeof demoFile> | null {
   let text: string
   try {

@@ -85,7 +85,7 @@ describe('JSON', () => {
     ['rules.json', ` \n${JSON.stringify({ rules: [rule, { value: '192.0.2.1' }] })}`],
     ['rules.jsonl', `${JSON.stringify(rule)}\n\n"192.0.2.1"\n`],
     ['rules.ndjson', `${JSON.stringify(rule)}\n"192.0.2.1"`],
-  ])('%s', async (name, content) => {
+  ])('accepts an array, an object with rules, or one rule per line: %s', async (name, content) => {
     expect(await dryRun(name, content)).toEqual(good(2))
   })
 

@@ -1,4 +1,4 @@
-/** `whoami`: shows the organization of the token with its plan and usage. */
+/** `whoami`: shows the token's organization with its plan, usage and quotas. */
 
 import { ownOrganization } from '@keyward/contract'
 import type { Command } from 'commander'
