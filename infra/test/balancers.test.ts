@@ -135,7 +135,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       for (const upstream of [...validators, ...managements]) upstream.seen.length = 0
     })
 
-    test('does not start when its port is taken', async () => {
+    test('the balancer does not start when its port is taken', async () => {
       const another = make()
       const taken = {
         https: Number(new URL(validators[0]?.url ?? '').port),
@@ -305,7 +305,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(paths.some((path) => path.includes('quote') && path.includes('x'))).toBe(true)
     })
 
-    test.skipIf(name !== 'haproxy')('limits the number of connections', async () => {
+    test.skipIf(name !== 'haproxy')('haproxy accepts at most 50,000 connections', async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text()
       const most = Number(/^haproxy_process_max_connections (\d+)/m.exec(metrics)?.[1])
       expect(most).toBeGreaterThan(100)
@@ -318,7 +318,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
         ['readyz', 'livez'].map(async (path) => (await fetch(`http://127.0.0.1:${ports.metrics}/${path}`)).status),
       )
 
-    test.skipIf(name !== 'haproxy')('is ready while a server is available', async () => {
+    test.skipIf(name !== 'haproxy')('the balancer is ready while a server is available', async () => {
       expect(await readiness()).toEqual([200, 200])
     })
 
@@ -351,7 +351,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       for (let i = 0; i < 10; i++) expect(await sendOverHttp2('/api/v1/products', '{}')).toBe(503)
     })
 
-    test.skipIf(name !== 'haproxy')('is not ready when no server is available', async () => {
+    test.skipIf(name !== 'haproxy')('the balancer is not ready when no server is available', async () => {
       for (const one of validators) one.close()
       await expect.poll(readiness, { timeout: 10_000 }).toEqual([503, 200])
     })

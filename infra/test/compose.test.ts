@@ -39,7 +39,7 @@ const compose = z
 const names = Object.keys(compose.services)
 const read = (path: string): string => readFileSync(join(INFRA, path), 'utf8')
 
-test('runs two management processes and three validators behind one balancer, with monitoring', () => {
+test('compose.yaml runs two management processes and three validators behind one balancer, with monitoring', () => {
   expect(names.toSorted().join(' ')).toBe(
     'grafana haproxy management-1 management-2 migrate postgres prometheus validator-1 validator-2 validator-3',
   )
@@ -133,7 +133,7 @@ test('the documented .env contains every variable that compose.yaml requires', (
   expect(new Set(created)).toEqual(required)
 })
 
-test('mounts and builds only files that exist', () => {
+test('compose.yaml mounts and builds only files that exist', () => {
   const all = Object.values(compose.services)
   const mounted = all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':', 1)[0] ?? ''))
   const built = all.flatMap(({ build }) => (build ? `../${build.dockerfile}` : []))
@@ -143,7 +143,7 @@ test('mounts and builds only files that exist', () => {
   expect(local.filter((source) => !existsSync(join(INFRA, source)))).toEqual([])
 })
 
-test('contains no secrets, and passes no secrets of management to the validator', () => {
+test('compose.yaml contains no secrets, and passes no secrets of management to the validator', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
     'TRUSTED_PROXIES',
     'EDGE',
@@ -197,7 +197,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
     expect(existsSync(join(INFRA, '..', program)), program).toBe(true)
   })
 
-  test('copies only files that exist', () => {
+  test('the Dockerfile copies only files that exist', () => {
     const copied = lines.flatMap((line) => (/^COPY (?!--)(.*) \S+$/.exec(line)?.[1] ?? '').split(' ').filter(Boolean))
     expect(copied.length).toBeGreaterThan(3)
     expect(copied.filter((path) => !existsSync(join(INFRA, '..', path)))).toEqual([])
@@ -213,7 +213,7 @@ test('bake.json builds every image', () => {
   expect(built.toSorted()).toEqual(readdirSync(join(INFRA, 'docker')).map((name) => `infra/docker/${name}`))
 })
 
-test('the image of the validator has a release of Node for each processor', () => {
+test('the image of the validator has a release of Node for each processor architecture', () => {
   const lines = read('docker/validator.Dockerfile').split('\n')
   expect(lines).toContain('FROM ${NODE_IMAGE} AS node-amd64')
   expect(lines).toContain('FROM ${NODE_IMAGE_ARM64} AS node-arm64')
@@ -225,7 +225,7 @@ test.each(['validator', 'management'])('the image of %s checks its health on the
   expect(read(`docker/${name}.Dockerfile`)).toMatch(/HEALTHCHECK[^]*127\.0\.0\.1:908[01]\/livez[^]*CMD/)
 })
 
-test.each(['infra/docker/management.Dockerfile', 'package.json'])('%s starts management with its arguments', (path) => {
+test.each(['infra/docker/management.Dockerfile', 'package.json'])('%s starts management with the arguments of LAUNCH', (path) => {
   expect(LAUNCH.management.nodeArguments).toEqual(['--disable-sigusr1'])
   expect(read(join('..', path))).toMatch(/--disable-sigusr1[", ]+services\/management\/src\/main\.ts/)
 })
@@ -242,7 +242,7 @@ test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'p
 /** Variables that compose.yaml does not read from `.env`, because it sets a constant value or the default is correct. */
 const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
 
-test.each(SERVICES)('passes every variable to the %s', (name) => {
+test.each(SERVICES)('compose.yaml passes every variable to the %s', (name) => {
   const config = readFileSync(join(INFRA, `../services/${name}/src/config.ts`), 'utf8')
   const taken = [...config.matchAll(/^ {2}([A-Z][A-Z_]{2,}): /gm)].map(([, variable]) => variable ?? '')
   expect(taken.length).toBeGreaterThan(10)

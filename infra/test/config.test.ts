@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { choosePorts, listenOn } from '../shared/ports.ts'
 import { readStartConfig } from '../start/config.ts'
 
-test('has a default for every variable', () => {
+test('every variable has a default', () => {
   const config = readStartConfig({})
   expect([config.GATEWAY_PORT, config.VALIDATOR_PORT, config.MANAGEMENT_PORT]).toEqual([8000, 8080, 8081])
   expect(config.DATABASE_URL).toBeUndefined()

@@ -122,7 +122,7 @@ test.each([
   expect(validator.seen).toEqual([])
 })
 
-test('forwards HEAD', async () => {
+test('forwards a HEAD request and its response without a body', async () => {
   const response = await fetch(`${base}/api/v1/public-key`, { method: 'HEAD' })
   expect([response.status, await response.text()]).toEqual([400, ''])
 })

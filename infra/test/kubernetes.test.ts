@@ -106,7 +106,7 @@ const [migration] = managementPod.initContainers
 const secretsOf = (one: z.infer<typeof container> | undefined): string[] =>
   [...JSON.stringify(one).matchAll(/"secretKeyRef":\{"name":"keyward","key":"(\w+)"/g)].map(([, key]) => key ?? '')
 
-test('contains no secrets, and gives each container only the secrets that it needs', () => {
+test('the manifests contain no secrets, and give each container only the secrets that it needs', () => {
   expect(secretsOf(validator)).toEqual(['VALIDATOR_PASSWORD'])
   expect(secretsOf(management)).not.toContain('OWNER_PASSWORD')
   expect(secretsOf(management)).not.toContain('ADMIN_DATABASE_URL')
@@ -212,7 +212,7 @@ test('the documented scrape configuration yields the jobs of prometheus.yml', ()
 })
 
 describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs prometheus)', () => {
-  test('accepts the documented scrape configuration for Kubernetes', () => {
+  test('promtool accepts the documented scrape configuration for Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     // Some packages of Prometheus do not support the discovery of pods.
     const anywhere = scraping.replace(/kubernetes_sd_configs: .*/, 'static_configs: [{ targets: [pod] }]')
@@ -228,7 +228,7 @@ describe.skipIf(!isInstalled('promtool', '--version'))('promtool (needs promethe
 })
 
 describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (needs kubectl)', () => {
-  test('applies the images and proxies of the documented overlay', () => {
+  test('kustomize applies the images and proxies of the documented overlay', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     for (const name of ['kubernetes', 'haproxy', 'grafana'])
       cpSync(join(INFRA, name), join(folder, 'infra', name), { recursive: true })
@@ -256,7 +256,7 @@ test("the balancer's configuration differs from haproxy/haproxy.cfg only in its 
 })
 
 describe.skipIf(!isInstalled('haproxy', '-v') || !isInstalled('openssl', 'version'))('haproxy (needs haproxy)', () => {
-  test('accepts the configuration for Kubernetes', () => {
+  test('haproxy accepts the configuration for Kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'keyward-kubernetes-'))
     const pem = join(folder, 'tls.pem')
     const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost']

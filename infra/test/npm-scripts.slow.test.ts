@@ -48,16 +48,16 @@ async function installs(script: string): Promise<boolean> {
   return existsSync(join(folder, 'installed'))
 }
 
-test('the command line installs nothing when the production packages are installed', async () => {
+test('npm run keyward installs nothing when the production packages are installed', async () => {
   install()
   expect(await installs('keyward')).toBe(false)
 })
 
-test('the command line installs in a fresh clone', async () => {
+test('npm run keyward installs the packages in a fresh clone', async () => {
   expect(await installs('keyward')).toBe(true)
 })
 
-test('the command line installs when the packages were installed from another lockfile', async () => {
+test('npm run keyward installs the packages again when another lockfile was installed', async () => {
   install()
   writeFileSync(join(folder, 'node_modules', '.installed.yaml'), 'of yesterday')
   expect(await installs('keyward')).toBe(true)
@@ -81,6 +81,6 @@ const { scripts } = z
 const hooks = new Set(Object.keys(scripts).map((name) => `pre${name}`))
 const developmentScripts = Object.keys(scripts).filter((name) => !hooks.has(name) && !INSTALLS_NOTHING.has(name))
 
-test.each(developmentScripts)('npm run %s installs in a fresh clone', async (name) => {
+test.each(developmentScripts)('npm run %s installs the packages in a fresh clone', async (name) => {
   expect(await installs(name)).toBe(true)
 })

@@ -47,7 +47,7 @@ test('reports and retries a restart that fails', async () => {
   expect(reports.filter((line) => line === 'It could not be restarted: no memory')).toHaveLength(2)
 })
 
-test('rejects when the first start fails', async () => {
+test('the supervisor rejects when the first start fails', async () => {
   const start = () => Promise.reject(new Error('no memory'))
   await expect(supervise('It', start, () => undefined, BACKOFF)).rejects.toThrow('no memory')
 })

@@ -70,7 +70,7 @@ describe.skipIf(!hasPrometheus)('promtool (needs prometheus)', () => {
     ['check', 'config', 'prometheus/prometheus.yml'],
     ['check', 'rules', 'prometheus/rules.yml'],
     ['test', 'rules', 'test/alerts.promtool.yml'],
-  ])('%s %s %s', (...args) => {
+  ])('promtool %s %s %s succeeds', (...args) => {
     expect(execFileSync('promtool', args, { cwd: INFRA, encoding: 'utf8' })).toMatch(/SUCCESS/)
   })
 })

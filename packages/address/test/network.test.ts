@@ -24,7 +24,7 @@ describe('parseNetwork', () => {
     expect(again).toEqual(network)
   })
 
-  test.each(data.invalid)('rejects %j', (text) => {
+  test.each(data.invalid)('rejects the spelling %j', (text) => {
     expect(parseNetwork(text)).toBeNull()
   })
 

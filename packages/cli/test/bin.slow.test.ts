@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const BIN = fileURLToPath(new URL('../bin/keyward', import.meta.url))
 const keyward = (...args: string[]): string => execFileSync(BIN, args, { cwd: tmpdir(), encoding: 'utf8' })
 
-test('runs from any folder and prints the help of commands', () => {
+test('the program runs from any folder and prints the help of commands', () => {
   expect(keyward('--help')).toMatch(/Exit codes/)
   expect(keyward('rules', 'import', '--help')).toMatch(/--dry-run/)
 })

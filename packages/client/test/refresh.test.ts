@@ -21,7 +21,7 @@ describe.concurrent('the background', () => {
     expect(await world.client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 
-  test('runs one fetch for several calls', async () => {
+  test('runs one fetch for concurrent calls', async () => {
     const world = await startWorld()
     const { client } = world
     const checks = Array.from({ length: 20 }, () => client.validate())
@@ -30,7 +30,7 @@ describe.concurrent('the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('keeps a fresh file', async () => {
+  test('keeps a new file after a restart of the app', async () => {
     const world = await startWorldWithFile()
     const restarted = world.restart()
     await restarted.validate()
@@ -48,7 +48,7 @@ describe.concurrent('the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('replaces a file of one hour after half an hour', async () => {
+  test('replaces a file with a lifetime of one hour after half an hour', async () => {
     const world = await startWorld()
     world.service.license.expiresAt = new Date(Date.now() + 60 * 60_000).toISOString()
     await world.client.validate()
@@ -65,7 +65,7 @@ describe.concurrent('the background', () => {
     expect(filesAsked(world)).toBe(1)
   })
 
-  test('pauses after a failed fetch', async () => {
+  test('does not fetch a file again soon after a failed fetch', async () => {
     const world = await startWorld()
     world.service.signer = generateKeyPair()
     for (let check = 0; check < 5; check++) {
