@@ -46,7 +46,7 @@ export abstract class Balancer {
     chmodSync(this.folder, 0o755)
     const shipped = readFileSync(join(INFRA, configuration), 'utf8')
       .replaceAll('/etc/keyward', this.folder)
-      // Abstract sockets exist only on Linux, and their names must be unique on a machine.
+      // Replaces the abstract socket, because these sockets exist only on Linux, and their names must be unique on a machine.
       .replaceAll('abns@keyward-older-http', `unix@${this.folder}/older-http`)
     const text = replace(shipped)
     writeFileSync(join(this.folder, 'balancer.conf'), text)
@@ -64,7 +64,7 @@ export abstract class Balancer {
     throw new Error(`The balancer did not start: ${this.output}`)
   }
 
-  /** The log of the balancer so far. */
+  /** The output and the log of the balancer so far. */
   get output(): string {
     const log = join(this.folder, 'log')
     return this.#output + (existsSync(log) ? readFileSync(log, 'utf8') : '')

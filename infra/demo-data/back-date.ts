@@ -5,7 +5,7 @@
 
 import type { writeBehind } from '@keyward/database'
 
-/** A connection to the database as the owner of the tables. */
+/** A connection to the database with the login of the tables' owner. */
 export type DatabaseClient = Parameters<typeof writeBehind>[0]
 
 const DAY_MS = 86_400_000

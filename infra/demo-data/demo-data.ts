@@ -1,6 +1,7 @@
 /**
- * Creates the demo data: an organization with customers, licenses, access rules, members and a month of checks. Vendors' objects are created
- * through the management API. Machines, checks and alerts are written by the functions of the database that validators call. Objects that
+ * Creates the demo data: an organization with customers, licenses, access rules, members and a month of checks. Resources such as licenses
+ * are created through the management API. Machines, checks and alerts are written by the functions of the database that validators call.
+ * Objects that
  * exist already are not created again, so a run after an interruption completes the data.
  */
 
@@ -27,7 +28,7 @@ const rule = z.object({ id: z.string(), type: z.string(), value: z.string() })
 const secret = z.object({ id: z.string(), secret: z.string() })
 const imported = z.object({ licenses: z.array(keyed) })
 
-/** Creates the demo data in the organization of `demo`. `databaseUrl` connects to the database as the owner of the tables. */
+/** Creates the demo data in the organization of `demo`. `databaseUrl` contains the login of the tables' owner. */
 export async function createDemoData(access: ManagementAccess, demo: Demo, databaseUrl: string): Promise<void> {
   const pool = createPool(databaseUrl, { name: 'keyward demo data', max: 1 })
   const client = await pool.connect()

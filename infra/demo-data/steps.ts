@@ -67,7 +67,7 @@ async function releaseSlot(api: Api, path: string): Promise<void> {
   if (machine) await api.delete(`${path}/${machine.id}`)
 }
 
-/** Acknowledges the alerts that are open. Later checks open new ones. */
+/** Acknowledges the alerts that are open. Later checks open new alerts. */
 async function acknowledge(api: Api): Promise<void> {
   const alerts = await api.all('/alerts', z.object({ id: z.string(), acknowledgedAt: z.string().nullable() }))
   for (const { id, acknowledgedAt } of alerts)

@@ -1,5 +1,5 @@
 /**
- * Plans a month of checks: activity, analytics, matches of rules, and checks beyond the machine limit. The counts agree with one another, as
+ * Plans a month of checks, and converts them to activity, analytics and overuse. The counts agree with one another, as
  * they would if validators had recorded the checks.
  */
 

@@ -1,4 +1,5 @@
-/** `npm run migrate`: prints the changes, or the reason for a failure. `--before-service` waits for Postgres. */
+/** `npm run migrate`: migrates the database, and prints the changes or the reason for a failure. With `--before-service`, waits for
+ * Postgres. */
 
 import { failStart } from '@keyward/process'
 

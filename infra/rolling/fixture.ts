@@ -1,4 +1,5 @@
-/** Creates the organization whose licenses are checked during a rolling upgrade, and defines the checks. The verdict of a check may not change. */
+/** Creates the organization whose licenses are checked during a rolling upgrade, and defines the checks. The verdict of each check must stay the
+ * same. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 

@@ -22,7 +22,7 @@ const HEIGHT = 900
 const WIDE = { width: 1440, height: HEIGHT }
 const THEMES = ['light', 'dark'] as const
 type Theme = (typeof THEMES)[number]
-/** The index in the plan of a license that has no free slot and has rejected checks of another machine. */
+/** The index of a planned license that has no free slot, and whose checks by another machine are rejected. */
 const OVERUSED = 11
 
 async function main(): Promise<void> {
