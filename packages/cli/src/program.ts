@@ -41,7 +41,6 @@ are not ready.
 
 Completion: put packages/cli/bin on the PATH and run  source <(keyward complete bash)  or zsh, fish, powershell.`
 
-/** Creates the tree of commands. */
 export function createProgram(context: RunContext): Command {
   const program = new Command('keyward')
     .description('manage Keyward from a terminal')
@@ -101,7 +100,8 @@ export async function run(args: readonly string[], context: RunContext): Promise
   }
 }
 
-/** Returns the error. A validation failure then names flags and arguments of the command instead of fields of the API. */
+/** Returns a validation failure with flags and arguments of the command in place of fields of the API. Returns any other error unchanged.
+ * */
 function inWordsOf(command: Command, error: unknown): unknown {
   if (!(error instanceof ValidationFailure)) return error
   return new ValidationFailure(error.code ?? '', error.errors, (pointer) => flagName(command, pointer))

@@ -125,7 +125,7 @@ function describeRun({ begunMs }: ProgressState): string {
   return `the run that began at ${new Date(begunMs).toISOString()}`
 }
 
-/** Returns the defaults for fields that a row omits. */
+/** Converts flags to the defaults for fields that a row omits. */
 export function defaultsOf(flags: RowFlags, nowMs: number): Defaults {
   const { kind, type, note, expires, product, license, monitor } = flags
   return {

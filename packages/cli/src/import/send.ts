@@ -1,6 +1,6 @@
 /**
  * Sends rules in batches of the maximum size of one request. A batch is imported completely or not at all. An error message contains the
- * position of each rejected row in the file. The rules of earlier batches stay.
+ * position of each rejected row in the file. If a batch fails, the rules of earlier batches stay.
  */
 
 import { importedAccessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
