@@ -1,6 +1,4 @@
-/**
- * Runs haproxy or nginx on this machine with the shipped configuration. Only addresses, paths and the certificate are replaced.
- */
+/** Runs haproxy or nginx on this machine with the shipped configuration. Only addresses, paths and the certificate are replaced. */
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -38,9 +36,8 @@ export abstract class Balancer {
   #child: ChildProcess | undefined
 
   /**
-   * Starts the balancer and resolves when it listens. `configuration` is a path in `infra/`. `replace` inserts the ports and
-   * servers into the text of the configuration. Rejects if the port is taken, or if the program ends or does not listen within
-   * about 5 s.
+   * Starts the balancer and resolves when it listens. `configuration` is a path in `infra/`. `replace` inserts the ports and servers into
+   * the text of the configuration. Rejects if the port is taken, or if the program ends or does not listen within about 5 s.
    */
   async start(configuration: string, ports: BalancerPorts, replace: (text: string) => string): Promise<void> {
     chmodSync(this.folder, 0o755)

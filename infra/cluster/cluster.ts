@@ -1,6 +1,6 @@
 /**
- * Runs the topology of compose.yaml as processes on this machine: management processes and validators behind haproxy, with
- * TLS and the shipped configuration.
+ * Runs the topology of compose.yaml as processes on this machine: management processes and validators behind haproxy, with TLS and the
+ * shipped configuration.
  */
 
 import { ConfigError } from '@keyward/process'

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: starts Postgres, and two management processes and three validators behind haproxy with TLS, on this machine.
- * Deletes all data at the end. EDGE_PORT is the port of haproxy; 0 lets the system choose.
+ * `npm run cluster`: starts Postgres, and two management processes and three validators behind haproxy with TLS, on this machine. Deletes
+ * all data at the end. EDGE_PORT is the port of haproxy; 0 lets the system choose.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,5 +1,7 @@
-/** Makes choices that look random and are the same in every run. Each choice depends only on its label, so a new choice changes no other
- * one. */
+/**
+ * Makes choices that look random and are the same in every run. Each choice depends only on its label, so a new choice changes no other
+ * one.
+ */
 
 import { createHash } from 'node:crypto'
 

@@ -1,8 +1,7 @@
 /**
  * Creates the demo data: an organization with customers, licenses, access rules, members and a month of checks. Resources such as licenses
  * are created through the management API. Machines, checks and alerts are written by the functions of the database that validators call.
- * Objects that
- * exist already are not created again, so a run after an interruption completes the data.
+ * Objects that exist already are not created again, so a run after an interruption completes the data.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Plans a month of checks, and converts them to activity, analytics and overuse. The counts agree with one another, as
- * they would if validators had recorded the checks.
+ * Plans a month of checks, and converts them to activity, analytics and overuse. The counts agree with one another, as they would if
+ * validators had recorded the checks.
  */
 
 import type { Code } from '@keyward/contract'

@@ -1,7 +1,7 @@
 /**
- * Prepares a Postgres server with the login of its administrator, before a migration: creates the owner of the tables, its
- * database, and the group roles of the services. The owner is not a superuser and may not create roles. An attacker with
- * the owner's permissions therefore controls one database, but not the server.
+ * Prepares a Postgres server with the login of its administrator, before a migration: creates the owner of the tables, its database, and
+ * the group roles of the services. The owner is not a superuser and may not create roles. An attacker with the owner's permissions
+ * therefore controls one database, but not the server.
  */
 
 import { createPool } from '@keyward/database'
@@ -18,10 +18,9 @@ const LOCK_TIMEOUT = '10s'
 type Pool = ReturnType<typeof createPool>
 
 /**
- * Creates the group roles, and the user and the database that `ownerUrl` names, unless they exist. Makes that user the owner of
- * all tables, views and functions, also of those that belong to another user, such as the superuser of earlier installations.
- * Returns a sentence per change. Throws ConfigError if the
- * owner is the administrator itself.
+ * Creates the group roles, and the user and the database that `ownerUrl` names, unless they exist. Makes that user the owner of all tables,
+ * views and functions, also of those that belong to another user, such as the superuser of earlier installations. Returns a sentence per
+ * change. Throws ConfigError if the owner is the administrator itself.
  */
 export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promise<string[]> {
   const { owner, password, database } = parseOwner(ownerUrl)
@@ -73,9 +72,8 @@ async function exists(pool: Pool, catalog: string, column: string, name: string)
 }
 
 /**
- * Selects the statements that change the owner of each table, sequence, view and function of the schema `public` that
- * belongs to another user and to no extension. A sequence that belongs to a column changes its owner with the table. Partitions
- * are tables.
+ * Selects the statements that change the owner of each table, sequence, view and function of the schema `public` that belongs to another
+ * user and to no extension. A sequence that belongs to a column changes its owner with the table. Partitions are tables.
  */
 const FOREIGN_OBJECTS = `
   select format('alter %s %s owner to %I', case c.relkind when 'S' then 'sequence' when 'v' then 'view'
@@ -98,8 +96,7 @@ async function handOver(pool: Pool, database: string, owner: string): Promise<nu
     [database, owner],
   )
   if (databases.length > 0) await runFormatted(pool, 'alter database %I owner to %I', database, owner)
-  // Since Postgres 15, the schema `public` belongs to the owner of the database, unless the database comes from an older
-  // server.
+  // Since Postgres 15, the schema `public` belongs to the owner of the database, unless the database comes from an older server.
   const { rows: schemas } = await pool.query(
     `select from pg_namespace where nspname = 'public' and pg_get_userbyid(nspowner) not in ('pg_database_owner', $1)`,
     [owner],

@@ -61,8 +61,8 @@ export async function runMigrate(
 const RETRY_MS = 1_000
 
 /**
- * Migrates the database, and retries without a time limit while Postgres is not available. If the schema belongs to a newer
- * version, returns without an error, because the services of this version run on that schema.
+ * Migrates the database, and retries without a time limit while Postgres is not available. If the schema belongs to a newer version,
+ * returns without an error, because the services of this version run on that schema.
  */
 export async function runMigrateBeforeService(
   env: Record<string, string | undefined>,

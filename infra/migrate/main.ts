@@ -1,5 +1,7 @@
-/** `npm run migrate`: migrates the database, and prints the changes or the reason for a failure. With `--before-service`, waits for
- * Postgres. */
+/**
+ * `npm run migrate`: migrates the database, and prints the changes or the reason for a failure. With `--before-service`, waits for
+ * Postgres.
+ */
 
 import { failStart } from '@keyward/process'
 

@@ -1,5 +1,7 @@
-/** Creates the organization whose licenses are checked during a rolling upgrade, and defines the checks. The verdict of each check must stay the
- * same. */
+/**
+ * Creates the organization whose licenses are checked during a rolling upgrade, and defines the checks. The verdict of each check must stay
+ * the same.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -66,7 +68,10 @@ export async function createFixture(client: HttpsClient, operatorToken: string):
   return fixture
 }
 
-/** Resolves when every validator reports its position in the change log. `Prefer: wait` ignores a validator that has not reported its position. */
+/**
+ * Resolves when every validator reports its position in the change log. `Prefer: wait` ignores a validator that has not reported its
+ * position.
+ */
 async function untilFollowing(client: HttpsClient, operatorToken: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
     const { data } = validatorListSchema.parse((await client.send('GET', '/api/v1/validators', operatorToken)).body)

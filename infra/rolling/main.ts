@@ -1,7 +1,7 @@
 /**
- * `npm run rolling`: upgrades and restarts a cluster on this machine under load, kills one of its processes, and prints
- * the effect on callers. Exits with 1 if a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, and PAUSE
- * sets the time between two events.
+ * `npm run rolling`: upgrades and restarts a cluster on this machine under load, kills one of its processes, and prints the effect on
+ * callers. Exits with 1 if a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, and PAUSE sets the time between two
+ * events.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,6 +1,4 @@
-/**
- * Runs a rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. No request may fail.
- */
+/** Runs a rolling upgrade under load: upgrades the schema, restarts every process in turn, and kills one validator. No request may fail. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 

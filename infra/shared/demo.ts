@@ -1,6 +1,6 @@
 /**
- * Creates the demo organization through the management API. Existing objects are kept. The result of each step is saved before
- * the next step, so that a start after an interruption can continue there.
+ * Creates the demo organization through the management API. Existing objects are kept. The result of each step is saved before the next
+ * step, so that a start after an interruption can continue there.
  */
 
 import { ALL_PERMISSIONS } from '@keyward/contract'
@@ -47,8 +47,7 @@ const createdLicenseSchema = z.object({ id: z.string(), key: z.string() })
 const licenseSchema = z.object({ status: z.string(), policy: z.object({ expiresAt: z.string().nullable() }) })
 
 /**
- * Returns a demo whose license is active for at least another day. Creates the objects that `known` lacks. Calls `save` after
- * each step.
+ * Returns a demo whose license is active for at least another day. Creates the objects that `known` lacks. Calls `save` after each step.
  */
 export async function ensureDemo(
   access: ManagementAccess,

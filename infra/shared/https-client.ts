@@ -33,8 +33,9 @@ export interface ConnectOptions {
   connectTo?: string | undefined
 }
 
-/** Creates a client with at most `connections` connections. Without `certificate`, the client trusts the certificate
- * authorities of Node. */
+/**
+ * Creates a client with at most `connections` connections. Without `certificate`, the client trusts the certificate authorities of Node.
+ */
 export function createHttpsClient(
   baseUrl: string,
   certificate: string | undefined,

@@ -1,6 +1,5 @@
 /**
- * Creates the login roles of the services. Each login role is a member of only one group role, which the migration creates with
- * the
+ * Creates the login roles of the services. Each login role is a member of only one group role, which the migration creates with the
  * permissions of the service. Passwords are sent to Postgres only as SCRAM verifiers.
  */
 
@@ -20,8 +19,8 @@ export interface Login {
 }
 
 /**
- * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url`
- * must contain a user who may create roles. Resolves to true if the role is new.
+ * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url` must contain a user
+ * who may create roles. Resolves to true if the role is new.
  */
 export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })

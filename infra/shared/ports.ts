@@ -44,8 +44,8 @@ export async function choosePorts<Name extends string>(
 }
 
 /**
- * Returns a port that is free now and not in `used`. The port is below the range that systems use for outgoing connections, so
- * no such connection takes it during a restart.
+ * Returns a port that is free now and not in `used`. The port is below the range that systems use for outgoing connections, so no such
+ * connection takes it during a restart.
  */
 export async function freePort(used: ReadonlySet<number> = new Set()): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

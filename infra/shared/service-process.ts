@@ -1,6 +1,6 @@
 /**
- * Runs a service as a child process. The service sends its ports over IPC and stops when this process ends. If the service ends
- * before it listens, its standard error output is reported as the reason.
+ * Runs a service as a child process. The service sends its ports over IPC and stops when this process ends. If the service ends before it
+ * listens, its standard error output is reported as the reason.
  */
 
 import { fork, type ChildProcess } from 'node:child_process'

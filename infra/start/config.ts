@@ -1,6 +1,6 @@
 /**
- * Defines the environment variables that `npm start` itself reads. All other variables are passed to the services unchanged,
- * and the services validate them.
+ * Defines the environment variables that `npm start` itself reads. All other variables are passed to the services unchanged, and the
+ * services validate them.
  */
 
 import { parseTrustedProxies } from '@keyward/address'

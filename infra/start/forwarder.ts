@@ -104,8 +104,8 @@ function fail(response: ServerResponse | { destroy(): unknown } | undefined): vo
 }
 
 /**
- * Keeps the caller's connection open even if the validator closes its own. Replaces a non-JSON error response of the
- * validator's HTTP library.
+ * Keeps the caller's connection open even if the validator closes its own. Replaces a non-JSON error response of the validator's HTTP
+ * library.
  */
 function receiveFromValidator(received: IncomingMessage, response: ServerResponse): void {
   delete received.headers.connection

@@ -24,8 +24,7 @@ export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
 /** The idle timeout of callers' connections. It is longer than the idle timeout of common HTTP clients. */
 const CLIENT_IDLE_MS = 65_000
 
-/** The time for which a stopping gateway still accepts requests. Meanwhile, it closes each connection after the next response.
- * */
+/** The time for which a stopping gateway still accepts requests. Meanwhile, it closes each connection after the next response. */
 const DRAIN_MS = 300
 
 /** The maximum size of a body for the validator. A batch has a separate maximum. */

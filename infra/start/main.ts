@@ -1,7 +1,6 @@
 /**
- * `npm start`: runs all of Keyward on one machine. It starts and migrates Postgres, starts validator and management behind
- * a gateway, creates a demo organization, and prints commands to try. Every child process ends when this process ends, even if
- * this process is killed.
+ * `npm start`: runs all of Keyward on one machine. It starts and migrates Postgres, starts validator and management behind a gateway,
+ * creates a demo organization, and prints commands to try. Every child process ends when this process ends, even if this process is killed.
  */
 
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Runs the supervised services of `npm start`, each with a restricted environment. Only management receives the operator token
- * and the master keys. Each service receives only its own database URL.
+ * Runs the supervised services of `npm start`, each with a restricted environment. Only management receives the operator token and the
+ * master keys. Each service receives only its own database URL.
  */
 
 import { ConfigError } from '@keyward/process'

@@ -46,8 +46,7 @@ export interface StateStore {
   writeDemoFile(file: DemoFile): Promise<void>
 }
 
-/** Opens `.keyward/` in `parent`, or creates it with new secrets. Throws ConfigError if the folder or its state cannot be used.
- * */
+/** Opens `.keyward/` in `parent`, or creates it with new secrets. Throws ConfigError if the folder or its state cannot be used. */
 export async function openState(parent: string): Promise<StateStore> {
   const folder = join(parent, FOLDER)
   const path = join(folder, 'state.json')

@@ -1,6 +1,6 @@
 /**
- * Restarts a process when it ends unexpectedly, after delays that increase with each restart. After `stop`, the process is not
- * started again.
+ * Restarts a process when it ends unexpectedly, after delays that increase with each restart. After `stop`, the process is not started
+ * again.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

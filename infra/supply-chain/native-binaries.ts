@@ -64,8 +64,8 @@ export async function findInstalled(root: string): Promise<Installed[]> {
 }
 
 /**
- * Returns a sentence for each native file of a package that is not recorded or has another SHA-256. Returns one sentence if the
- * package has no record or no native file. Missing files are ignored, because images keep only those of their platform.
+ * Returns a sentence for each native file of a package that is not recorded or has another SHA-256. Returns one sentence if the package has
+ * no record or no native file. Missing files are ignored, because images keep only those of their platform.
  */
 export function differences(id: string, found: Readonly<Record<string, string>>, recorded: Recorded): string[] {
   const expected = recorded[id]

@@ -1,6 +1,6 @@
 /**
- * Renders the overlays with kubectl, compares the manifests with the stored output, and validates them. After a change of the
- * manifests, `npm run test:slow -- infra/test/kubernetes-rendering.slow.test.ts -u` stores the new output for review.
+ * Renders the overlays with kubectl, compares the manifests with the stored output, and validates them. After a change of the manifests,
+ * `npm run test:slow -- infra/test/kubernetes-rendering.slow.test.ts -u` stores the new output for review.
  */
 
 import { execFileSync } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * Sends checks with common HTTP clients, in every form that they can send, over every path to a validator. Writes the
- * table in docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs only with KEYWARD_LONG.
+ * Sends checks with common HTTP clients, in every form that they can send, over every path to a validator. Writes the table in
+ * docs/client/http-clients.md if HTTP_CLIENTS_TABLE is `write`. The case of 30 idle seconds runs only with KEYWARD_LONG.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,8 +50,10 @@ const EXPECTED: Record<Case, string> = {
   idle: '200',
 }
 
-/** Returns the result that is expected instead of the one in EXPECTED, or null. No setting of a validator changes these results
- * (docs/api.md#h8). */
+/**
+ * Returns the result that is expected instead of the one in EXPECTED, or null. No setting of a validator changes these results
+ * (docs/api.md#h8).
+ */
 function exceptionFor({ client, path, case: name }: Result): string | null {
   if (path !== 'direct') return null
   if (name === 'http10') return '505'

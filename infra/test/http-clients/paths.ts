@@ -1,6 +1,6 @@
 /**
- * Starts a validator, and in front of it the gateway of `npm start`, haproxy and nginx. The balancers run with the
- * shipped configuration, but without TLS, so that clients need no certificate.
+ * Starts a validator, and in front of it the gateway of `npm start`, haproxy and nginx. The balancers run with the shipped configuration,
+ * but without TLS, so that clients need no certificate.
  */
 
 import {
@@ -62,8 +62,10 @@ function plainHaproxy(text: string, port: number, metrics: number): string {
     .replace('bind :8404', `bind 127.0.0.1:${metrics}`)
 }
 
-/** Replaces the address of every validator in a configuration with that of the started one, and every address of management with a closed
- * port. */
+/**
+ * Replaces the address of every validator in a configuration with that of the started one, and every address of management with a closed
+ * port.
+ */
 function place(text: string, port: number, adminPort: string): string {
   return text
     .replaceAll(/validator-\d:\d+ port \d+/g, `127.0.0.1:${port} port ${adminPort}`)

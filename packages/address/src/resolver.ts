@@ -58,8 +58,8 @@ export function parseTrustedProxies(text: string): 'all' | Network[] | null {
 }
 
 /**
- * Parses an address in the forms that proxies write: bare, `ip:port`, `[v6]` or `[v6]:port`. Blanks around the address are skipped.
- * Returns false and clears `out` for anything else.
+ * Parses an address in the forms that proxies write: bare, `ip:port`, `[v6]` or `[v6]:port`. Blanks around the address are skipped. Returns
+ * false and clears `out` for anything else.
  */
 function parseForwarded(text: string, out: Address, from = 0, to = text.length): boolean {
   let start = from

@@ -30,8 +30,8 @@ export function canonicalRuleValue(type: RuleType, value: string): string | null
 }
 
 /**
- * Returns the value that a stored rule matches, or the reason why the rule is unreadable. `customerId` is the customer of a rule with
- * the type CUSTOMER.
+ * Returns the value that a stored rule matches, or the reason why the rule is unreadable. `customerId` is the customer of a rule with the
+ * type CUSTOMER.
  */
 export function readRuleMatch(type: RuleType, value: Uint8Array, customerId: Uint8Array | null): RuleMatch | string {
   switch (type) {

@@ -124,8 +124,10 @@ class Unreachable extends Error {
   }
 }
 
-/** Returns the code or message of the innermost cause. `fetch` throws "fetch failed", and only the cause of this error is specific, such as
- * ECONNREFUSED. */
+/**
+ * Returns the code or message of the innermost cause. `fetch` throws "fetch failed", and only the cause of this error is specific, such as
+ * ECONNREFUSED.
+ */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)

@@ -100,8 +100,9 @@ export async function run(args: readonly string[], context: RunContext): Promise
   }
 }
 
-/** Returns a validation failure with flags and arguments of the command in place of fields of the API. Returns any other error unchanged.
- * */
+/**
+ * Returns a validation failure with flags and arguments of the command in place of fields of the API. Returns any other error unchanged.
+ */
 function inWordsOf(command: Command, error: unknown): unknown {
   if (!(error instanceof ValidationFailure)) return error
   return new ValidationFailure(error.code ?? '', error.errors, (pointer) => flagName(command, pointer))

@@ -1,7 +1,6 @@
 /**
  * Exports the client for apps, which checks a license online, or offline with a signed file. The client runs in Node and in browsers. The
- * entry points
- * `@keyward/client/node` and `@keyward/client/browser` add a storage for the platform.
+ * entry points `@keyward/client/node` and `@keyward/client/browser` add a storage for the platform.
  */
 
 export { createLicenseClient, type LicenseClient } from './client.ts'

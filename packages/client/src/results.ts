@@ -43,8 +43,7 @@ export type OfflineReason =
 /**
  * A mistake in the app's configuration, by HTTP status: 401 `UNAUTHORIZED` (the API key), 403 `FORBIDDEN`, 404 and 405 `WRONG_ADDRESS` (the
  * base URL), 413, 415, 422 and (for a call without a verdict) 400 `INVALID_REQUEST`, 429 `RATE_LIMITED`. Any other 4xx except 408 is
- * `UNEXPECTED_STATUS`. The stored file is
- * not used, because the service is reachable.
+ * `UNEXPECTED_STATUS`. The stored file is not used, because the service is reachable.
  */
 export type ConfigurationReason =
   | 'UNAUTHORIZED'

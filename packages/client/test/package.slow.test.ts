@@ -86,8 +86,7 @@ test('runs the desktop example online and then offline with its stored file', as
 
 /**
  * A replacement for Electron. It prints the messages that the app sends to its window, enters the license key that the variable ENTER
- * contains,
- * resumes from sleep, and quits.
+ * contains, resumes from sleep, and quits.
  */
 const ELECTRON = `
 const handlers = new Map()

@@ -42,8 +42,7 @@ export function periodOf(
 
 /**
  * Reads up to `limit` items of a list, in the order of the service. `query` contains the filters. Undefined filters are omitted. `more` is
- * true when the
- * service has further items.
+ * true when the service has further items.
  */
 export async function fetchList<T>(
   api: Api,

@@ -1,5 +1,6 @@
-/** Implements the option `--wait`, with which a command ends when all validators have applied its change, or when the given time has
- * passed. */
+/**
+ * Implements the option `--wait`, with which a command ends when all validators have applied its change, or when the given time has passed.
+ */
 
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'

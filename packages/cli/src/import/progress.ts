@@ -1,8 +1,7 @@
 /**
  * Stores the progress of an import, so that a later run can resume the import after an interruption. The progress is written before the
  * first batch is sent. The progress applies only to runs with the same file content, service, organization and flags. Other runs start from
- * the
- * beginning.
+ * the beginning.
  */
 
 import { createHash, randomUUID } from 'node:crypto'

@@ -16,10 +16,7 @@ export interface LocatedRule {
   rule: RuleInput
 }
 
-/**
- * Skips the batches that `from` counts as sent, sends the others, and returns the final state. Throws Failure for errors of the
- * API.
- */
+/** Skips the batches that `from` counts as sent, sends the others, and returns the final state. Throws Failure for errors of the API. */
 export async function sendAll(
   api: Api,
   rules: AsyncIterable<LocatedRule>,

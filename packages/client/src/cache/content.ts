@@ -1,7 +1,6 @@
 /**
- * The text in the app's storage: `{"version":2,"latestSeenMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`.
- * Invariants: each entry has a file. A change for one license key does not change other entries, except that an eleventh entry replaces the
- * oldest one.
+ * The text in the app's storage: `{"version":2,"latestSeenMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`. Invariants: each entry
+ * has a file. A change for one license key does not change other entries, except that an eleventh entry replaces the oldest one.
  */
 
 import { claimedLicenseKey } from '@keyward/license-file'

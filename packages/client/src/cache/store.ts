@@ -33,8 +33,9 @@ export interface StoreChange {
 }
 
 export interface Store {
-  /** Returns the stored state with the unwritten changes. The stored state counts as empty when the storage fails or its text is malformed.
-   * */
+  /**
+   * Returns the stored state with the unwritten changes. The stored state counts as empty when the storage fails or its text is malformed.
+   */
   load(): Promise<Memory>
   /** Calls `edit` after all earlier operations and applies the returned change. Returns false when the storage failed. */
   change(edit: () => StoreChange): Promise<boolean>

@@ -1,6 +1,6 @@
 /**
- * Describes why a request got no response. Browsers hide the reason from pages, so the description names both
- * possible causes: the network and a missing CORS header.
+ * Describes why a request got no response. Browsers hide the reason from pages, so the description names both possible causes: the network
+ * and a missing CORS header.
  */
 
 /** Returns a description for the developer. `origin` is the origin of the service, and `error` the error of `fetch`. */
