@@ -142,7 +142,7 @@ test('with --before-service, rejects a failed login without a retry', async () =
   await expect(runMigrateBeforeService({ DATABASE_URL: other }, silent, silent)).rejects.toThrow(/nobody_/)
 })
 
-test.each(['VALIDATOR', 'MANAGEMENT'])('rejects the password of %s without its login', async (service) => {
+test.each(['VALIDATOR', 'MANAGEMENT'])('rejects a password for %s without the name of the login', async (service) => {
   await expect(run({ DATABASE_URL: database.url, [`${service}_PASSWORD`]: "pass'word" })).rejects.toThrow(
     `${service}_LOGIN must be the name of the role that ${service}_PASSWORD belongs to; it is not set`,
   )

@@ -102,7 +102,7 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     const client = createHttpsClient(cluster.baseUrl, cluster.certificate, 8)
     let turn = 0
     const load = startLoad(client, await createFixture(client, operatorToken), 200, () => (turn++ % 100) / 100)
-    // Waits for six scrapes of every target, because the rate of a metric needs at least two.
+    // Waits for six scrapes of every target. The rate of a metric needs at least two.
     while ((await prometheus.query('count_over_time(up[1m]) > 5')).length < 4) await sleep(100)
     failures = (await load.stop()).examples
     client.close()
