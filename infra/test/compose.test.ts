@@ -225,10 +225,13 @@ test.each(['validator', 'management'])('the image of %s checks its health on the
   expect(read(`docker/${name}.Dockerfile`)).toMatch(/HEALTHCHECK[^]*127\.0\.0\.1:908[01]\/livez[^]*CMD/)
 })
 
-test.each(['infra/docker/management.Dockerfile', 'package.json'])('%s starts management with the arguments of LAUNCH', (path) => {
-  expect(LAUNCH.management.nodeArguments).toEqual(['--disable-sigusr1'])
-  expect(read(join('..', path))).toMatch(/--disable-sigusr1[", ]+services\/management\/src\/main\.ts/)
-})
+test.each(['infra/docker/management.Dockerfile', 'package.json'])(
+  '%s starts management with the arguments of LAUNCH',
+  (path) => {
+    expect(LAUNCH.management.nodeArguments).toEqual(['--disable-sigusr1'])
+    expect(read(join('..', path))).toMatch(/--disable-sigusr1[", ]+services\/management\/src\/main\.ts/)
+  },
+)
 
 test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'package.json'])(
   '%s starts a validator with the arguments of LAUNCH',
