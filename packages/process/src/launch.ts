@@ -1,16 +1,15 @@
 /**
- * The arguments and environment with which a service's process starts. A running process cannot change them. They equal those
- * in the Dockerfiles of infra/docker and in docs/operations/install.md. Without the options for garbage collection and memory, a
- * check takes a few percent more time. Without `--disable-sigusr1`, the signal SIGUSR1 opens a debugger on the
- * loopback address, through which every user of the machine could run code in the service.
+ * The arguments and environment with which a service's process starts. A running process cannot change them. They are the same as in the
+ * Dockerfiles of infra/docker and in docs/operations/install.md. Without the options for garbage collection and memory, a check takes a few
+ * percent more time. Without `--disable-sigusr1`, the signal SIGUSR1 opens a debugger on the loopback address, through which every user of
+ * the machine could run code in the service.
  */
 export const LAUNCH = {
   validator: {
     /**
-     * V8 collects garbage on the thread that allocated it, because helper threads would take cores from the workers. A
-     * semi-space for young objects has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With its
-     * maximum of 16 MiB, one collection would copy more objects. The memory reducer is off, because it runs full collections
-     * while the process is idle.
+     * Each thread collects its own garbage, because helper threads of V8 would take cores from the workers. A semi-space for young objects
+     * has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With V8's maximum of 16 MiB, one collection would
+     * copy more objects. The memory reducer is off, because it runs full collections while the process is idle.
      */
     nodeArguments: [
       '--single-threaded-gc',

@@ -1,13 +1,13 @@
 /**
- * Starts and stops a program: explains a failed start, and sends the ports to a parent process once the program listens. A
- * stop runs once, within a bounded time, and always ends in an exit (docs/api.md#p5).
+ * Starts and stops a program: explains a failed start, and sends the ports to a parent process after the program listens. A stop runs once,
+ * within a bounded time, and always ends in an exit (docs/api.md#p5).
  */
 
 import { ConfigError, type Variables } from './config.ts'
 import { describeError } from './log.ts'
 
 export interface StopOptions {
-  /** The time that a stop may take, in milliseconds. After it, the process exits with 1. */
+  /** The time in milliseconds after which a running stop is abandoned and the process exits with 1. Default: 15,000. */
   limitMs?: number
 }
 
@@ -45,7 +45,7 @@ export function onStop(stop: () => Promise<void>, options: StopOptions = {}): (e
 export interface Listening {
   port: number
   adminPort: number
-  /** The library that serves requests, if there is a choice. */
+  /** The release of uWebSockets.js that a validator has loaded. */
   httpLibrary?: string
 }
 
@@ -65,12 +65,12 @@ export function failStart(error: unknown, variables: Variables = {}): never {
   process.exit(1)
 }
 
-/** Errors that indicate a bug in the program. For these the stack is printed. Other errors describe the environment. */
+/** The classes of errors that indicate a bug in the program. Only their stack is printed. Other errors describe the environment. */
 const MISTAKES: readonly (new () => Error)[] = [TypeError, RangeError, ReferenceError, SyntaxError]
 
 /**
- * Returns one sentence that explains why the program cannot start. When an address or a port is not available, the sentence
- * names the variable of `variables` (see `effectiveVariables`) that has this value.
+ * Returns one sentence that explains why the program cannot start. When an address or a port is not available, the sentence names the entry
+ * of `variables` (see `effectiveVariables`) that contains it.
  */
 export function explainStart(error: unknown, variables: Variables = {}): string {
   if (error instanceof ConfigError) return error.message

@@ -25,7 +25,7 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
   return pino(options, pino.destination({ dest: 1, sync: true }))
 }
 
-/** Adds the trace of the request that causes a log line. */
+/** Returns the field of a log line that contains the trace id of the running request, if a request is running. */
 function traceFields(): { traceId?: string } {
   const trace = currentTrace()
   return trace === undefined ? {} : { traceId: trace.traceId }

@@ -34,7 +34,7 @@ export function continueTrace(traceparent: string | undefined): Trace {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED }
 }
 
-/** Calls `run`. During the call and in everything that it starts, `currentTrace` returns the trace. */
+/** Calls `run`. During the call, and in every asynchronous task that `run` starts, `currentTrace` returns the trace. */
 export function runInTrace<T>(trace: Trace, run: () => T): T {
   return running.run(trace, run)
 }

@@ -101,7 +101,7 @@ describe('readConfig', () => {
     )
   })
 
-  test('prints a value whose name only resembles that of a secret', () => {
+  test('prints the value of a variable whose name only resembles that of a secret', () => {
     expect(messageOf({ TRUSTED_PROXIES: 'a,,b' })).toContain('"a,,b"')
   })
 

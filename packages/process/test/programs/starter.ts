@@ -1,4 +1,4 @@
-/** Forks `stoppable.ts` with the same argument and output. lifecycle.test.ts runs this program. */
+/** Forks `stoppable.ts`, which gets this program's argument and writes to this program's output. lifecycle.test.ts runs this program. */
 
 import { fork } from 'node:child_process'
 
