@@ -51,17 +51,17 @@ export async function insertCustomer(
 
 export interface LicenseToInsert {
   readonly organizationId: string
-  /** The product. When it is absent, the builder inserts one. */
+  /** The id of the product. Default: a product that the builder inserts. */
   readonly productId?: string
   readonly customerId?: string
   readonly key?: string
   readonly status?: 'active' | 'suspended' | 'revoked'
-  /** The machine limit; null for no limit. Default: 5. */
+  /** The machine limit, or null for no limit. Default: 5. */
   readonly maxMachines?: number | null
   /** The expiry. Default: never. */
   readonly expiresAt?: Date | null
   readonly entitlements?: object
-  /** The length of the term. Without `expiresAt`, the term starts with the first VALID check. */
+  /** The length of the term in days. Without `expiresAt`, the term starts with the first VALID check. */
   readonly durationDays?: number | null
   readonly leaseSeconds?: number | null
 }
@@ -81,7 +81,7 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
   const key = given.key ?? `KEY-${id}`
   const expiresAt = given.expiresAt ?? null
   const durationDays = given.durationDays ?? null
-  // Tests of upgrades insert rows into earlier schemas, which lack some columns.
+  // Tests of upgrades insert rows into earlier schemas, which lack these columns.
   const later = Object.entries({ duration_days: durationDays, lease_seconds: given.leaseSeconds ?? null })
   const more = later.filter(([, value]) => value !== null)
   const columns = more.map(([name]) => `, ${name}`).join('')
@@ -123,7 +123,7 @@ export interface RuleToInsert {
   readonly type?: 'IP' | 'HWID' | 'COUNTRY' | 'CUSTOMER'
   /** The canonical value: an address or network, a machine id, a country code, or the id of a customer. */
   readonly value: string | Uint8Array
-  /** The product of the scope. Without `productId` and `licenseId`, the scope is the organization. */
+  /** The id of the product that is the scope. Without `productId` and `licenseId`, the scope is the organization. */
   readonly productId?: string
   readonly licenseId?: string
   readonly expiresAt?: Date | null
@@ -165,7 +165,7 @@ export async function insertApiKey(
     kind?: Exclude<SecretKind, 'ACCESS_TOKEN'>
     permissions?: string[]
     expiresAt?: Date
-    /** The product that the key is bound to. */
+    /** The id of the product that the key is bound to. */
     productId?: string
   },
 ): Promise<{ id: string; secret: string }> {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-/** The names of the environment variables with the superuser's connection string and the name of the template database. */
+/** The environment variables that contain the superuser's connection string and the name of the template database. */
 export const SERVER_VARIABLE = 'KEYWARD_TEST_SERVER'
 export const TEMPLATE_VARIABLE = 'KEYWARD_TEST_TEMPLATE'
 
@@ -18,13 +18,13 @@ export const VALIDATOR_LOGIN = { user: 'keyward_test_validator', password: 'keyw
 export const MANAGEMENT_LOGIN = { user: 'keyward_test_management', password: 'keyward-test' }
 
 export interface TestDatabase {
-  /** The connection string of the owner. */
+  /** The connection string of the owner of the database. */
   readonly url: string
   /** The connection string of a validator, with the privileges of the restricted role. */
   readonly validatorUrl: string
   /** The connection string of the management service, with the privileges of its role. */
   readonly managementUrl: string
-  /** A pool of connections of the owner. */
+  /** A pool of connections with the login of the owner. */
   readonly pool: pg.Pool
   /** Ends the pool and drops the database. Throws when another connection of the test is still open after `limitMs`. */
   readonly drop: (limitMs?: number) => Promise<void>
@@ -70,7 +70,9 @@ export async function onServer<T>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-/** Returns the open connections. Retries for `limitMs`, because the server detects closed connections with a delay. */
+/**
+ * Returns the connections to the database that are still open after at most `limitMs`. The server detects a closed connection with a delay.
+ */
 async function connectionsLeft(client: pg.Client, name: string, limitMs: number): Promise<string[]> {
   const untilMs = performance.now() + limitMs
   for (;;) {

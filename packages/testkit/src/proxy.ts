@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that injects failures between a program under test and a server. It can swallow data like a half-open
- * connection, cut connections, delay data, and refuse connections.
+ * A TCP proxy that injects failures between a program under test and a server. It can discard data as a half-open connection does, cut
+ * connections, delay data, and refuse connections.
  */
 
 import { createServer, connect, type Socket } from 'node:net'
@@ -22,7 +22,7 @@ export interface Proxy {
   readonly close: () => Promise<void>
 }
 
-/** Starts a proxy on a free port of 127.0.0.1, which forwards connections to the target. */
+/** Starts a proxy that listens on a free port of 127.0.0.1 and forwards connections to the target. */
 export async function startProxy(targetPort: number, targetHost = '127.0.0.1'): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const state = { mode: 'pass' as 'pass' | 'swallow' | 'refuse', delayMs: 0, connections: 0 }

@@ -47,7 +47,7 @@ export async function startBalancer(kind: 'validator' | 'management', service: P
 async function startHaproxy(kind: string, service: Ports): Promise<TestBalancer> {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-balancer-'))
   const configuration = join(folder, 'haproxy.cfg')
-  // The port is below the range of outgoing connections.
+  // The port is below the range that Linux assigns to outgoing connections, so no such connection can occupy it.
   const port = randomInt(10_240, 32_768)
   writeFileSync(configuration, configurationFor(kind, service, port, folder))
   const child = spawn('haproxy', ['-db', '-f', configuration], { cwd: SHIPPED, stdio: ['ignore', 'ignore', 'pipe'] })

@@ -39,7 +39,7 @@ test('throws on drop when a connection is still open', async () => {
   await expect(database.drop(200)).rejects.toThrow(/left open: leak/)
 })
 
-test('repeats random values for the same seed only', () => {
+test('generates the same random values only for the same seed', () => {
   const draw = (seed: number) => Array.from({ length: 20 }, random(seed).next)
   expect(draw(7)).toEqual(draw(7))
   expect(draw(7)).not.toEqual(draw(8))
