@@ -2,7 +2,7 @@
 
 import type * as Current from '@uwsjs/core'
 
-/** The functions of the library that the project uses. The declarations of the package lack `_cfg`. */
+/** The functions of uWebSockets.js that Keyward uses. The type declarations of the package lack `_cfg`. */
 export interface Library extends Pick<typeof Current, 'App' | 'us_listen_socket_close' | 'us_socket_local_port'> {
   _cfg(key: 'silent'): void
 }
@@ -10,7 +10,7 @@ export interface Library extends Pick<typeof Current, 'App' | 'us_listen_socket_
 interface Release {
   /** The value of `UWEBSOCKETS_RELEASE` that selects this release. */
   readonly choice: string
-  /** The name for people. A test compares the version with the catalog of pnpm-workspace.yaml. */
+  /** The name in logs and error messages. A test compares its version with the catalog of pnpm-workspace.yaml. */
   readonly name: string
   /** Whether `endWithoutBody` can close the connection. The previous release waits for a body that never follows. */
   readonly closesAfterHead: boolean
@@ -33,7 +33,7 @@ export interface Loaded<T> {
   /** The name of the loaded release. */
   readonly release: string
   readonly closesAfterHead: boolean
-  /** One sentence for each newer release that this machine cannot load. */
+  /** The reason why this machine cannot load a newer release, as one sentence for each newer release. */
   readonly notLoaded: readonly string[]
 }
 
@@ -63,7 +63,7 @@ export async function loadNewest<T>(
   throw new Error(notLoaded.join('\n'))
 }
 
-/** Returns the line of an error that states the cause. Both packages repeat the original error after a text of their own. */
+/** Returns the line of an error's message that states the cause. Both packages write the original error below their own text. */
 function causeOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const [first = ''] = text.split('\n', 1)
