@@ -48,7 +48,7 @@ const label = () =>
     /^[^\p{C}]{1,60}$/u.test(value) && value.trim() !== '' ? value : undefined,
   )
 
-/** The environment variables, by their names. */
+/** The schema of each environment variable, by name. */
 export const variables = z.object({
   DATABASE_URL: postgresUrl(),
   MANAGEMENT_HOST: host().default('127.0.0.1'),
@@ -101,12 +101,12 @@ export interface ManagementConfig {
   /** The current token, and the previous one while it is being replaced. */
   operatorTokens: readonly string[]
   masterKey: Uint8Array
-  /** The key that decrypts stored signing keys and secrets until all are encrypted with `masterKey`. Null when none is set. */
+  /** The previous master key, or null. It decrypts stored signing keys and secrets until all are encrypted with `masterKey`. */
   previousMasterKey: Uint8Array | null
   resolver: OriginResolverOptions
   /** The URLs of the validators' admin ports. When the list is empty, management uses the addresses that validators publish. */
   validatorAdminUrls: readonly string[]
-  /** The provider of OpenID Connect. Null when none is configured. */
+  /** The configured provider of OpenID Connect, or null. */
   identityProvider: IdentityProviderOptions | null
   corsOrigins: readonly string[]
   webhookNetwork: WebhookNetwork

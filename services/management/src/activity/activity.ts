@@ -1,4 +1,4 @@
-/** Endpoints of the activity feed (docs/api.md#d3), which lists checks and changes of licenses, newest first. */
+/** Defines the endpoints of the activity feed (docs/api.md#d3), which lists checks and changes of licenses, newest first. */
 
 import { actor, code, idParams, listQuery, page } from '@keyward/contract'
 import { activityEntry, activityFilter, activityType } from '@keyward/contract/management/activity'

@@ -1,4 +1,4 @@
-/** The endpoint that counts checks (docs/api.md#d2). */
+/** Defines the endpoint that returns counts of checks (docs/api.md#d2). */
 
 import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract/management/analytics'
 

@@ -1,6 +1,6 @@
 /**
  * Reads counts of checks by hour or day (UTC). Validators write the counts, and leave out checks that an exclusion decides. The result has
- * an entry for each combination of an interval and a group of the period, even if the count is 0, so a chart can show it unchanged.
+ * an entry for each combination of an interval and a group, even for a count of 0, so a chart can show it unchanged.
  */
 
 import { code } from '@keyward/contract'
@@ -21,7 +21,7 @@ const MAX_PERIOD_MS = { hour: 31 * DAY_MS, day: 732 * DAY_MS }
 /** The maximum number of entries in one response. Only counts by product over a long period can exceed it. */
 const MAX_ENTRIES = 50_000
 
-/** The checks of one interval, grouped by code, by product, or not at all. */
+/** The number of checks in one interval: all checks, or those with one code or of one product. */
 interface Bucket {
   start: Date
   code: string | null
@@ -75,7 +75,7 @@ type Group = Pick<Bucket, 'code' | 'productId'>
 
 const keyOf = (startMs: number, { code: groupCode, productId }: Group): string => `${startMs} ${groupCode} ${productId}`
 
-/** Returns each group once, sorted. */
+/** Returns the groups of the rows in sorted order, each once. */
 function groupsOf(rows: readonly Bucket[]): Group[] {
   const sorted = rows.toSorted((a, b) => (keyOf(0, a) < keyOf(0, b) ? -1 : 1))
   return [...new Map(sorted.map((row) => [keyOf(0, row), row])).values()]

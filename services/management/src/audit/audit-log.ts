@@ -1,4 +1,4 @@
-/** Endpoints of the audit log of an organization and of the operator's audit log (docs/api.md#m11). */
+/** Defines the endpoints of the audit log of an organization and of the operator's audit log (docs/api.md#m11). */
 
 import { actor, listQuery, page } from '@keyward/contract'
 import { auditEntry, auditFilter, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'
@@ -12,7 +12,10 @@ import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
 
-/** The maximum difference between the time in an entry's id and `at`. The id is created while the transaction runs. */
+/**
+ * The maximum difference between the time in an entry's id and `at`. They differ because `at` is the start of the transaction on the clock
+ * of Postgres.
+ */
 const ID_SKEW_MS = 10 * 60_000
 
 export interface AuditQuery extends PageQuery {

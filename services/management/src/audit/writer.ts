@@ -13,16 +13,16 @@ export interface AuditedChange {
   /** The resource type and the action, such as `license.suspended`. */
   action: string
   resourceType: string
-  /** Null for an action on many resources, such as an import. */
+  /** The id of the resource, or null for an action on many resources, such as an import. */
   resourceId: string | null
   changes?: object
   /** The values that the change replaced. */
   before?: object
-  /** The event about the change. Absent when the change has none. */
+  /** The event about the change, if there is one. */
   event?: NewEvent | undefined
 }
 
-/** Returns JSON text that jsonb accepts. It replaces NUL, which a machine id may contain, with U+2400. */
+/** Returns JSON text that jsonb accepts: NUL, which a machine id may contain, is replaced with U+2400. */
 export function toJsonb(value: object): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === 'string' ? member.replaceAll('\u0000', '\u2400') : member,

@@ -1,6 +1,7 @@
 /**
  * Serves the console, a web page that uses the management API. Its files are read once, at the start. Scripts and styles have a hash in
- * their names, so browsers cache them for a year. Every other path below /console returns the page, which selects the screen by the path.
+ * their names, so browsers cache them for a year. A request for any other path below /console gets the page, which selects the screen by
+ * the path.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
  * Builds the endpoints that most resources have: list, create, read, change, delete. Each builder fills in method, path, operation id,
- * summary, status and response schema. The caller supplies the handler and the rest of the definition.
+ * summary, status and response schema. The caller supplies the handler and all other fields of the definition.
  */
 
 import { idParams, listQuery, page, type Permission } from '@keyward/contract'
@@ -24,9 +24,9 @@ export interface CrudOptions<Schema extends z.ZodType, Params extends z.ZodObjec
   path: string
   /** The path of one resource. Default: the list's path with `/{id}`. */
   itemPath?: string
-  /** The name in operation ids. `ApiKey` yields `createApiKey` and `listApiKeys`. */
+  /** The name of the resource in operation ids. `ApiKey` yields `createApiKey` and `listApiKeys`. */
   operation: string
-  /** The name in summaries, with its article, such as `an API key`. */
+  /** The name of the resource in summaries, with its article, such as `an API key`. */
   noun: string
   /** The plural in summaries. Default: the noun without article, with an s. */
   nouns?: string
@@ -38,7 +38,7 @@ export interface CrudOptions<Schema extends z.ZodType, Params extends z.ZodObjec
   itemParams?: ItemParams
 }
 
-/** The parts of a definition that differ between resources. */
+/** The fields of a definition that differ between resources. */
 type Details = Pick<
   Definition<z.ZodObject, z.ZodObject, unknown, unknown>,
   'description' | 'errors' | 'propagates' | 'secrets' | 'maxBodyBytes'
@@ -130,7 +130,10 @@ export function crudEndpoints<
   }
 }
 
-/** Returns the schema, or `fallback` when it is undefined. `Schema` is then the type of the fallback, so the overload is correct. */
+/**
+ * Returns the schema, or `fallback` when the schema is undefined. A caller without a schema leaves `Schema` at its default, the type of the
+ * fallback.
+ */
 function given<Schema extends z.ZodObject>(schema: Schema | undefined, fallback: z.ZodObject): Schema
 function given(schema: z.ZodObject | undefined, fallback: z.ZodObject): z.ZodObject {
   return schema ?? fallback

@@ -27,17 +27,17 @@ export type Row<Table extends OwnedTable> = Selectable<Database[Table]>
 /** The error for each constraint that a statement can violate, by the constraint's name. */
 type Conflicts = Readonly<Record<string, { code: ProblemCode; detail?: string }>>
 
-/** A table, its resource type and its representation in responses. */
+/** A table, with the resource type of its rows and their representation in responses. */
 export interface OwnedRows<Table extends OwnedTable, Shown> {
   table: Table
-  /** The resource type of audit entries, such as `signing_key`. Error messages use it with spaces. */
+  /** The resource type of audit entries, such as `signing_key`. Error messages contain it with spaces instead of underscores. */
   type: string
   /** The representation of a row in responses. */
   show: (row: Row<Table>) => Shown
   conflicts?: Conflicts
   /** The quota toward which a new row counts. */
   quota?: CountedQuota
-  /** The types of the events about a row. Absent when a row has no events or the caller writes them. */
+  /** The types of the events about a row that this module writes. The caller may write other events. */
   events?: Partial<Record<'created' | 'updated' | 'deleted', EventType>>
   /** Throws the error for an unknown id. Default: NOT_FOUND. */
   missing?: (context: ReadContext, id: string) => Promise<never>
@@ -222,7 +222,7 @@ export async function changeRow<Table extends OwnedTable, Shown>(
 export interface Deletion<Table extends OwnedTable> {
   /** Throws when the row may not be deleted. */
   check?: (row: Row<Table>) => void
-  /** The part of the row that the audit entry contains. */
+  /** Returns the fields of the row that the audit entry contains. */
   audited: (row: Row<Table>) => object
   /** Returns the rows that the deletion cascades to, for the audit entry. Runs while the row is locked against new references. */
   cascade?: (context: WriteContext, id: string) => Promise<object>

@@ -56,7 +56,9 @@ function post(url: string, secret: string, body: SentDecideRequest | SentDecideB
   })
 }
 
-/** Returns the parsed body. Throws if the response is not a success of this schema. The error contains no part of the body. */
+/**
+ * Returns the parsed body. Throws unless the response is a success whose body matches the schema. The error contains no part of the body.
+ */
 async function parse<Body>(response: Response, schema: z.ZodType<Body>): Promise<Body> {
   const received: unknown = await response.json().catch(() => null)
   const { data } = schema.safeParse(received)
@@ -65,7 +67,7 @@ async function parse<Body>(response: Response, schema: z.ZodType<Body>): Promise
   return data
 }
 
-/** Requests the verdicts from one validator. Rejects unless it decides all checks. */
+/** Requests the verdicts from one validator. Rejects unless the validator decides all checks. */
 async function decideAt(
   adminUrl: string,
   { secret, snapshot }: Prepared,
@@ -87,8 +89,8 @@ async function decideAt(
 }
 
 /**
- * Calls `ask` for the first address, and for the next one after a failure or NEXT_AFTER_MS. Returns the first result. Rejects when all
- * fail.
+ * Calls `ask` with the first address, and with the next one after a failure or after NEXT_AFTER_MS. Returns the first result. Rejects when
+ * every call fails.
  */
 async function firstOf<T>(
   adminUrls: readonly string[],
@@ -126,7 +128,7 @@ async function prepare({ db }: ReadContext, fixedUrls: readonly string[]): Promi
 
 /** Creates the client of the validators. `fixedUrls` replaces the addresses that validators publish, unless it is empty. */
 export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
-  /** Returns the verdicts of checks, each with a key that a license can have. */
+  /** Returns the verdicts of checks whose keys have at most MAX_LICENSE_KEY_BYTES. */
   async function request(context: ReadContext, checks: readonly CheckToDecide[]): Promise<Verdicts> {
     const prepared = await prepare(context, fixedUrls)
     const decided = new AbortController()
@@ -149,7 +151,7 @@ export function createDecidingValidators(fixedUrls: readonly string[], log: Logg
     const verdicts = possible.length === 0 ? [] : await request(context, possible)
     const byCheck = new Map(possible.map((check, i) => [check, verdicts[i] ?? null]))
     const completed: (DecideResponse | null)[] = []
-    // One after the other, so that a batch uses one connection.
+    // The leases are read one after the other, so that a batch uses one connection.
     for (const check of checks) {
       const verdict = byCheck.has(check) ? (byCheck.get(check) ?? null) : DECIDED_NOT_FOUND
       completed.push(verdict && (await withLeases(context, check, verdict)))

@@ -1,4 +1,4 @@
-/** The endpoint that evaluates a check without recording it (docs/api.md#r5). */
+/** Defines the endpoint that evaluates a check without recording it (docs/api.md#r5). */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
 import { type AccessRule, evaluateCheck, evaluation } from '@keyward/contract'

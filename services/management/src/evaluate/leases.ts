@@ -15,7 +15,7 @@ interface LeasedSlots {
   max: number
 }
 
-/** Returns the slots of the license with this key, or undefined when it has no leases. */
+/** Returns the slots of the license with this key, or undefined when no license with leases has the key. */
 async function readSlots(
   { db, organizationId }: ReadContext,
   licenseKey: string,

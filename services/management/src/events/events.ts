@@ -1,4 +1,4 @@
-/** Endpoints of events (docs/api.md#w2). */
+/** Defines the endpoints of events (docs/api.md#w2). */
 
 import { idParams, listQuery, page } from '@keyward/contract'
 import { type Event, event, EVENT_TYPES, eventFilter } from '@keyward/contract/management/events'
@@ -24,7 +24,9 @@ function showEvent({ id, type, organizationId, data }: EventRow): Event {
   return { id, type, timestamp: timeOfEvent(id), organizationId, data }
 }
 
-/** Returns the types that match a pattern, which is one type or a group such as `license.*`. Throws INVALID_REQUEST when there is none. */
+/**
+ * Returns the types that match a pattern, which is one type or a group such as `license.*`. Throws INVALID_REQUEST when no type matches.
+ */
 function typesOf(pattern: string): readonly string[] {
   const types = EVENT_TYPES.filter((type) => type === pattern || `${type.split('.')[0]}.*` === pattern)
   if (types.length > 0) return types

@@ -100,7 +100,7 @@ export function insertUndelivered(events: readonly OwnedEvent[]): RawBuilder<unk
 
 /**
  * Returns the part of a statement that follows `with` and inserts the events with their deliveries. Each enabled endpoint of the
- * organization whose types match gets a delivery.
+ * organization gets a delivery if its types match.
  */
 function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
   return sql`

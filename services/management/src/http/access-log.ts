@@ -1,6 +1,6 @@
 /**
- * Writes one log line per request, and runs the request in its trace. The line contains the pattern of the route instead of the path, and
- * neither addresses, queries, bodies nor credentials (docs/api.md#d1).
+ * Writes one log line per request, and runs the request in its trace. The line contains the pattern of the route instead of the path. It
+ * contains no address, query, body or credential (docs/api.md#d1).
  */
 
 import { continueTrace, type Logger, runInTrace } from '@keyward/process'

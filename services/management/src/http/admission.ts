@@ -1,6 +1,6 @@
 /**
  * Admits requests (docs/api.md#m4): authenticates the caller, counts the request, and shares the connections to Postgres fairly. A request
- * beyond a limit is rejected without a query to Postgres if its credential was valid in the previous request.
+ * beyond a limit is rejected without a query to Postgres if its credential was valid at its last use.
  */
 
 import { parseSecret, hashSecret } from '@keyward/database'
@@ -26,12 +26,12 @@ export interface AdmissionOptions {
   rateLimiter: RateLimiter
   signInLimiter: SignInLimiter
   gates: Gates
-  /** Called for each request beyond a share. */
+  /** Called for each request that is rejected because too many requests wait for the lookup of the same credential. */
   onReject: () => void
 }
 
 interface Lookup {
-  /** Null for a credential that was not valid at its last use. */
+  /** The owner of a credential that was valid at its last use, or null. */
   known: LimitedCaller | null
   find: () => Promise<Caller>
 }
@@ -52,7 +52,7 @@ export interface Admitted {
 export class Admission {
   readonly #options: AdmissionOptions
   readonly #known: KnownCredentials = createKnownCredentials()
-  /** The lookups of each credential. Requests that arrive while it is being read share the next read. */
+  /** The lookups of each credential. Requests that arrive while their credential is being read share the next read. */
   readonly #lookups: Batches<Lookup, Caller>
 
   constructor(options: AdmissionOptions) {

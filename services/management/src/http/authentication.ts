@@ -1,6 +1,6 @@
 /**
- * Authentication and authorization (docs/api.md#a1, docs/api.md#a2). Every credential except the operator token is read from Postgres for
- * each request, so a revocation and the withdrawal of a permission take effect at the next request.
+ * Authenticates callers (docs/api.md#a1) and authorizes their requests (docs/api.md#a2). Every credential except the operator token is read
+ * from Postgres for each request, so a revocation and the withdrawal of a permission take effect at the next request.
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -16,14 +16,14 @@ export interface Caller {
   kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
   /** The owner of rate limits and idempotency keys: the id of the credential or session, `operator`, or `stranger`. */
   owner: string
-  /** '' for the operator and for a stranger. */
+  /** The id of the organization, or '' for the operator and for a stranger. */
   organizationId: string
   permissions: ReadonlySet<Permission>
   actor: Actor
   credential: CallerCredential
   /** Whether the operator has suspended the organization. */
   isSuspended: boolean
-  /** The session that authenticated the request. Null when a secret authenticated it. */
+  /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
 }
 

@@ -7,7 +7,7 @@ import { ApiError } from './problem.ts'
 
 /** The maximum number of waiting tasks of one owner. Further tasks are rejected immediately. */
 const MAX_WAITING = 200
-/** A task that has waited for this long is rejected. */
+/** The time after which a waiting task is rejected. */
 const MAX_WAIT_MS = 5_000
 
 interface Waiting<Task, Result> {
@@ -29,11 +29,14 @@ export function outcomeOf<Result>(task: () => Result): Outcome<Result> {
 }
 
 export interface BatchOptions<Task, Result> {
-  /** Returns the outcomes in the order of the tasks. Begins after the arrival of every task. If it rejects, all tasks are rejected. */
+  /**
+   * Called after every task of the batch has arrived. Returns the outcomes in the order of the tasks. If it rejects, all tasks are
+   * rejected.
+   */
   run: (owner: string, tasks: readonly Task[]) => Promise<readonly Outcome<Result>[]>
   /** The maximum number of tasks in a batch. */
   maxBatch: number
-  /** Called for each task beyond a limit. */
+  /** Called for each task that is rejected because it has waited too long or too many tasks wait. */
   onReject: () => void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. The unread rest of a body that is too large is handled
- * with the response (unread-body.ts).
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. After the body has exceeded the limit, unread-body.ts
+ * handles its remaining bytes.
  */
 
 import { createHash } from 'node:crypto'
@@ -19,18 +19,18 @@ const DECODERS: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 }
 
-/** The bodies that an endpoint accepts. */
+/** The limits of the bodies that an endpoint accepts. */
 export interface BodyLimits {
-  /** The maximum size of the decoded body. */
+  /** The maximum size of the decoded body in bytes. */
   maxBytes: number
-  /** The options for splitting the rows of an import. Undefined for other requests. */
+  /** The options for splitting the rows of an import, or undefined for any other request. */
   rows: SplitterOptions | undefined
 }
 
 export interface RequestBody {
-  /** The parsed body. Undefined when the request has no body or `split` contains it. */
+  /** The parsed body, or undefined when the request has no body or `split` contains the body. */
   value: unknown
-  /** The split body of an import. Null for other requests. */
+  /** The split body of an import, or null for any other request. */
   split: SplitBody | null
   /** SHA-256 of the decoded bytes. */
   hash: Buffer
@@ -54,7 +54,7 @@ function tooLarge(maxBytes: number): ApiError {
   return new ApiError('PAYLOAD_TOO_LARGE', detail)
 }
 
-/** Returns the decoder of the content-encoding, or null for none. Throws UNSUPPORTED_MEDIA_TYPE. */
+/** Returns the decoder for the `Content-Encoding` of the request, or null when the body is not encoded. Throws UNSUPPORTED_MEDIA_TYPE. */
 function decoderOf(request: IncomingMessage): Transform | null {
   const encoding = (request.headers['content-encoding'] ?? 'identity').toLowerCase()
   if (encoding === 'identity') return null

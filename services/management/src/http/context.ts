@@ -16,11 +16,11 @@ export interface ReadContext {
 /** The fields of a request's credential that limit the credentials which the request may create. */
 export interface CallerCredential {
   id: string
-  /** Null when the credential never expires. */
+  /** The expiry of the credential, or null when it never expires. */
   expiresAt: Date | null
-  /** The product that an API key is bound to. Null when there is none. */
+  /** The id of the product that an API key is bound to, or null. */
   productId: string | null
-  /** The member whose access token created the credential, directly or through other credentials. Null when there is none. */
+  /** The id of the member whose access token created the credential, directly or through other credentials, or null. */
   madeByMember: string | null
 }
 

@@ -13,7 +13,7 @@ import type { StoredBytes } from './idempotency.ts'
 import type { Propagation } from './propagation.ts'
 import type { SignInLimiter } from './sign-in-limits.ts'
 
-/** A check to decide. Its organization is that of the context. */
+/** A check that a validator is to decide for the organization of the context. */
 export type CheckToDecide = SentDecideCheck
 
 export interface DecidingValidators {
@@ -86,7 +86,7 @@ export interface Dependencies {
   validators: DecidingValidators
   appFiles: AppFiles
   signInLimiter: SignInLimiter
-  /** The provider of OpenID Connect. Null when none is configured. */
+  /** The configured provider of OpenID Connect, or null. */
   identityProvider: IdentityProvider | null
   log: Logger
   /** The networks and ports to which webhooks may be sent. */

@@ -29,7 +29,7 @@ export type Access =
   | { kind: 'person' }
   | { kind: 'anyone' }
 
-/** The caller's address and country, as far as they are known. */
+/** The caller's address and country. Each is null when it is unknown. */
 export interface RequestOrigin {
   ip: string | null
   country: string | null
@@ -46,15 +46,15 @@ export interface Call<Params, Query, Body> {
   params: Params
   query: Query
   body: Body
-  /** The pool for reads if the endpoint is a GET or read-only. The pool for changes if it is detached. Otherwise a transaction. */
+  /** The pool for reads if the endpoint is a GET or read-only, the pool for changes if it is detached, and otherwise a transaction. */
   db: Db
   dependencies: Dependencies
   actor: Actor
   /** The headers of the response. The handler may add others. */
   headers: Record<string, string>
-  /** The site that the `Host` header names. Null when the header is missing or malformed. */
+  /** The site that the `Host` header names, or null when the header is missing or malformed. */
   site: Site | null
-  /** The session that authenticated the request. Null when a secret authenticated it. */
+  /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
   origin(): RequestOrigin
   browser: BrowserHeaders
@@ -90,7 +90,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   query?: Query
   body?: z.ZodType<Body>
   status: 200 | 201 | 204
-  /** The schema of the response body. Absent for 204. */
+  /** The schema of the response body, unless the status is 204. */
   response?: z.ZodType<Response>
   /** The media type of the response. Default: application/json. */
   responseType?: 'text/plain'
@@ -149,7 +149,10 @@ const nothing = z.strictObject({})
 /** The schema of a body without fields, which is absent or an empty object. */
 const noBody = nothing.optional()
 
-/** Returns the schema, or `nothing` when it is undefined. `Schema` is then the type of `nothing`, so the overload is correct. */
+/**
+ * Returns the schema, or `nothing` when the schema is undefined. A caller without a schema leaves `Schema` at its default, the type of
+ * `nothing`.
+ */
 function orNothing<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNothing(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? nothing

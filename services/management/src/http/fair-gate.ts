@@ -12,11 +12,11 @@ export interface GateOptions {
   perOwner: number
   /** The maximum number of waiting tasks of one owner. Further tasks are rejected immediately. */
   maxWaiting: number
-  /** A task that has waited for this long is rejected. */
+  /** The time after which a waiting task is rejected. */
   maxWaitMs: number
   /** Called for each rejected task. */
   onReject: () => void
-  /** Completes the detail of the rejection: "Too many … are running". */
+  /** The name of the tasks in the detail of a rejection: "Too many … are running". */
   what: string
   /** The error of a rejected task. Default: UNAVAILABLE. */
   code?: 'UNAVAILABLE' | 'RATE_LIMITED'
@@ -70,7 +70,7 @@ export function createFairGate(options: GateOptions): FairGate {
     }
   }
 
-  /** Counts a task that begins and returns the function that ends it. */
+  /** Counts a task that begins, and returns the function that ends the task. */
   const begin = (name: string, owner: Owner): (() => void) => {
     inside++
     owner.inside++
@@ -106,7 +106,7 @@ export function createFairGate(options: GateOptions): FairGate {
   }
 }
 
-/** Runs the task inside the gate. */
+/** Runs the task as soon as the gate admits it. */
 export async function runInside<Result>(gate: FairGate, owner: string, task: () => Promise<Result>): Promise<Result> {
   const leave = await gate.enter(owner)
   try {

@@ -2,7 +2,7 @@
 
 import { createFairGate, type FairGate } from './fair-gate.ts'
 
-/** The numbers of connections in the two pools. One connection of each pool is reserved for background work. */
+/** The numbers of connections in the pools for reads and for changes. One connection of each pool is reserved for background work. */
 export const READ_CONNECTIONS = 12
 export const WRITE_CONNECTIONS = 8
 const WAITING = { maxWaiting: 200, maxWaitMs: 5_000 }
@@ -14,14 +14,14 @@ const STRANGERS = 3
 /** The gates of the connections to Postgres, of imports and of exports. */
 export interface Gates {
   reads: FairGate
-  /** Lookups of credentials that `KnownCredentials` does not contain. */
+  /** The gate for lookups of credentials that `KnownCredentials` does not contain. */
   strangers: FairGate
   writes: FairGate
   imports: FairGate
   exports: FairGate
 }
 
-/** Creates the gates. `onReject` is called for each request beyond a share. */
+/** Creates the gates. `onReject` is called for each request that a gate rejects. */
 export function createGates(onReject: () => void): Gates {
   const waiting = { ...WAITING, onReject }
   return {

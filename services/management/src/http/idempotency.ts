@@ -23,7 +23,7 @@ const ROW_BYTES = 512
 const FRESH_MS = 60_000
 const MAX_REMEMBERED = 10_000
 
-/** A response as it is sent. */
+/** A response, whose body is a text or a stream. */
 export interface WireResponse {
   status: number
   headers: Record<string, string>
@@ -35,7 +35,7 @@ export interface WireResponse {
 
 export interface IdempotentRequest {
   owner: string
-  /** '' for the operator. */
+  /** The id of the organization, or '' for the operator. */
   organizationId: string
   key: string
   /** SHA-256 of method, path and the bytes of the body. A key may be reused only for an equal request. */

@@ -10,8 +10,8 @@ import { pointerTo } from './validation-errors.ts'
 const MAX_DEPTH = 20
 
 /**
- * The maximum nesting depth of a body. No schema allows such a depth. V8 takes 20 times as long for a deep value as for a flat one of the
- * same size.
+ * The maximum nesting depth of a body. No schema allows values of this depth. V8 takes 20 times as long for a deep value as for a flat one
+ * of the same size.
  */
 const MAX_NESTING = 100
 const QUOTE = 0x22
@@ -59,7 +59,7 @@ function inAnySpelling(char: string): string {
  */
 const PROTO = new RegExp(String.raw`${Array.from('__proto__', inAnySpelling).join('')}"\s*:`, 'i')
 
-/** A value inside the body. The path of a place is computed from its parents, so that no place stores a path. */
+/** An object or list inside the body. Its path is computed from its parents, so that no place stores a path. */
 interface Place {
   value: object
   name: string | number
@@ -73,7 +73,7 @@ function pathTo(place: Place, base: readonly PropertyKey[]): PropertyKey[] {
   return [...base, ...path]
 }
 
-/** Appends the objects and lists that the place contains to `open`. */
+/** Appends to `open` the objects and lists that the place contains. */
 function addMembers(open: Place[], parent: Place): void {
   const depth = parent.depth + 1
   const add = (name: string | number, value: unknown) => {
@@ -98,8 +98,8 @@ function rejectProto(text: string, value: unknown, base: readonly PropertyKey[])
 }
 
 /**
- * Returns the parsed text. `base` is its place in the body. Throws MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__` or for
- * nesting deeper than MAX_NESTING.
+ * Returns the parsed text. `base` is the path of this text in the body. Throws MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__`
+ * or for nesting deeper than MAX_NESTING.
  */
 export function parseJson(bytes: Uint8Array, base: readonly PropertyKey[] = []): unknown {
   if (isTooDeep(bytes)) throw invalid(pointerTo('#', [...base]), `must not be nested deeper than ${MAX_NESTING}`)

@@ -1,7 +1,7 @@
 /**
- * Keyset pagination (docs/api.md#m1), newest first unless the list is sorted by a value. The cursor contains the position of the last row
- * of a page. Inserts and deletes between two pages therefore neither repeat nor skip a row, and every page has the same cost. A cursor is
- * valid only for its own list and organization.
+ * Implements keyset pagination (docs/api.md#m1). A list begins with the newest row, unless it is sorted by a value. The cursor contains the
+ * position of the last row of a page. Inserts and deletes between two pages therefore neither repeat nor skip a row, and every page costs
+ * the same. A cursor is valid only for its own list and organization.
  */
 
 import { createHash } from 'node:crypto'
@@ -62,7 +62,7 @@ function decodeCursor(list: List, cursor: string): Place {
 export interface Page<Item> {
   /** The items in the order of the list. */
   data: Item[]
-  /** Null on the last page. */
+  /** The cursor of the next page, or null on the last page. */
   nextCursor: string | null
 }
 

@@ -1,13 +1,13 @@
 /**
- * The errors of responses. An `ApiError` has a code of the contract and a public text. Every other error becomes INTERNAL or UNAVAILABLE.
- * Its message is written to the log only.
+ * Defines the errors of responses. An `ApiError` has a code of the contract and a public text. Every other error becomes INTERNAL or
+ * UNAVAILABLE. Its message is written to the log only.
  */
 
 import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
 import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
 
 export interface ValidationError {
-  /** `#/…` for a place in the body, or `?name` for a query parameter. */
+  /** A JSON pointer into the body (`#/…`), or the name of a query parameter (`?name`). */
   pointer: string
   detail: string
 }

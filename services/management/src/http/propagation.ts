@@ -13,7 +13,7 @@ import type { Db } from './context.ts'
 const MAX_WAIT_SECONDS = 10
 const POLL_MS = 15
 
-/** A validator is live while its last heartbeat is not older than this (docs/api.md#p4). */
+/** The maximum age of the last heartbeat of a live validator (docs/api.md#p4). */
 export const LIVE_WITHIN = sql`interval '5 seconds'`
 
 /** Returns the seconds to wait, at most 10, or null without a `wait` preference. A malformed header is ignored, as in RFC 7240. */
@@ -35,7 +35,10 @@ export async function thisTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** The maximum number of requests of one organization that wait at once. A further request gets the current state without a wait. */
+/**
+ * The maximum number of requests of one organization that wait at once. A further request gets the current numbers of validators without a
+ * wait.
+ */
 const MAX_WAITING = 100
 
 interface State {
@@ -52,9 +55,10 @@ interface Waiting {
 }
 
 /**
- * Returns the state of each transaction, in order. While a validator applies a large change of other organizations, a later snapshot than
- * `applied` counts (`ValidatorDetails`). The operator's changes affect any organization, so they wait for `applied`. The snapshot `1:1:`
- * means that the snapshots of the validator belong to another server.
+ * Returns, for each element of `waiting`, the number of live validators and the number of those that have applied the transaction. While a
+ * validator applies a large change of other organizations, its details contain a later snapshot than `applied` (`ValidatorDetails`). The
+ * operator's changes affect any organization, so they wait for `applied`. The snapshot `1:1:` means that the snapshots of the validator
+ * belong to another server.
  */
 async function countApplied(db: Db, waiting: readonly Pick<Waiting, 'id' | 'organizationId'>[]): Promise<State[]> {
   const ids = waiting.map(({ id }) => id)

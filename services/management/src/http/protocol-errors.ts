@@ -41,7 +41,7 @@ function send(request: IncomingMessage, response: ServerResponse, code: ProblemC
   response.writeHead(status, headers).end(body)
 }
 
-/** The responses of one connection that may still be unfinished. */
+/** A connection with its last two responses, which may be unfinished. */
 interface Connection {
   /** The response to the request before the last one. That request has arrived completely. */
   previous: ServerResponse | null

@@ -4,7 +4,7 @@
  */
 
 const WINDOW_MS = 1_000
-/** The number of error responses to one owner in a window that are sent immediately. */
+/** The number of error responses that one owner receives without a delay in each window. */
 const IMMEDIATE = 200
 const DELAY_MS = 250
 

@@ -1,4 +1,4 @@
-/** The id of a request, for `x-request-id`, problems and logs. */
+/** Determines the id of each request, which `x-request-id`, problems and logs contain. */
 
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'

@@ -47,7 +47,7 @@ export class RowSplitter {
   #tail = Buffer.alloc(0)
   #rows: Buffer[] = []
   #count = 0
-  /** The parts of the row that is being read. */
+  /** The bytes of the row that is being read, as slices of the received chunks. */
   #row: Buffer[] = []
   #rowBytes = 0
   /** The number of brackets that are open. Between two rows it is 2. */
@@ -128,7 +128,7 @@ export class RowSplitter {
     if (this.#rows.length < this.#options.maxRows) this.#row.push(bytes)
   }
 
-  /** Begins the list of rows. As with `JSON.parse`, the last of several members with the name is used. */
+  /** Begins the list of rows. As with `JSON.parse`, the last of several members with the name of the list is used. */
   #startRows(): void {
     this.#inRows = true
     this.#rows = []

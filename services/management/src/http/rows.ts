@@ -29,17 +29,17 @@ export interface Rows<Input, Others = unknown> {
   rows: Row<Input>[]
   /** The errors of the other rows and of the members beside the list. */
   errors: ValidationError[]
-  /** The members beside the list. Undefined when they have errors. */
+  /** The members beside the list, or undefined when they have errors. */
   others?: Others | undefined
 }
 
 export interface RowsOptions<Others extends z.ZodObject> {
   maxRowBytes: number
-  /** Default: `MAX_IMPORT_ROWS`. */
+  /** The maximum number of rows. Default: `MAX_IMPORT_ROWS`. */
   maxRows?: number
-  /** Default: 1. */
+  /** The minimum number of rows. Default: 1. */
   minRows?: number
-  /** The members beside the list. Default: none. */
+  /** The schema of the members beside the list. Default: no members. */
   others?: Others
 }
 
@@ -86,7 +86,10 @@ function withUnsplitRows(name: string, { frame, rows, count }: SplitBody, maxRow
 
 const noMembers = z.strictObject({})
 
-/** Returns the schema, or `noMembers` when it is undefined. `Schema` is then the type of `noMembers`, so the overload is correct. */
+/**
+ * Returns the schema, or `noMembers` when the schema is undefined. A caller without a schema leaves `Schema` at its default, the type of
+ * `noMembers`.
+ */
 function orNoMembers<Schema extends z.ZodObject>(schema: Schema | undefined): Schema
 function orNoMembers(schema: z.ZodObject | undefined): z.ZodObject {
   return schema ?? noMembers

@@ -1,6 +1,6 @@
 /**
  * Reads and writes the cookie that contains the secret of a session (docs/api.md#a5). Scripts cannot read the cookie, and pages of other
- * sites cannot send it. It requires TLS, except at a loopback address.
+ * sites cannot send it. The cookie requires TLS, except at a loopback address.
  */
 
 import { parseCookie, stringifySetCookie } from 'cookie'

@@ -23,13 +23,13 @@ export interface Count {
 interface Entry {
   /** The sum of the count of this process and the last known counts of the other processes. */
   used: number
-  /** The requests to this process that have not been sent to Postgres yet. */
+  /** The number of requests to this process that have not been added to the counts in Postgres yet. */
   unsent: number
   endsAtMs: number
 }
 
 export interface SharedCounts {
-  /** Counts a request, unless the owner has reached its limit. In that case `used` is above the limit. */
+  /** Counts a request, unless the owner has reached its limit. For a request that is not counted, `used` is above the limit. */
   count(owner: string, limit: number): Count
   /** Adds points to the current window of an owner, also beyond its limit. Does nothing without a window, which `count` begins. */
   add(owner: string, points: number): void

@@ -21,8 +21,8 @@ const MAX_KNOWN = 10_000
 
 export interface SignInLimiter {
   /**
-   * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request beyond the limit of its address does
-   * not count toward the total, nor does a request from an address from which somebody has signed in through this process.
+   * Counts one request to sign in and returns the rate limit headers. Throws RATE_LIMITED. A request does not count toward the total if it
+   * exceeds the limit of its address, or if somebody has signed in from its address through this process.
    */
   countRequest(ip: string | null): Record<string, string>
   /** Throws RATE_LIMITED when too many sign-ins from the address have named the account and failed. */

@@ -1,5 +1,5 @@
 /**
- * Determines the address at which a browser reaches the service, from the `Host` header. Requests with a session must come from a page of
+ * Determines, from the `Host` header, the address at which a browser reaches the service. Requests with a session must come from a page of
  * this address, so that no other page can use a session (docs/api.md#a5).
  */
 

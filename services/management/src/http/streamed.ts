@@ -1,4 +1,4 @@
-/** Response bodies that are too long to be in memory at once. */
+/** Defines response bodies that are too long to be in memory at once. */
 
 /** A response body whose chunks are sent as soon as they are produced. */
 export class Streamed {

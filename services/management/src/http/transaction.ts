@@ -34,7 +34,7 @@ export interface EndpointRequest {
   path: string
   requestId: string
   idempotent: IdempotentRequest | null
-  /** Seconds to wait for the validators. Null: do not wait. */
+  /** The number of seconds to wait for the validators, or null for no wait. */
   waitSeconds: number | null
 }
 
@@ -117,7 +117,7 @@ async function runOnce(
 
 type Action = (db: Db) => Promise<WireResponse>
 
-/** Returns the action of the transaction. Without an idempotency key the input is parsed before the transaction begins. */
+/** Returns the function that the transaction runs. Without an idempotency key, the input is parsed before the transaction begins. */
 async function actionOf(dependencies: Dependencies, request: EndpointRequest): Promise<Action> {
   const { idempotent } = request
   if (idempotent) return (db) => runOnce(dependencies, request, db, idempotent)
@@ -127,7 +127,7 @@ async function actionOf(dependencies: Dependencies, request: EndpointRequest): P
 
 interface Written {
   response: WireResponse
-  /** The transaction that validators must have applied, and the seconds to wait. Null: do not wait. */
+  /** The transaction that validators must have applied and the number of seconds to wait, or null when the response does not wait. */
   wait: { id: string | null; seconds: number } | null
 }
 

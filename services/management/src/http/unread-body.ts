@@ -1,7 +1,7 @@
 /**
  * Ends responses to requests whose body has not been read completely, such as those without a credential. Reading a body to discard it
  * occupies the single thread of the process for about 2.5 ms per MiB. A limited number of bytes a second is therefore discarded, for all
- * connections together. Beyond this limit, the connection closes after the response, and the rest is never read.
+ * connections together. Beyond this limit, the connection closes after the response, and the remaining bytes are never read.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -26,7 +26,7 @@ export class UnreadBodies {
   end(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
     if (this.#mayDiscard(request)) {
       response.end(body)
-      // Node discards a body that was not read at all, but not the rest of a partly read body.
+      // Node discards a body that was not read at all, but not the unread bytes of a partly read body.
       if (!request.complete) request.resume()
       return
     }

@@ -32,7 +32,7 @@ export interface FoundErrors {
   count: number
 }
 
-/** Returns the errors of the value at `base` in the input. Lists at most `most` of them, and counts all. */
+/** Returns the errors of the value at `base` in the input. Lists at most `most` errors, and counts all. */
 export function validationErrors(
   root: '#' | '?',
   error: z.ZodError,

@@ -1,6 +1,6 @@
 /**
- * Writes the events `license.blacklisted` (docs/api.md#w1). Validators add blacklisted checks to a row for each license. A minute after a
- * row was created, one transaction writes its event and deletes the row. Any number of processes may run this job.
+ * Writes the events `license.blacklisted` (docs/api.md#w1). Validators count the blacklisted checks of each license in one row. A minute
+ * after a row was created, one transaction writes its event and deletes the row. Any number of processes may run this job.
  */
 
 import { sql } from 'kysely'
@@ -19,7 +19,7 @@ interface BlacklistedChecks {
   lastAt: Date
 }
 
-/** Writes the events of one batch in the given transaction. Returns the number of rows. */
+/** Writes the events of one batch in the given transaction. Returns the number of rows in the batch. */
 async function writeBatch(db: Db): Promise<number> {
   const { rows } = await sql<BlacklistedChecks>`
     delete from blacklisted_checks where license_id in (

@@ -1,5 +1,5 @@
 /**
- * Writes events about expiries: of licenses that expire soon or have expired, and of expired access rules (docs/api.md#w1). Any number of
+ * Writes the events about licenses that expire soon or have expired, and about expired access rules (docs/api.md#w1). Any number of
  * processes may run this job. A lock lets one process at a time write the events of a schedule. `event_schedules` stores the time up to
  * which all events have been written, so that none is missed while no process runs. Each run also reads expiries shortly before that time,
  * because a transaction may set an expiry that has passed when it commits. `event_marks` prevents an event from being written twice.

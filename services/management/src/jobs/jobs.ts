@@ -1,7 +1,7 @@
 /**
- * Writes the events that no request causes, at intervals: about changes by validators, blacklisted checks, expiries and quotas. Every
- * management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver webhooks, in
- * parallel with the jobs. Jobs and deliveries share a separate connection pool.
+ * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas.
+ * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
+ * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
 const BLACKLISTED_MS = 5_000
-/** The minimum time between two log entries about errors, such as during an outage of Postgres. */
+/** The minimum time between two log entries about errors. During an outage of Postgres, every run fails. */
 const LOG_INTERVAL_MS = 10_000
 
 /** Writes the events of all occurrences, in transactions of bounded length. */

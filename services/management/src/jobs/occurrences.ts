@@ -32,7 +32,7 @@ interface Occurrence {
   licenseId: string
   machineId: Buffer | null
   details: unknown
-  /** The other columns of the machine. All are null for a change of a license. */
+  /** The id of the machine's row. This column and the next four are null for a change of a license. */
   machine: string | null
   hostname: string | null
   firstSeen: Date | null
@@ -44,9 +44,9 @@ const time = z.string().transform((value) => new Date(value).toISOString())
 const alertDetails = z.object({ id: z.string(), count: z.number(), firstAt: time, lastAt: time })
 
 /**
- * Deletes the oldest occurrences and all others of their transactions, and returns their changes. A release and the deletion of its machine
- * belong to one transaction. The event of an occurrence's first machine gets the id of the occurrence. The events of its other machines get
- * ids with the same time.
+ * Deletes the oldest occurrences and all others of the same transactions, and returns the changes that they describe. A release and the
+ * deletion of its machine belong to one transaction. The event of an occurrence's first machine gets the id of the occurrence. The events
+ * of its other machines get ids with the same time.
  */
 async function take(db: Db): Promise<Occurrence[]> {
   const { rows } = await sql<Occurrence & { kind: string }>`
@@ -104,7 +104,7 @@ interface Batch {
   licenses: ReadonlyMap<string, { organizationId: string; license: License }>
   /** The deleted machines, by transaction, license and machine id. */
   deleted: ReadonlyMap<string, Occurrence>
-  /** The licenses that are used for the first time. A license is removed when its event has been built. */
+  /** The licenses that are used for the first time. A license is removed from the set when its event has been built. */
   firstUsed: Set<string>
 }
 

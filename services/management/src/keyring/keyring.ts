@@ -1,7 +1,7 @@
 /**
  * Encrypts private signing keys and secrets of webhook endpoints at rest, with AES-256-GCM under the master key. A sealed key is bound to
- * its organization and key id, so it cannot be opened in another row. The previous master key only opens keys, until all are sealed under
- * the current one.
+ * its organization and key id, so it cannot be opened in another row. The previous master key only opens keys. It is needed until all keys
+ * are sealed under the current one.
  */
 
 import {
@@ -37,10 +37,7 @@ const MASTER_KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/**
- * Parses a master key of 32 bytes, written as 64 hexadecimal digits or in base64 with either alphabet. Returns undefined for any other
- * text.
- */
+/** Parses a master key of 32 bytes, written as 64 hexadecimal digits, in base64 or in base64url. Returns undefined for any other text. */
 export function parseMasterKey(text: string): Buffer | undefined {
   const isHex = /^[0-9a-f]{64}$/i.test(text)
   if (!isHex && !/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined

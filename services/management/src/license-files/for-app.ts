@@ -69,7 +69,7 @@ async function issueBatch(
   return outcomes
 }
 
-/** Creates the issuer. `onReject` is called for each request beyond an organization's share. */
+/** Creates the issuer. `onReject` is called for each request that is rejected because too many requests of its organization wait. */
 export function createAppFiles(parts: Parts, onReject: () => void): AppFiles {
   const batches = new Batches<AppFileRequest, SignedFile>({
     maxBatch: MAX_DECIDE_BATCH,

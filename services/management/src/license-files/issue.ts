@@ -17,7 +17,7 @@ import { effectiveStatus, isUnstarted, selectLicenses } from '../resources/licen
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
 
 /**
- * Selects licenses with everything that their files contain and with the current signing key. One statement reads one snapshot, so license,
+ * Selects licenses with the data that their files contain and with the current signing key. One statement reads one snapshot, so license,
  * customer and key are consistent.
  */
 export function selectForFile(context: ReadContext) {
@@ -42,7 +42,7 @@ export type FileRow = Awaited<ReturnType<ReturnType<typeof selectForFile>['execu
 interface FileContext extends ReadContext {
   dependencies: Dependencies
   actor: Actor
-  /** The headers of the response. The header `content-disposition` with the file name is added. */
+  /** The headers of the response, to which `content-disposition` with the file name is added. */
   headers: Record<string, string>
 }
 

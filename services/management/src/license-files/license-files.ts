@@ -1,4 +1,4 @@
-/** Endpoints of offline license files. */
+/** Defines the endpoints of offline license files. */
 
 import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
 

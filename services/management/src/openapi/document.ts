@@ -44,8 +44,8 @@ function managementPaths(endpoints: readonly Endpoint[]): Paths {
 }
 
 /**
- * Returns the tags, grouped by caller. A tag is for apps if one of its endpoints is. Otherwise the caller of its first endpoint determines
- * the group.
+ * Returns the tags, grouped by caller. A tag is for apps if one of its endpoints is for apps. Otherwise the caller of its first endpoint
+ * determines the group.
  */
 function tagGroups(endpoints: readonly Endpoint[], tags: readonly Tag[]): { name: string; tags: string[] }[] {
   const groupOf = (name: string): string => {

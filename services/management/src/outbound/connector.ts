@@ -46,7 +46,7 @@ export function createResolve(usesHostsFile: boolean): Resolve {
 
 /**
  * Returns an address to connect to. Throws BlockedAddress when any address of the name is not allowed, because the name of a public service
- * has no such address.
+ * has only public addresses.
  */
 async function checkedAddress(
   { protocol, port, hostname }: buildConnector.Options,

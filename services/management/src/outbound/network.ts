@@ -8,7 +8,7 @@ import ipaddr from 'ipaddr.js'
 export interface WebhookNetwork {
   /** The networks that are allowed in addition to public addresses. */
   allowedNetworks: readonly Network[]
-  /** The allowed ports. Null: every port. */
+  /** The allowed ports, or null for every port. */
   allowedPorts: readonly number[] | null
   allowsHttp: boolean
 }
@@ -17,12 +17,12 @@ export type Network = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export const DEFAULT_PORTS: number[] = [443, 8443]
 
-/** The global unicast addresses of IPv6. The rest of IPv6 is local, embeds IPv4 addresses, or is not assigned. */
+/** The global unicast addresses of IPv6. All other IPv6 addresses are multicast or local, embed IPv4 addresses, or are not assigned. */
 const IPV6_GLOBAL: Network = ipaddr.parseCIDR('2000::/3')
-/** The address at which the virtual machines of one cloud reach its metadata service. It is blocked although it is in a public range. */
+/** The address at which virtual machines in Azure reach services of the host. It is blocked although it is in a public range. */
 const METADATA = new Set(['168.63.129.16'])
 
-/** Parses addresses and CIDR ranges, such as `10.0.0.0/8`. Returns undefined when a part is invalid. */
+/** Parses addresses and CIDR ranges, such as `10.0.0.0/8`. Returns undefined when one of `parts` is neither. */
 export function parseNetworks(parts: readonly string[]): Network[] | undefined {
   const networks: Network[] = []
   for (const part of parts) {

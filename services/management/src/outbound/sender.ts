@@ -1,4 +1,6 @@
-/** Sends one attempt of a delivery. It follows no redirect, reads at most 2 kB of the response, and ends after at most 15 seconds. */
+/**
+ * Makes the attempts of deliveries. An attempt follows no redirect, reads at most 2 KiB of the response, and ends after at most 15 seconds.
+ */
 
 import { Agent, request } from 'undici'
 
@@ -17,18 +19,18 @@ const MAX_ERROR_LENGTH = 300
 export interface Attempt {
   at: Date
   durationMs: number
-  /** The status code of the response. Null: there was no response. */
+  /** The status code of the response, or null when there was no response. */
   status: number | null
-  /** The error message. Null: the attempt succeeded. */
+  /** The error message, or null when the attempt succeeded. */
   error: string | null
-  /** The beginning of the response body, at most 2 kB. */
+  /** The beginning of the response body, at most 2 KiB, or null when there was no response. */
   response: string | null
-  /** The seconds of `Retry-After`. Null: none. */
+  /** The number of seconds that `Retry-After` requests, or null. */
   retryAfterSeconds: number | null
 }
 
 export interface Sender {
-  /** Never rejects. */
+  /** Makes one attempt. Never rejects. */
   send(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Attempt>
   close(): Promise<void>
 }

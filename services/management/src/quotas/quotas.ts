@@ -1,7 +1,7 @@
 /**
  * Enforces quotas (docs/api.md#m13), which limit the number of rows of each kind in an organization. A quota limits additions only, so a
- * lower limit changes no existing row. It holds under concurrent requests, because near a limit every addition locks the organization's
- * row. Triggers count the rows, so that requests need not count them.
+ * lower limit changes no existing row. A quota holds under concurrent requests, because near a limit every addition locks the
+ * organization's row. Triggers count the rows, so that requests need not count them.
  */
 
 import {
@@ -161,7 +161,7 @@ export async function showQuotas(
   }
 }
 
-/** Replaces the rows of long counters with their sums. */
+/** Replaces the rows of each counter with more than MAX_COUNTER_ROWS rows by one row that contains their sum. */
 export async function foldCounters(db: Db): Promise<void> {
   await sql`
     select fold_usage(organization_id, quota) from organization_usage

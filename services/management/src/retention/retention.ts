@@ -188,9 +188,7 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   return true
 }
 
-/**
- * Applies the retention of every kind of row once. Returns the number of deleted rows by kind, without kinds of which no row was deleted.
- */
+/** Applies the retention of every kind of row once. Returns the number of deleted rows for each kind with at least one deleted row. */
 export async function applyRetention(db: Db, options: RetentionOptions): Promise<Record<string, number>> {
   const { days } = options
   const sweeps: readonly [string, Batch][] = [

@@ -1,4 +1,4 @@
-/** Rows of webhook endpoints and their representation, which contains no secret. */
+/** Defines the rows of webhook endpoints and their representation, which contains no secret. */
 
 import type { WebhookEndpoint } from '@keyward/contract/management/webhooks'
 

@@ -1,4 +1,4 @@
-/** The metrics of webhooks. No label contains an organization, an endpoint or a URL. */
+/** Defines the metrics of webhooks. No label contains an organization, an endpoint or a URL. */
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 

@@ -1,7 +1,7 @@
 /**
- * The queue of deliveries in Postgres (docs/api.md#w5). A worker claims deliveries with `skip locked` and writes their outcomes. A worker
- * without a heartbeat for LEASE_SECONDS counts as ended, and its claims are released for other workers. The commits of claims and outcomes
- * do not wait for the disk. If Postgres loses one of them in a crash, an attempt is repeated.
+ * Implements the queue of deliveries in Postgres (docs/api.md#w5). A worker claims deliveries with `skip locked` and writes their outcomes.
+ * A worker without a heartbeat for LEASE_SECONDS counts as ended, and its claims are released for other workers. The commits of claims and
+ * outcomes do not wait for the disk. If Postgres loses one of them in a crash, an attempt is repeated.
  */
 
 import { sql } from 'kysely'
@@ -25,7 +25,7 @@ export interface Claimed {
   /** The type of the event, and its data as JSON text. Both are null when the event has been deleted. */
   type: string | null
   data: string | null
-  /** Null: the endpoint has been deleted. */
+  /** The endpoint, or null when it has been deleted. */
   endpoint: EndpointRow | null
 }
 
@@ -94,12 +94,12 @@ async function readEndpoints(db: Db, ids: readonly string[]): Promise<Map<string
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The result of an attempt, and the time until the next attempt. */
+/** The result of an attempt of a delivery. */
 export interface Outcome {
   deliveryId: string
   endpointId: string
   attempt: Attempt
-  /** Null: the delivery has ended. */
+  /** The number of seconds until the next attempt, or null when the delivery has ended. */
   retryInSeconds: number | null
 }
 

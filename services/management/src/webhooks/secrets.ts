@@ -1,6 +1,6 @@
 /**
- * The secrets of endpoints, sealed under the master key and bound to their endpoint. For 24 hours after a rotation, deliveries are also
- * signed with the previous secret.
+ * Seals the secrets of endpoints under the master key and opens them. A sealed secret is bound to its endpoint. For 24 hours after a
+ * rotation, deliveries are also signed with the previous secret.
  */
 
 import type { Database } from '@keyward/database'

@@ -39,7 +39,7 @@ import { type EndpointRow, openSecrets } from './secrets.ts'
 const MAX_RUNNING_OF_ENDPOINT = 20
 const MAX_RUNNING_OF_ORGANIZATION = 60
 /**
- * The pauses after a claim: without a delivery (IDLE_MS), while no endpoint has a backlog (CALM_MS), and while one has (BUSY_MS). A claim
+ * The pauses after a claim: IDLE_MS if the claim returned no delivery, BUSY_MS if an endpoint has a backlog, and otherwise CALM_MS. A claim
  * and a flush cost about the same for few deliveries as for many, so both wait for more deliveries while no endpoint has a backlog.
  */
 const IDLE_MS = 250
@@ -194,8 +194,8 @@ export class WebhookWorker {
   }
 
   /**
-   * Starts the attempts that the limits of endpoint and organization allow, at most MAX_STARTS in one turn of the event loop, so that requests
-   * to this process do not wait for many attempts.
+   * Starts the attempts that the limits of endpoint and organization allow. Starts at most MAX_STARTS in one turn of the event loop, so
+   * that requests to this process do not wait for many attempts.
    */
   #startWaiting(): void {
     const rest: Ready[] = []

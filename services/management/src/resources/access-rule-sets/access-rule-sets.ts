@@ -1,4 +1,4 @@
-/** Endpoints of sets of access rules (docs/api.md#r9). */
+/** Defines the endpoints of sets of access rules (docs/api.md#r9). */
 
 import {
   type AccessRuleSet,

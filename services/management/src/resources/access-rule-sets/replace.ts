@@ -117,7 +117,7 @@ async function updateRules({ db, organizationId }: WriteContext, rules: readonly
   }
 }
 
-/** Replaces the rules of the set with the list. Throws VERSION_MISMATCH and the errors of adding rules. */
+/** Replaces the rules of the set with the list. Throws VERSION_MISMATCH and the errors that an addition of rules can cause. */
 export async function replaceSet(
   context: WriteContext,
   name: string,

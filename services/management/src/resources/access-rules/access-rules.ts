@@ -1,4 +1,4 @@
-/** Endpoints of access rules. */
+/** Defines the endpoints of access rules. */
 
 import {
   accessRule,

@@ -1,6 +1,6 @@
 /**
- * Adds one or many access rules with the same set-based statements, all rows or none (docs/api.md#r4). Every row is validated before the
- * first row is written. Errors are thrown in the order of their statuses: 422, 409 (only for a single rule), 403.
+ * Adds access rules, all rows or none (docs/api.md#r4). One rule and many rules are added with the same set-based statements. Every row is
+ * validated before the first row is written. Errors are thrown in the order of their statuses: 422, 409 (only for a single rule), 403.
  */
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
@@ -144,7 +144,7 @@ export async function deleteRules({ db, organizationId }: WriteContext, ids: rea
     await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', piece).execute()
 }
 
-/** Returns a text that is equal for duplicates (docs/api.md#r3), and only for them. */
+/** Returns a string that is equal for duplicates (docs/api.md#r3), and only for them. */
 export function identityOf({
   kind,
   type,
@@ -155,7 +155,7 @@ export function identityOf({
   return JSON.stringify([kind, type, scope, scopeId, value])
 }
 
-/** Returns the first rule of each kind, type, value, scope and scope id. */
+/** Returns the first of the rules that have the same kind, type, value, scope and scope id. */
 export async function withoutRepeats(rules: readonly NewRule[]): Promise<NewRule[]> {
   const byIdentity = new Map<string, NewRule>()
   for await (const rule of inTurns(rules)) {

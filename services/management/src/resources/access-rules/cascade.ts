@@ -5,7 +5,7 @@ import { MAX_IMPORT_ROWS } from '@keyward/contract'
 import type { WriteContext } from '../../http/context.ts'
 
 export interface DeletedRules {
-  /** The number of rules, and at most MAX_IMPORT_ROWS of their ids. Absent when there is no rule. */
+  /** The number of rules, and at most MAX_IMPORT_ROWS of their ids, if there are any rules. */
   rules?: { deleted: number; ids: string[] }
 }
 

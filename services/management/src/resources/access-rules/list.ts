@@ -111,8 +111,8 @@ function valueTable(values: readonly TypedValue[]): RawBuilder<unknown> {
 }
 
 /**
- * Returns the combinations of kind, type and scope that satisfy the filter. Returns undefined for a filter that has other fields or none of
- * these.
+ * Returns the combinations of kind, type and scope that satisfy the filter. Returns undefined for a filter with other fields or with none
+ * of these three.
  */
 function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; scope: RuleScope }[] | undefined {
   const { kind, type, scope, ...others } = filter

@@ -1,4 +1,4 @@
-/** Rows of access rules with their match counters, and their representation. */
+/** Reads rows of access rules with their match counters, and converts them to the representation of the API. */
 
 import { type AccessRule, actor } from '@keyward/contract'
 

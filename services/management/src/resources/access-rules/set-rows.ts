@@ -1,4 +1,7 @@
-/** Rows of sets of access rules. A trigger counts the rules of a set, and sets a new version after every change of a rule. */
+/**
+ * Finds and creates sets of access rules. A trigger counts the rules of a set, and assigns a new version to the set after every change of a
+ * rule.
+ */
 
 import type { AccessRuleSet } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'

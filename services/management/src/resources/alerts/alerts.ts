@@ -1,6 +1,6 @@
 /**
- * Endpoints of alerts (docs/api.md#d4). Validators write the alerts about licenses that more machines try to use than the limit allows. The
- * webhook worker of management writes the alerts about disabled endpoints.
+ * Defines the endpoints of alerts (docs/api.md#d4). Validators write the alerts about licenses that more machines try to use than the limit
+ * allows. The webhook worker of management writes the alerts about disabled endpoints.
  */
 
 import { idParams, listQuery, page } from '@keyward/contract'

@@ -1,4 +1,4 @@
-/** Endpoints of API keys and management tokens. */
+/** Defines the endpoints of API keys and management tokens. */
 
 import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token } from '@keyward/contract'
 

@@ -193,7 +193,7 @@ async function revoke({ db, organizationId }: WriteContext, ids: readonly string
 }
 
 /**
- * Revokes the tokens that a member created, directly or through other tokens. API keys that were created in this way stay valid, because a
+ * Revokes the tokens that a member created, directly or through other tokens. API keys with the same origin stay valid, because a
  * revocation would stop the vendor's apps. Returns the ids of the revoked tokens and of these API keys.
  */
 export async function revokeTokensMadeBy(

@@ -1,4 +1,4 @@
-/** Endpoints of customers. */
+/** Defines the endpoints of customers. */
 
 import { createCustomer, customer, customerFilter, idParams, mergeCustomer, updateCustomer } from '@keyward/contract'
 import { sql } from 'kysely'

@@ -1,6 +1,6 @@
 /**
  * Merges one customer into another (docs/api.md#m10). The merge is one transaction, which validators apply as one change. No check is
- * decided when only the licenses or only the rules have moved.
+ * decided while only the licenses or only the rules have moved.
  */
 
 import type { Customer } from '@keyward/contract'

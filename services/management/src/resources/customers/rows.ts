@@ -1,4 +1,7 @@
-/** Rows of customers. After a merge (docs/api.md#m10), requests for the merged customer get 404 with the id of the remaining one. */
+/**
+ * Defines the rows of customers. After a merge (docs/api.md#m10), requests for the merged customer get 404 with the id of the remaining
+ * one.
+ */
 
 import type { Customer } from '@keyward/contract'
 

@@ -69,7 +69,7 @@ async function requireValid(context: WriteContext, { rows, errors }: Rows<Import
   })
 }
 
-/** Writes an event for each license. */
+/** Writes the event `license.created` for each license. */
 async function writeCreated(context: WriteContext, part: readonly NewLicense[]): Promise<void> {
   const { db, organizationId, actor } = context
   const ids = part.map(({ id }) => id)

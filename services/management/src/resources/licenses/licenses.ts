@@ -1,4 +1,4 @@
-/** Endpoints of licenses. */
+/** Defines the endpoints of licenses. */
 
 import {
   createLicense,

@@ -1,4 +1,4 @@
-/** Lists licenses by their filters and sorts (docs/api.md#m15). The cost of a page depends only on the number of its rows. */
+/** Lists licenses by filter and order (docs/api.md#m15). The cost of a page depends only on the number of its rows. */
 
 import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'

@@ -1,4 +1,7 @@
-/** Rows of licenses with their used slots, and their representation. The status `expired` is computed, never stored (docs/api.md#v9). */
+/**
+ * Reads rows of licenses with their used slots, and converts them to the representation of the API. The status `expired` is computed, never
+ * stored (docs/api.md#v9).
+ */
 
 import type { License, LicenseStatus } from '@keyward/contract'
 import { sql } from 'kysely'
@@ -63,7 +66,7 @@ export async function readLicenseRow(context: ReadContext, id: string): Promise<
   return row
 }
 
-/** Returns the row and locks it. No other transaction can change the license until this one ends. Throws NOT_FOUND. */
+/** Returns the row and locks it. No other transaction can change the license until this transaction ends. Throws NOT_FOUND. */
 export async function lockLicenseRow(context: ReadContext, id: string): Promise<LicenseRow> {
   const row = await selectLicenses(context).where('licenses.id', '=', id).forNoKeyUpdate('licenses').executeTakeFirst()
   if (!row) throw notFound('license')

@@ -88,7 +88,7 @@ export interface NewLicense extends ReturnType<typeof withStoredJson> {
 /** The number of characters of JSON after which a statement gets no further row. Serializing more at once would delay other requests. */
 const MAX_STATEMENT_CHARACTERS = 256 * 1024
 
-/** Yields the rows in parts, in their order. */
+/** Divides the rows among statements, in their order. */
 function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   let part: NewLicense[] = []
   let characters = 0

@@ -1,6 +1,6 @@
 /**
- * Endpoints that list the machines of a license, find machines of all licenses by machine id or host name, and remove a machine. Removing a
- * machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
+ * Defines the endpoints that list the machines of a license, find machines of all licenses by machine id or host name, and remove a
+ * machine. Removing a machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
  */
 
 import {

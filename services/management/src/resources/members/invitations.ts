@@ -15,8 +15,8 @@ const MS_PER_HOUR = 3_600_000
 const PAGE = '/console/invitation'
 
 /**
- * Creates an invitation. It replaces an earlier invitation of the member, and lets the member sign in with another account of the identity
- * provider.
+ * Creates an invitation, which replaces an earlier one. Also unbinds the member from the account at the identity provider, so that another
+ * account can be bound.
  */
 export async function invite(context: WriteContext, member: Member): Promise<Invitation> {
   const { db, organizationId, actor } = context
@@ -46,7 +46,7 @@ export async function invite(context: WriteContext, member: Member): Promise<Inv
 export interface Invited {
   memberId: string
   organizationId: string
-  /** The actor that sent the invitation. Null when the member sent it. */
+  /** The actor that sent the invitation, or null when the member sent it. */
   invitedBy: Actor | null
 }
 

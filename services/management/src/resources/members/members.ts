@@ -1,6 +1,6 @@
 /**
- * Endpoints of members, the people of a vendor, and of their personal access tokens. A token never has more permissions than its member
- * (docs/api.md#a3).
+ * Defines the endpoints of members, the people of a vendor, and of their personal access tokens. A token never has more permissions than
+ * its member (docs/api.md#a3).
  */
 
 import {

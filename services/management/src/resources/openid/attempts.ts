@@ -1,6 +1,6 @@
 /**
- * Sign-ins with OpenID Connect that have begun (docs/api.md#a7). The browser stores a secret in a cookie, and Postgres stores its hash. All
- * other values are derived from the secret, so a response of the identity provider is useless without the cookie.
+ * Stores sign-ins with OpenID Connect that have begun (docs/api.md#a7). The browser stores a secret in a cookie, and Postgres stores its
+ * hash. All other values are derived from the secret, so a response of the identity provider is useless without the cookie.
  */
 
 import { createHash, createHmac, randomBytes } from 'node:crypto'
@@ -76,7 +76,7 @@ export async function storeAccount(db: Db, secret: string, account: VerifiedAcco
   await db.updateTable('openidAttempts').set(account).where('secretHash', '=', hashOf(secret)).execute()
 }
 
-/** Ends the attempt and returns its verified account. Returns null when there is none. */
+/** Ends the attempt and returns its verified account, or null when no account is stored. */
 export async function endAttempt(db: Db, secret: string): Promise<VerifiedAccount | null> {
   const row = await db
     .deleteFrom('openidAttempts')

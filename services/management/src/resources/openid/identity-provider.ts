@@ -33,7 +33,7 @@ export interface IdentityProviderOptions {
   clientSecret: string
   /** The text of the button in the console. */
   label: string
-  /** The domains of e-mail addresses that may sign in, in lower case. Empty: all domains. */
+  /** The domains, in lower case, whose e-mail addresses may sign in. An empty list allows all domains. */
   emailDomains: readonly string[]
 }
 
@@ -138,7 +138,7 @@ export class OpenidProvider implements IdentityProvider {
     return email
   }
 
-  /** Runs a task that sends requests to the provider, and converts its errors to an ApiError. */
+  /** Runs a task that sends requests to the provider. Converts an error of the task to an ApiError. */
   async #run<Result>(owner: string, task: () => Promise<Result>): Promise<Result> {
     const leave = await this.#gate.enter(owner)
     try {

@@ -1,6 +1,6 @@
 /**
- * Endpoints that verify a person with the identity provider (docs/api.md#a7). They are detached, so a slow provider occupies no connection
- * to Postgres. `POST /sessions` then opens the session.
+ * Defines the endpoints that verify a person with the identity provider (docs/api.md#a7). They are detached, so a slow provider occupies no
+ * connection to Postgres. `POST /sessions` then opens the session.
  */
 
 import {
@@ -58,8 +58,8 @@ function redirectUri({ site, browser }: AnyCall): string {
 }
 
 /**
- * Selects the members that an account may sign in as: those that are bound to the account, and those with its e-mail address that are not
- * bound to another account of the same provider.
+ * Selects the members that may sign in with an account. A member must be bound to the account, or have its e-mail address and not be bound
+ * to another account of the same provider.
  */
 function membersOf(db: Db, { issuer, subject, email }: VerifiedAccount) {
   const isBound = sql<boolean>`(members.openid_issuer = ${issuer} and members.openid_subject = ${subject})`
@@ -80,7 +80,7 @@ async function organizationsOf(db: Db, account: VerifiedAccount): Promise<Openid
     .orderBy('organizations.id')
     .limit(MAX_ORGANIZATIONS)
     .execute()
-  // An organization may have a member that is bound to the account, and another one with its present e-mail address.
+  // An organization may have one member that is bound to the account and another member with the account's present e-mail address.
   return [...new Map(rows.map((row) => [row.id, row])).values()]
 }
 
@@ -122,7 +122,7 @@ export interface Browser {
 }
 
 /**
- * Returns the member of the organization whose account was verified for this browser, and binds the member to the account. Throws
+ * Returns the organization's member for the account that was verified for this browser, and binds the member to the account. Throws
  * UNAUTHENTICATED and FORBIDDEN.
  */
 export async function useIdentity(

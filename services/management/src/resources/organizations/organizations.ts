@@ -1,4 +1,4 @@
-/** Endpoints of organizations. The operator manages all of them, and a vendor reads its own. */
+/** Defines the endpoints of organizations. The operator manages all of them, and a vendor reads its own. */
 
 import {
   createdOrganization,

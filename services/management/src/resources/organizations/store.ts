@@ -1,4 +1,4 @@
-/** Rows of organizations. A new organization gets a signing key, a management token and an API key. */
+/** Creates, reads, changes and deletes organizations. A new organization gets a signing key, a management token and an API key. */
 
 import {
   ALL_PERMISSIONS,
@@ -144,7 +144,7 @@ export async function setSuspended(
   return showDetails(db, row)
 }
 
-/** Creates a management token with every permission, for an organization without a valid one. The quota does not apply. */
+/** Creates a management token with every permission, for an organization that has no valid token. The quota does not apply. */
 export async function addRecoveryToken(
   { db, actor }: OperatorContext,
   id: string,
@@ -169,7 +169,7 @@ export async function deleteOrganization({ db, actor }: OperatorContext, id: str
   await audit(context, { action: 'organization.deleted', resourceType: 'organization', resourceId: id, changes: row })
 }
 
-/** The number of unexpired access rules that a plan allows (docs/api.md#r7). Null: any number. */
+/** The number of unexpired access rules that a plan allows (docs/api.md#r7), or null for any number. */
 export const RULE_LIMITS: Record<Plan, number | null> = { FREE: 10, LITE: 500, STANDARD: null }
 
 export async function countUnexpiredRules(db: Db, organizationId: string): Promise<number> {

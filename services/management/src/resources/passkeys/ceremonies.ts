@@ -98,7 +98,7 @@ function acceptOnce(db: Db, memberId: string | null): (challenge: string) => Pro
 export interface RegisteringMember {
   id: string
   email: string
-  /** The credential ids of the member's passkeys, which the browser does not register again. */
+  /** The credential ids of the member's passkeys. The browser creates no second passkey on an authenticator that has one of them. */
   registered: readonly Buffer[]
 }
 

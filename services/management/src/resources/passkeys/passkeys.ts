@@ -1,4 +1,4 @@
-/** Endpoints of the passkeys of the member who sends the request (docs/api.md#a6). */
+/** Defines the endpoints of the passkeys of the member who sends the request (docs/api.md#a6). */
 
 import { idParams } from '@keyward/contract'
 import {

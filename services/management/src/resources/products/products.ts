@@ -1,6 +1,6 @@
 /**
- * Endpoints of products. A product that has licenses cannot be deleted. Deleting a product also deletes its access rules and revokes the
- * API keys that are bound to it.
+ * Defines the endpoints of products. A product that has licenses cannot be deleted. Deleting a product also deletes its access rules and
+ * revokes the API keys that are bound to it.
  */
 
 import { createProduct, type Product, product, updateProduct } from '@keyward/contract/management/products'

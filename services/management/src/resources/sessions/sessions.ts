@@ -1,4 +1,4 @@
-/** Endpoints that sign people in and out, and describe the caller (docs/api.md#a5). */
+/** Defines the endpoints that sign people in and out, and describe the caller (docs/api.md#a5). */
 
 import { idParams } from '@keyward/contract'
 import {

@@ -1,6 +1,6 @@
 /**
- * Opens, lists and ends sessions (docs/api.md#a5). The member can end each session, and so can a caller with the permission
- * `credentials.write`. Each member has at most 20 sessions. A new session beyond this limit ends the oldest.
+ * Opens, lists and ends sessions (docs/api.md#a5). The member of a session, and every caller with the permission `credentials.write`, can
+ * end the session. Each member has at most 20 sessions. A new session beyond this limit ends the oldest.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -27,7 +27,7 @@ export type SessionOwner =
       memberId: string
       /** The id of the access token that opens the session. */
       credentialId?: string
-      /** The actor that sent the invitation. Null when the member sent it. */
+      /** The actor that sent the invitation, or null when the member sent it. */
       invitedBy?: Actor | null
     }
   | { operatorToken: string }
@@ -95,7 +95,10 @@ async function endOldest(db: Db, person: Person): Promise<void> {
   await db.deleteFrom('sessions').where('id', 'in', excess).execute()
 }
 
-/** Returns the open sessions, newest first. `currentId` is the id of the session that sent the request, or null without one. */
+/**
+ * Returns the open sessions, newest first. `currentId` is the id of the session that authenticated the request, or null when no session
+ * did.
+ */
 export async function listSessions(db: Db, person: Person, currentId: string | null): Promise<Session[]> {
   const rows = await db
     .selectFrom('sessions')

@@ -1,4 +1,4 @@
-/** Endpoints of signing keys. */
+/** Defines the endpoints of signing keys. */
 
 import { idParams, listQuery, page } from '@keyward/contract'
 import { signingKey } from '@keyward/contract/management/signing-keys'

@@ -39,7 +39,7 @@ export const signingKeyRows: OwnedRows<'signingKeys', SigningKey> = {
   show,
 }
 
-/** Creates the current or the prepared key pair. The organization must not have a key pair for this use. */
+/** Creates the current or the prepared key pair, which the organization must not have yet. */
 export async function makeSigningKey(
   db: Db,
   keyring: Keyring,
@@ -136,8 +136,8 @@ export async function withdrawSigningKey(context: WriteContext, id: string): Pro
 const RESEAL_BATCH = 500
 
 /**
- * Seals the signing keys of the previous master key again, under the current one. Returns their number. Several processes may call it at
- * once. Throws for a key that is sealed under another master key.
+ * Seals the signing keys of the previous master key again, under the current one. Returns their number. Several processes may call this
+ * function at once. Throws for a key that is sealed under another master key.
  */
 export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<number> {
   for (let done = 0; ;) {

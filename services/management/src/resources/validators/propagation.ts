@@ -1,6 +1,6 @@
 /**
- * The endpoint by which a vendor sees whether its changes are in force. It counts validators and the vendor's own changes, and returns
- * nothing about a single validator or about other organizations.
+ * Defines the endpoint by which a vendor sees whether its changes are in force. It counts validators and the vendor's own changes, and
+ * returns nothing about a single validator or about other organizations.
  */
 
 import { propagation as schema } from '@keyward/contract/management/propagation'
@@ -14,7 +14,7 @@ import { validatorTag } from './validators.ts'
 
 /**
  * Counts the live validators. A validator that is loading its index for the first time is not counted. Changes of machines are ignored,
- * because validators write them all the time and apply each other's within about a second.
+ * because validators write them all the time and apply those of other validators within about a second.
  */
 async function readPropagation({ db, organizationId }: ReadContext): Promise<z.output<typeof schema>> {
   const { rows } = await sql<z.output<typeof schema>>`

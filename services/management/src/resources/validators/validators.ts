@@ -1,4 +1,4 @@
-/** The endpoint that lists the live validators for the operator, with the number of changes that each validator has not applied. */
+/** Defines the endpoint that lists the live validators for the operator, with the number of changes that each validator has not applied. */
 
 import { listQuery } from '@keyward/contract'
 import { validatorList } from '@keyward/contract/management/validators'

@@ -1,4 +1,4 @@
-/** Endpoints of webhooks (docs/api.md#w3). */
+/** Defines the endpoints of webhooks (docs/api.md#w3). */
 
 import { idParams, listQuery, page } from '@keyward/contract'
 import {
