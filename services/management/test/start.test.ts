@@ -99,7 +99,7 @@ test('a stopping service still responds while it reports not ready, and closes e
     })
   expect(await send()).toEqual({ status: 401, connection: 'keep-alive' })
   const stopped = management.close()
-  // The first request uses the idle connection, and the second a new one.
+  // The first request uses the idle connection, and the second request opens a new one.
   expect(await send()).toEqual({ status: 401, connection: 'close' })
   expect(await send()).toEqual({ status: 401, connection: 'close' })
   const ready = await fetch(`http://127.0.0.1:${management.adminPort}/readyz`)

@@ -23,7 +23,7 @@ import { findMachines, type MachineQuery } from '../../src/resources/machines/ma
 import { searchCustomers, searchLicenses, searchMachines } from '../../src/search/search.ts'
 
 const ROWS = 60_000
-/** The distance between rows with the same rare value. Each rare status, kind or type has 20 rows. */
+/** The difference between the numbers of two rows with the same rare value. Each rare status, kind or type has 20 rows. */
 const RARE = 3_000
 
 let database: TestDatabase
@@ -158,7 +158,7 @@ const plan: z.ZodType<Plan> = z.object({
 const explained = z.array(z.object({ 'QUERY PLAN': z.array(z.object({ Plan: plan })) }))
 
 interface Cost {
-  /** The maximum number of rows that one node returned or removed. */
+  /** The maximum number of rows that one node of the query plan returned or removed. */
   rows: number
   /** The large tables that were scanned sequentially. */
   scanned: string[]
@@ -315,7 +315,7 @@ test.each(['key 7', 'KEY59', 'nothing'])('reads few rows to search licenses by %
   expect(rows).toBeLessThan(20_000)
 })
 
-test('searches customers among the newest ones, then with an index', async () => {
+test('searches the newest customers first, and then the index', async () => {
   sent.length = 0
   expect(await searchCustomers(context, 'customer 59999@')).toHaveLength(1)
   for (const query of sent) {

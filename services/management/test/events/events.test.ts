@@ -1,4 +1,4 @@
-/** Tests the events of changes and of validators, and their list (docs/api.md#w1). */
+/** Tests the events that changes and validators cause (docs/api.md#w1), and the list of events (docs/api.md#w2). */
 
 import { createdToken, page } from '@keyward/contract'
 import { EVENT_TYPES, type Event, event, type EventType, eventTypes } from '@keyward/contract/management/events'

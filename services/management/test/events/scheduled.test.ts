@@ -236,7 +236,7 @@ describe('blacklisted checks', () => {
   })
 })
 
-test('deletes events after 30 days, and the oldest of an organization with too many', async () => {
+test('deletes events after 30 days, and the oldest events of an organization with too many', async () => {
   const vendor = await createVendor(harness)
   for (let i = 0; i < 12; i++) await vendor.product(`product ${i}`)
   const newest = (await events(vendor, 'product.created')).slice(0, 5)

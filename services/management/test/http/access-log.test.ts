@@ -1,4 +1,4 @@
-/** Tests the log line of a request, and the trace that it continues. */
+/** Tests the log line of a request, and the trace that the request continues. */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'

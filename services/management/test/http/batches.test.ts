@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { Batches, outcomeOf } from '../../src/http/batches.ts'
 
-/** Creates batches that run until `finish` is called, and whose tasks fail if they are negative. */
+/** Creates batches that run until `finish` is called. The tasks are numbers, and negative ones fail. */
 function createBatches() {
   const running: { owner: string; tasks: readonly number[]; finish: (error?: Error) => void }[] = []
   let rejected = 0
@@ -29,7 +29,7 @@ function createBatches() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('runs the first task alone and those that arrive meanwhile together, for each owner', async () => {
+test('runs the first task of an owner alone, and the tasks that arrive meanwhile together', async () => {
   const { batches, running } = createBatches()
   const results = Promise.allSettled([1, 2, -3, 4].map((task) => batches.add('a', task)))
   const other = batches.add('b', 9)

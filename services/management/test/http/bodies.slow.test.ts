@@ -150,7 +150,7 @@ describe('an import', () => {
 
   // A balancer buffers part of the body, so the order of the requests is unknown.
   test.skipIf(isBehindBalancer)(
-    'runs one import of an organization at once, while eight others wait and the rest get 503',
+    'runs one import of an organization at a time, while eight others wait and further ones get 503',
     async () => {
       const other = await createVendor(harness)
       const body = JSON.stringify({

@@ -23,7 +23,7 @@ const pageOf = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ data: z.array(schema), nextCursor: z.string().nullable() })
 
 describe('every response', () => {
-  test("a response has the caller's request id if that is well-formed, else a new one", async () => {
+  test("a response has the caller's request id if it is well-formed, and otherwise a new one", async () => {
     const withId = (id: string) => vendor.call('GET', 'products', { headers: { 'x-request-id': id } })
     expect((await withId('my-id.1')).headers.get('x-request-id')).toBe('my-id.1')
     for (const id of ['x'.repeat(129), 'a b', '<script>'])
@@ -132,7 +132,7 @@ describe('an idempotency key', () => {
   const post = (body: object, key: string, token = vendor.managementToken) =>
     vendor.call('POST', 'products', { body, token, headers: { 'idempotency-key': key } })
 
-  test('an idempotency key belongs to its credential and body, and replays errors', async () => {
+  test('an idempotency key belongs to one credential and body, and a repeated request gets the same error', async () => {
     const first = await post({ name: 'a' }, 'k1')
     expect((await post({ name: 'a' }, 'k1')).body).toEqual(first.body)
     expect(outcome(await post({ name: 'b' }, 'k1'))).toBe('422 IDEMPOTENCY_KEY_REUSED')

@@ -36,7 +36,7 @@ test('limits each owner to its share and serves waiting owners in turns', async 
   expect(order).toHaveLength(25)
 })
 
-test('rejects a task when the queue is full or its wait is too long', async () => {
+test('rejects a task when the queue is full or the task has waited too long', async () => {
   let rejected = 0
   const gate = createFairGate({ ...options, maxWaiting: 1, maxWaitMs: 50, onReject: () => rejected++ })
   const leave = await gate.enter('a')

@@ -169,7 +169,7 @@ test('reads the state of validators with one statement for all waiting requests'
   expect(statements).toBeLessThanOrEqual(1)
 })
 
-test('shows a vendor how far its own changes are in force, and nothing of other organizations', async () => {
+test('shows a vendor how many validators have applied its changes, and nothing about other organizations', async () => {
   const read = async (of: Vendor) => expectBody(await of.call('GET', 'propagation'), 200, propagation)
   expect(await read(vendor)).toEqual({ validators: 0, current: 0, behindBy: 0 })
   const [first, second] = [uuidv7(), uuidv7()]

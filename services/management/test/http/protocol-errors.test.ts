@@ -62,7 +62,7 @@ const authorized = `host: x\r\nauthorization: Bearer ${operatorToken}\r\n`
 const chunked = 'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
 const broken = '5\r\n{"nam\r\nnonsense\r\n'
 
-test('sends the response to a complete request before the error for a malformed next body', async () => {
+test('sends the response to a complete request before the error for the malformed body of the next request', async () => {
   const body = JSON.stringify({ name: 'Before' })
   const path = 'POST /api/v1/organizations HTTP/1.1\r\n'
   const length = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`

@@ -92,7 +92,7 @@ test('reads every sequence of tokens as JSON.parse does, in any pieces', () => {
       expected = JSON.parse(body)
       wellFormed++
     } catch {
-      // Most sequences are malformed.
+      // Most sequences are malformed, so `expected` stays MALFORMED_JSON.
     }
     const got = split(body, pieces)
     const whole =

@@ -78,7 +78,7 @@ const withoutOpenssl = (() => {
 })()
 
 describe('the license file for a vendor', () => {
-  test('a license file contains the documented payload and verifies', async () => {
+  test('a license file contains the documented payload and a valid signature', async () => {
     const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString()
     const license = await vendor.license({ policy: { type: 'SUBSCRIPTION', maxMachines: 2, expiresAt } })
     const file = await download(license.id)
@@ -96,7 +96,7 @@ describe('the license file for a vendor', () => {
     expect(lifetime).toBe(30 * 86_400_000)
   })
 
-  test('a license file verifies with OpenSSL', async (context) => {
+  test('OpenSSL accepts the signature of a license file', async (context) => {
     context.skip(withoutOpenssl, 'openssl is not installed')
     const file = await download((await vendor.license()).id)
     const [key] = await publicKeys()

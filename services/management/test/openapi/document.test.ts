@@ -135,7 +135,7 @@ test('every operation documents its credential and every error code that it can 
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('every error code and every permission is used by some endpoint', () => {
+test('every error code and every permission is used by at least one endpoint', () => {
   const listed = new Set<string>(endpoints.flatMap(documentedErrors).map(({ code }) => code))
   expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([])
   const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))

@@ -45,9 +45,9 @@ const machines = await vendor.GET('/api/v1/licenses/{id}/machines', { params: { 
 const missing = await vendor.GET('/api/v1/products/{id}', { params: { path: { id: license?.id ?? '' } } })
 const problem: components['schemas']['Problem'] | undefined = missing.error
 
-// @ts-expect-error a name is a text
+// @ts-expect-error a name is a string
 await vendor.POST('/api/v1/products', { body: { name: 7 } })
-// @ts-expect-error no such status
+// @ts-expect-error no license has this status
 export const query = { params: { query: { status: 'gone' } } } satisfies Parameters<typeof vendor.GET<'/api/v1/licenses'>>[1]
 
 console.log(JSON.stringify([expiresAt, code, slots, machines.data?.data[0]?.machineId, problem?.code]))

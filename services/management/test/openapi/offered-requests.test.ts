@@ -1,6 +1,6 @@
 /**
- * Sends the request of every operation as the page at /docs offers it, with the examples of the body and of required parameters, and the
- * defaults of optional ones. Only the invented ids of a request may be invalid.
+ * Sends the request of every operation as the page at /docs offers it: with the examples of the body and of required parameters, and with
+ * the defaults of optional parameters. Only the invented ids of a request may be invalid.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -156,7 +156,7 @@ describe('a hostile URL', () => {
     expect(connected).toEqual(['93.184.216.34 rebinding.example'])
   })
 
-  test('closes a connection that reaches another address than the checked one', async () => {
+  test('closes a connection that reaches an address other than the checked one', async () => {
     const port = new URL(local.url).port
     // Simulates a connection that the system redirects: the checked address is public, and the socket is connected to this machine.
     const redirected: buildConnector.connector = (options, callback) =>

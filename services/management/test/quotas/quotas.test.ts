@@ -49,7 +49,7 @@ async function used(vendor: Vendor): Promise<unknown> {
 let counter = 0
 const unique = () => `${++counter}`
 
-/** The requests that add one row to each quota. */
+/** The request that adds one row, for each quota. */
 const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Promise<ApiResponse>> = {
   licenses: async (vendor) => {
     const body = { productId: await vendor.product(), customerId: await vendor.customer() }
@@ -71,7 +71,7 @@ const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Prom
 }
 
 test.each(Object.entries(ADD))(
-  'the quota %s rejects an addition beyond its limit and names limit and use',
+  'the quota %s rejects an addition beyond its limit and names the limit and the use',
   async (name, add) => {
     const vendor = await createVendor(harness)
     expect((await add(vendor)).status).toBeLessThan(300)
@@ -122,7 +122,7 @@ test('a deletion, a merge or a revocation lowers the use of a quota', async () =
   expect(await used(vendor)).toMatchObject({ licenses: 0, customers: 1, accessRules: 1, apiKeys: 1 })
 })
 
-test('an expired rule counts until it is deleted or replaced', async () => {
+test('an expired rule counts toward the quota until it is deleted or replaced', async () => {
   const vendor = await createVendor(harness, 'FREE')
   const { id } = await vendor.rule({ value: '192.0.2.1' })
   await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [id])

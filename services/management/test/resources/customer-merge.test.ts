@@ -67,7 +67,7 @@ function writeMatches(client: Pick<pg.ClientBase, 'query'>, matches: readonly { 
   })
 }
 
-test('counts later matches of validators for the kept rule, also after two merges', async () => {
+test('counts matches that validators write after a merge for the kept rule, also after two merges', async () => {
   const customers = [await vendor.customer(), await vendor.customer(), await vendor.customer()] as const
   const rules = [
     await vendor.rule({ type: 'CUSTOMER', value: customers[0] }),
@@ -85,7 +85,7 @@ test('counts later matches of validators for the kept rule, also after two merge
   expect((await readRule(rules[2].id)).matchCount).toBe(1_113)
 })
 
-/** Begins a transaction by hand. `blocks` resolves when another transaction waits for it. */
+/** Begins a transaction, which the test commits. `blocks` resolves when another transaction waits for this transaction. */
 async function begin() {
   const client = await harness.database.pool.connect()
   await client.query('begin')
@@ -120,7 +120,7 @@ test('keeps the matches of a write that waits for two merges', async () => {
   const rules = []
   for (let i = 0; i < 4; i++) rules.push(await vendor.rule({ type: 'CUSTOMER', value: await vendor.customer() }))
   const [first, second, third, other] = rules.map(({ id }) => id)
-  /** Makes the changes of a merge to the rules without committing them. */
+  /** Changes the rules as a merge does, without a commit. */
   const fold = async (from: string | undefined, to: string | undefined) => {
     const merging = await begin()
     const lock = 'select from access_rule_counters where rule_id in ($1, $2) order by rule_id for update'

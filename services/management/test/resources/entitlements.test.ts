@@ -21,7 +21,7 @@ afterAll(() => harness.close())
 
 const createProduct = async (entitlements?: object) =>
   expectBody(await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements } }), 201, product)
-/** Returns members with values so long that they have about this number of bytes as JSON. */
+/** Returns members with long values, which have about this number of bytes as JSON. */
 const longMembers = (bytes: number, prefix: string): object =>
   Object.fromEntries(Array.from({ length: Math.floor(bytes / 128) }, (_, n) => [`${prefix}${10 + n}`, 'v'.repeat(120)]))
 
@@ -79,7 +79,7 @@ describe('entitlements', () => {
     expect(rejected.body).toMatchObject({ errors: [{ detail }] })
   })
 
-  test('an entitlement can be null in a license only', async () => {
+  test('an entitlement can be null only in a license', async () => {
     const body = { name: 'Studio', entitlements: { a: null } }
     expect(outcome(await vendor.call('POST', 'products', { body }))).toBe('422 INVALID_REQUEST')
     expect((await vendor.license({ entitlements: { a: null } })).entitlements).toEqual({ a: null })

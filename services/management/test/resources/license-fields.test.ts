@@ -36,7 +36,7 @@ const jsonSchema = z.looseObject({
 })
 type JsonSchema = z.output<typeof jsonSchema>
 
-/** Returns the schema of a nullable value without the null. */
+/** Returns the schema without its alternative `null`. */
 function withoutNull(node: unknown): JsonSchema {
   const schema = jsonSchema.parse(node)
   const [given, ...others] = (schema.anyOf ?? []).map(withoutNull).filter(({ type }) => type !== 'null')
@@ -75,7 +75,7 @@ const UNLOGGED = new Set(['metadata', 'policy.type', 'policy.maxReleases'])
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((node, name) => fields.parse(node)[name], value)
 
-/** Returns the object with these values by path. */
+/** Returns an object that has each value at its path. */
 function bodyOf(values: readonly (readonly [string, unknown])[]): Fields {
   const body: Fields = {}
   for (const [path, value] of values) {
@@ -93,7 +93,7 @@ async function valuesOf(leaves: Map<string, JsonSchema>, variant: number): Promi
   return [...leaves].map(([path, schema]) => [path, references.get(path) ?? valueOf(path, schema, variant)])
 }
 
-/** Returns the license as the item, the list and the audit log show it. */
+/** Returns the fields of the license in three responses: of the license itself, of the list and of the audit log. */
 async function shown(id: string, key: unknown): Promise<unknown[]> {
   const read = expectBody(await vendor.call('GET', `licenses/${id}`), 200, licenseSchema)
   const list = await vendor.call('GET', `licenses?key=${encodeURIComponent(String(key))}`)

@@ -50,7 +50,7 @@ test('concurrent imports and additions never exceed the limit, and an import is 
   }
 })
 
-test('restrictions and monitored rules count, and country restrictions need a plan with country rules', async () => {
+test('restrictions and monitored rules count toward the limit, and country restrictions need a plan with country rules', async () => {
   const vendor = await createVendor(harness, 'FREE')
   const restriction = { ...base, kind: 'RESTRICTION' }
   const post = async (body: object) => outcome(await vendor.call('POST', 'access-rules', { body }))
@@ -91,7 +91,7 @@ test('after a downgrade, existing rules match and can be changed, but no rule ca
   expect((await vendor.call('DELETE', `access-rules/${country.id}`)).status).toBe(204)
 })
 
-test('skipped rows do not count, and an import over the limit adds nothing', async () => {
+test('skipped rows do not count toward the limit, and an import over the limit adds nothing', async () => {
   const vendor = await createVendor(harness, 'FREE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(8, 1) } })
   const over = await vendor.call('POST', 'access-rules/import', { body: { rules: rows(11, 1) } })

@@ -37,7 +37,7 @@ async function count(text: string, values: unknown[] = []): Promise<number> {
 /** Applies retention with the login of the service, whose grants must suffice. */
 const apply = (batchRows: number) => applyRetention(createDatabase(pool), { days, batchRows })
 
-/** Waits until the service does not apply retention, which it does at its start. */
+/** Waits while the service applies retention, which it does at its start. */
 async function untilIdle(): Promise<void> {
   await query(`select pg_advisory_xact_lock(hashtext('keyward retention'))`)
 }

@@ -66,7 +66,7 @@ test('finds a customer by a text whose parts all occur in other customers', asyn
   expect(await found(`alpha.bravo@delta.example ${'charlie '.repeat(20)}`)).toEqual([])
 })
 
-test('returns at most 10 of each kind, and nothing that the caller may not read', async () => {
+test('returns at most 10 resources of each kind, and none that the caller may not read', async () => {
   const own = await createVendor(harness)
   for (let i = 0; i < 12; i++) await own.customer({ email: `many${i}@example.net` })
   const productId = await own.product('many')

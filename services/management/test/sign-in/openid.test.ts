@@ -99,7 +99,7 @@ describe('an account', () => {
   }
   const memberOf = (response: ApiResponse) => expectBody(response, 201, me).member?.id
 
-  test('an account stays bound to its member when its address changes, or another account gets the address', async () => {
+  test('an account stays bound to its member when its e-mail address changes or is given to another account', async () => {
     const { id, email } = await addMember()
     expect(memberOf(await signIn())).toBe(id)
     provider.changeClaims = (given) => ({ ...given, email: 'renamed@example.com' })
@@ -111,7 +111,7 @@ describe('an account', () => {
     expect(rejected.text).toContain(`The member \\"${email.toLowerCase()}\\" signs in with another account`)
   })
 
-  test('an account signs in as the member that is bound to it, not as one with its present address', async () => {
+  test('an account signs in as the member that is bound to it, even if another member has its present e-mail address', async () => {
     const { id } = await addMember()
     expect(memberOf(await signIn())).toBe(id)
     const bound = provider.person
@@ -240,7 +240,7 @@ describe('the response of the provider', () => {
     expect(outcome(await late.enter(vendor.id))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('returns the error of the provider, and not its description', async () => {
+  test('returns the error code of the provider without the error description', async () => {
     const browser = newBrowser()
     const { searchParams } = new URL(await browser.begin())
     const sent = new URLSearchParams({ error: 'access_denied', error_description: 'Call 0900', iss: provider.issuer })
@@ -267,14 +267,14 @@ test.each([null, 'https://evil.example'])(
 )
 
 test.each([{}, { response: '' }, { response: 5 }, { response: 'x'.repeat(9_000) }, { other: 'x' }])(
-  'a response %# of the wrong type returns 422',
+  'returns 422 for the malformed response %#',
   async (body) => {
     expect(outcome(await newBrowser().post('sessions/openid-identity', body))).toBe('422 INVALID_REQUEST')
   },
 )
 
 describe('without a provider', () => {
-  test('without a provider, the methods contain no label, and OpenID Connect returns 404', async () => {
+  test('without a provider, the sign-in methods do not include OpenID Connect, and its endpoints return 404', async () => {
     const other = await startHarness()
     const call = (method: string, path: string) =>
       other.call(method, path, { token: null, headers: { origin: other.origin } })
@@ -283,7 +283,7 @@ describe('without a provider', () => {
     await other.close()
   })
 
-  test('returns 503 while the provider is unreachable, and still lists its label among the methods', async () => {
+  test('returns 503 while the provider is unreachable, and still lists its label among the sign-in methods', async () => {
     const closed = await startIdentityProvider()
     await closed.close()
     const other = await startHarness({ OIDC_ISSUER: closed.issuer, OIDC_CLIENT_ID: 'a', OIDC_CLIENT_SECRET: 'b' })

@@ -24,7 +24,7 @@ function cookieOf(response: ApiResponse): string {
   return response.headers.get('set-cookie')?.split(';')[0] ?? ''
 }
 
-/** Signs in and returns a caller that behaves as a page of the console. */
+/** Signs in and returns a caller that behaves like a page of the console. */
 async function signIn(body: object, origin: string | null = harness.origin): Promise<SignedIn> {
   const response = await harness.call('POST', 'sessions', { token: null, body })
   expectBody(response, 201, me)
@@ -188,7 +188,7 @@ describe('a session', () => {
     },
   )
 
-  test('a session is listed, and can be ended by another session of its member or by a manager', async () => {
+  test('a session is listed, and can be ended by another session of its member or by a caller with credentials.write', async () => {
     const { id, invitation } = await addMember()
     const first = await signIn({ invitation: invitation.secret })
     const next = expectBody(await vendor.call('POST', `members/${id}/invitation`), 200, invited.shape.invitation)
@@ -282,7 +282,7 @@ test.each([{ token: 'kwp_unknown' }, { token: '' }, { invitation: 'kwi_unknown' 
 )
 
 describe('the limits of sign-ins', () => {
-  /** A limiter whose counts are in memory. `isAccepted` returns whether a call throws no error. */
+  /** Creates a limiter whose counts are in memory. `isAccepted` returns whether a call throws no error. */
   function limiter() {
     const counts = new Map<string, number>()
     const count = (owner: string, limit: number) => {
@@ -307,7 +307,7 @@ describe('the limits of sign-ins', () => {
     const { counts, signIns } = limiter()
     const used = accepted(1_000, () => signIns.countRequest('203.0.113.7'))
     expect(used).toBeGreaterThanOrEqual(200)
-    // A window of ten seconds may end during the loop.
+    // A window of ten seconds may end during the loop, and the next window accepts 200 more requests.
     expect(used).toBeLessThanOrEqual(400)
     expect(counts.get('sign-in')).toBe(used)
     expect(isAccepted(() => signIns.countRequest('203.0.113.8'))).toBe(true)
@@ -340,7 +340,7 @@ describe('the limits of sign-ins', () => {
     }
     const [token, other] = [await tokenOf(ada.id), await tokenOf(grace.id)]
     const statuses: number[] = []
-    // A window of ten seconds may end during the loop.
+    // A window of ten seconds may end during the loop, and the next window accepts 30 more sign-ins.
     for (let i = 0; i < 100 && !statuses.includes(429); i++)
       statuses.push((await harness.call('POST', 'sessions', { token: null, body: { token } })).status)
     expect(statuses.indexOf(429)).toBeGreaterThanOrEqual(30)

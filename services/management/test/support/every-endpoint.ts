@@ -28,7 +28,7 @@ export interface EveryEndpoint {
   stranger: Vendor
   /** Returns the secret of a credential that the endpoint accepts. */
   credential(endpoint: Endpoint, owner?: Vendor): string
-  /** Creates the resources of a valid request. */
+  /** Creates the resources that a valid request needs, and returns the request. */
   make(endpoint: Endpoint): Promise<Request>
   /** Sends a request with a credential that the endpoint accepts, and fails the test when the response is not documented. */
   send(endpoint: Endpoint, request: Request, options?: CallOptions): Promise<ApiResponse>
@@ -61,7 +61,7 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
   }
 }
 
-/** Returns a request for resources that do not exist. The checks before the handler treat such a request like any other. */
+/** Returns a request for resources that do not exist. The checks before the handler do not read these resources. */
 export function unknownRequest({ definition }: Endpoint): Request {
   return { path: definition.path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
 }

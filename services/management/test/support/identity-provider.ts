@@ -1,6 +1,6 @@
 /**
  * Starts an OpenID Connect provider in the process of the test. It signs everybody in without a form, as `person`. Tests can change the ID
- * tokens before they are signed, and make a path hang.
+ * tokens before they are signed, and can leave the requests to one path without a response.
  */
 
 import { generateKeyPairSync, sign } from 'node:crypto'
@@ -21,11 +21,11 @@ export interface TestIdentityProvider {
   person: Person
   /** Whether ID tokens contain the e-mail address, which is otherwise at the UserInfo endpoint. */
   hasEmailInToken: boolean
-  /** Changes the claims of ID tokens. */
+  /** The function that changes the claims of ID tokens, or null. */
   changeClaims: ((claims: Record<string, unknown>) => Record<string, unknown>) | null
   /** Whether ID tokens are signed with a key that the provider does not publish. */
   signsWithOtherKey: boolean
-  /** The path that does not respond. */
+  /** The path at which requests get no response, or null. */
   hangingPath: string | null
   /** The codes that the provider has issued. */
   codes: string[]

@@ -32,7 +32,7 @@ test('the endpoints of an organization share its limit of 300', () => {
   )
 })
 
-test('all endpoints share the limit of 1,200, and each of them is allowed some deliveries', () => {
+test('all endpoints share the limit of 1,200 equally', () => {
   expect(countsOf(endpoints(50, 5), NONE, 0)).toEqual(Array.from({ length: 50 }, () => 24))
   expect(countsOf(endpoints(1_000, 5), NONE, 0)).toEqual(Array.from({ length: 1_000 }, () => 1))
   expect(countsOf(endpoints(50, 5), NONE, 1_190)).toHaveLength(10)

@@ -153,7 +153,7 @@ describe.each(receivers)('the receiver in $language', ({ missing, command }) => 
     expect(await post(body, signed([other]))).toBe(400)
     expect(await post(body, { ...signed([key]), 'webhook-timestamp': 'soon' })).toBe(400)
     expect(lines).toHaveLength(before)
-    // Two signatures, as after a rotation of the secret. An event that is sent twice is printed once.
+    // The event is sent twice, first with two signatures, as after a rotation of the secret. The receiver prints it once.
     for (const keys of [[other, key], [key]]) expect(await post(body, signed(keys))).toBe(204)
     await expect.poll(() => lines.slice(before).map((line) => line.trim())).toEqual(['sent.here'])
   })

@@ -60,7 +60,7 @@ const hurry = (id: string) =>
   )
 
 describe('a delivery', () => {
-  test('a delivery is the event, signed so that the official library accepts it', async () => {
+  test('a delivery contains the event and a signature that the official library accepts', async () => {
     const hook = await receiver()
     const { id, secret } = await endpoint(vendor, hook.url, ['product.*', 'customer.created'])
     const productId = await vendor.product()
@@ -279,7 +279,7 @@ describe('an endpoint', () => {
 })
 
 describe('an event is sent', () => {
-  test('sends events again by delivery, or by period and the types of the endpoint', async () => {
+  test('sends the event of a delivery again, or the events of a period that match the types of the endpoint', async () => {
     const own = await createVendor(harness)
     const hook = await receiver()
     const { id } = await endpoint(own, hook.url)
