@@ -32,9 +32,9 @@ export interface ValidatorConfig {
   workers: number
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
-  /** The validator reports not ready when its index has not been current for longer than this. It still decides checks. */
+  /** The validator reports not ready, but still decides checks, when its index has not been current for longer than this time. */
   staleAfterMs: number
-  /** Checks receive a 503 when the index has not been current for longer than this. */
+  /** The validator responds to checks with 503 when its index has not been current for longer than this time. */
   staleLimitMs: number
   logLevel: LogLevel
   /** The index file, or null to write none. */

@@ -14,10 +14,10 @@ const TIMEOUT_MS = 1_500
 
 export class CallerKey {
   readonly #pool: ReturnType<typeof createPool>
-  /** The SHA-256 of the key. Null before the first read, and when Postgres stores no key. */
+  /** The SHA-256 of the key, or null before the first read and when Postgres stores no key. */
   #hash: Buffer | null = null
   #readAtMs = -Infinity
-  /** The read in progress. Null between reads. */
+  /** The read in progress, or null. */
   #reading: Promise<void> | null = null
 
   constructor(databaseUrl: string, onError: (error: unknown) => void) {

@@ -22,7 +22,7 @@ export interface DecideParts {
   key: Pick<CallerKey, 'accepts'>
   /** Waits until the index contains the caller's snapshot, as `CatchUp.until` does. */
   catchUp: (snapshot: string, organizationId: string, limitMs: number) => Promise<boolean>
-  /** Returns whether the index may decide checks. */
+  /** Returns whether the validator may decide checks with its index. */
   isServing: () => boolean
   /** Receives errors from Postgres. */
   onError: (error: unknown) => void

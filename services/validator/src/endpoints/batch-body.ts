@@ -1,7 +1,7 @@
 /**
  * Reads the body of a batch (docs/api.md#h13) in one pass over its bytes. Plain checks (request-body-fast-path.ts) are read directly. Every
- * other check is cut out and read by `parseBody`, which limits its members as in the body of a single request. Apart from this limit and
- * MAX_BATCH_MEMBERS, the result is that of JSON.parse and the schema of the public API.
+ * other check is cut out and read by `parseBody`, which limits the number of its members as in the body of a single request. Apart from
+ * this limit and MAX_BATCH_MEMBERS, the result is that of JSON.parse and the schema of the public API.
  */
 
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'

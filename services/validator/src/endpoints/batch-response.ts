@@ -1,6 +1,6 @@
 /**
- * Builds the body of the response to a batch: `{"results":[…]}`. The results are copied into one buffer, which all responses
- * reuse. A result that is not known yet is a gap. A response with gaps is completed outside of the buffer.
+ * Builds the body of the response to a batch: `{"results":[…]}`. The results are copied into one buffer, which all responses reuse. The
+ * result of a check that waits for Postgres is a gap. A response with gaps is completed outside of the buffer.
  */
 
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
@@ -17,18 +17,16 @@ export class BatchResponse {
   #buffer = new Uint8Array(INITIAL_BYTES)
   #length = 0
   #count = 0
-  /** The start and end of each result. A gap has equal values. */
+  /** The start and the end of each result in the buffer. The start of a gap equals its end. */
   readonly #starts = new Int32Array(MAX_BATCH_CHECKS)
   readonly #ends = new Int32Array(MAX_BATCH_CHECKS)
 
-  /** Begins a response. */
   begin(): void {
     this.#buffer.set(PREFIX)
     this.#length = PREFIX.length
     this.#count = 0
   }
 
-  /** Appends a result. */
   add(result: Uint8Array): void {
     const needed = this.#length + result.length + 1 + SUFFIX_BYTES
     if (needed > this.#buffer.length) this.#grow(needed)
@@ -39,7 +37,7 @@ export class BatchResponse {
     this.#ends[this.#count++] = this.#length
   }
 
-  /** Appends a result that is not known yet. */
+  /** Appends a gap, in place of the result of a check that waits for Postgres. */
   addGap(): void {
     this.#starts[this.#count] = this.#ends[this.#count] = 0
     this.#count++

@@ -42,7 +42,7 @@ interface WaitingEntry extends WaitingCheck {
 export class BatchValidation {
   readonly #parts: BatchValidationParts
   readonly #source: ExchangeSource
-  // The state of the current request. The next request overwrites it.
+  // These members contain the current request. The next request overwrites them.
   readonly #requests = Array.from({ length: MAX_BATCH_CHECKS }, createCheckRequest)
   readonly #body = new BatchBody(this.#requests)
   readonly #hashes = new Int32Array(MAX_BATCH_CHECKS * HASH_WORDS)
@@ -134,7 +134,7 @@ export class BatchValidation {
     return null
   }
 
-  /** Claims the slots of the waiting checks. Sends the response when all are decided, or at the deadline of the request. */
+  /** Claims the slots of the waiting checks. Sends the response when every claim is decided, or at the deadline of the request. */
   #claim(exchange: Exchange, waiting: readonly WaitingEntry[], nowMs: number): void {
     const { checks, counters } = this.#parts
     const results = this.#response.results()

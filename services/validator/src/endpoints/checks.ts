@@ -1,5 +1,5 @@
 /**
- * Implements the parts of a check that follow its decision: leases, claims, the response and the recording. Single checks and batches share
+ * Implements the steps that follow the decision of a check: leases, claims, the response and the recording. Single checks and batches share
  * this code, so they have the same verdicts and effects (docs/api.md#h13).
  */
 
@@ -60,7 +60,7 @@ export interface UsageSink {
    * Records a check. The caller may reuse the arguments after the call. `hostname` is null unless it is to be recorded.
    */
   record(check: Check, verdict: Verdict, code: number, nowMs: number, hostname: string | null): void
-  /** Makes the recorded checks visible. */
+  /** Makes the recorded checks visible to the main thread. */
   publish(): void
 }
 
@@ -93,7 +93,7 @@ export function createCheckRequest(): CheckRequest {
   }
 }
 
-/** The outcome of a check. `code` is the engine's number. */
+/** The outcome of a check. `code` is one of the values of `CODE`. */
 export interface CheckOutcome {
   code: number
   used: number
@@ -193,7 +193,6 @@ export class Checks {
     this.#parts.usage.record(check, verdict, code, nowMs, recorded)
   }
 
-  /** Makes the recorded checks visible to the main thread. */
   publish(): void {
     this.#parts.usage.publish()
   }

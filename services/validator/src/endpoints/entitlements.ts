@@ -1,13 +1,13 @@
 /**
  * Returns the entitlements of a license as JSON, for checks that request them (docs/api.md#v13). The index stores the entitlements of
- * products and licenses separately, so a change to the entitlements of a product affects its licenses at once. This class merges those of a
- * license and its product.
+ * products and licenses separately, so a change to the entitlements of a product affects its licenses at once. This class merges the
+ * entitlements of a license with those of its product.
  */
 
 import { effectiveEntitlements } from '@keyward/contract/entitlements'
 import { createEntitlementsView, type EntitlementsView, type IndexReader } from '@keyward/engine'
 
-/** The capacity of each half of the cache, in entries. A half takes at most 4 MB in each worker. */
+/** The capacity of each half of the cache, in entries. The entitlements in a half have at most 4 MiB in each worker. */
 const MAX_CACHED = 1_000
 
 const decoder = new TextDecoder()

@@ -84,7 +84,7 @@ export function skipSpace(body: Uint8Array, from: number): number {
 const copied = new Uint8Array(MAX_BATCH_BODY_BYTES + 16)
 const words = new DataView(copied.buffer)
 
-/** Begins to read a body. Returns false when the body is too long to be read here. */
+/** Begins to read a body. Returns false when the body is longer than MAX_BATCH_BODY_BYTES. */
 export function beginBody(body: Uint8Array): boolean {
   const { length } = body
   if (length > MAX_BATCH_BODY_BYTES) return false

@@ -14,12 +14,12 @@ export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 /** The fields of a body. The engine's `Check` uses the same names, so the parser can fill a check directly. */
 export interface RequestBody {
   licenseKey: Uint8Array
-  /** The length in bytes. If it exceeds MAX_LICENSE_KEY_BYTES, no license has this key, and the bytes are undefined. */
+  /** The length of the license key in bytes. If it exceeds MAX_LICENSE_KEY_BYTES, no license has this key, and the bytes are undefined. */
   licenseKeyLength: number
   /** The memory of `licenseKey`. Its length is a multiple of 4, so that words can be copied. */
   licenseKeyView: DataView
   machineId: Uint8Array
-  /** The length in bytes, or 0 without a machine id. */
+  /** The length of the machine id in bytes, or 0 without a machine id. */
   machineIdLength: number
   /** The memory of `machineId`. Its length is a multiple of 4. */
   machineIdView: DataView
@@ -61,7 +61,7 @@ const QUOTE = 34
 const COLON = 58
 const BACKSLASH = 92
 
-/** Returns whether JSON has more than `most` members. Counts the colons outside of strings. */
+/** Returns whether a JSON body has more than `most` members. Counts the colons outside of strings. */
 export function hasTooManyMembers(body: Uint8Array, most = MAX_MEMBERS): boolean {
   let members = 0
   let isInString = false

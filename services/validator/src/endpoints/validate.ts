@@ -1,7 +1,7 @@
 /**
- * Validates licenses. v1 and v2 apply the same rules and differ only in their shape (docs/api.md#h1). Most checks are decided
- * from memory. A check waits for Postgres, through the main thread, in two cases: its machine may need a slot of a limited
- * license, or the check starts a term (docs/api.md#l1).
+ * Validates licenses. v1 and v2 apply the same rules and differ only in their shape (docs/api.md#h1). Most checks are decided from memory.
+ * A check waits for Postgres, through the main thread, if its machine may need a slot of a limited license, or if the check starts a term
+ * (docs/api.md#l1).
  */
 
 import { type OriginResolver } from '@keyward/address'

@@ -26,7 +26,7 @@ export class CatchUp {
   readonly #waiting = new Set<Waiting>()
   /** The snapshot of the last load or read, or null before the first load. */
   #applied: string | null = null
-  /** A later snapshot that is applied for all organizations except some, or null. */
+  /** A later snapshot that is applied for all organizations except those in `except`, or null. */
   #others: { snapshot: string; except: readonly string[] } | null = null
 
   /** `readNow` makes the follower read, immediately or after the read in progress. */
@@ -58,8 +58,8 @@ export class CatchUp {
   }
 
   /**
-   * Resolves to true when the index contains everything of the organization that the snapshot contains, or to false after
-   * `limitMs`. `snapshot` is the text of `pg_current_snapshot()`.
+   * Resolves to true when the index contains every change of the organization that is visible in the snapshot, or to false after `limitMs`.
+   * `snapshot` is the text of `pg_current_snapshot()`.
    */
   async until(snapshot: string, organizationId: string, limitMs: number): Promise<boolean> {
     if (this.#isCovered({ snapshot, organizationId })) return true

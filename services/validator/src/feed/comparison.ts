@@ -60,9 +60,9 @@ export class Comparison {
   }
 
   /**
-   * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when the changes must be read later, because
-   * they are too many or take too long for one read, or the index is written in place. Returns `again` when another machine is unsettled
-   * now, and `behind` when the load must be repeated.
+   * Reads all changes since the snapshot of the load, and the unsettled machines. Returns null when the changes must be read later: they
+   * are too many or take too long for one read, or the index is written in place. Returns `again` when another machine has become unsettled
+   * during the read, and `behind` when the load must be repeated.
    */
   async readSince(connection: FeedConnection, loaded: string): Promise<Since | 'again' | 'behind' | null> {
     const { isInPlace, unsettled } = this.#target
@@ -102,7 +102,7 @@ export class Comparison {
   }
 }
 
-/** Reads the changes since a snapshot. Returns null when they are too many or take too long, because the same read would fail again. */
+/** Reads the changes since a snapshot. Returns null, instead of reading again, when they are too many or take too long. */
 async function readOnce(
   connection: FeedConnection,
   snapshot: string,

@@ -11,14 +11,14 @@ export type OnBatch = (changes: readonly FeedChange[], snapshot: string) => void
 
 /** A load of every row over a separate connection. */
 export interface Load {
-  /** Resolves when every row was delivered. Rejects when the connection breaks, or after `close`. */
+  /** Resolves when every row has been delivered. Rejects when the connection breaks, or after `close`. */
   readonly done: Promise<LoadOutcome>
   close(): void
 }
 
 export interface LoadOutcome {
   readonly snapshot: string
-  /** The number of reloads that had been requested at the snapshot. */
+  /** The number of reloads that had been requested when the snapshot was taken. */
   readonly reloads: number
 }
 
@@ -46,11 +46,14 @@ export interface FeedConnection {
 }
 
 export interface FeedSource {
-  /** Connects and listens. Calls `onWake` for every notification, and `onLost` when the connection breaks. A statement may take `timeoutMs`. */
+  /**
+   * Connects and listens. Calls `onWake` for every notification, and `onLost` when the connection breaks. The timeout of each statement is
+   * `timeoutMs`.
+   */
   connect(onWake: () => void, onLost: () => void, timeoutMs: number): Promise<FeedConnection>
 }
 
-/** Changes up to a snapshot. */
+/** The changes since the snapshot of a load, up to `snapshot`. */
 export interface Since {
   readonly changes: readonly Change[]
   readonly signingKeys: readonly SigningKeyChange[]
@@ -81,7 +84,7 @@ export interface FeedTarget {
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
   /**
    * The machines of own writes that were applied during a reload whose snapshot already contains their transactions. They must be read
-   * again with the changes since that snapshot. Empty unless a loaded index without a position is being reloaded.
+   * again with the changes since that snapshot. The list is empty unless a loaded index without a position is being reloaded.
    */
   readonly unsettled: readonly Suspect[]
   /** Whether the rows of the reload are written as they arrive. If so, other changes cannot be applied before the reload ends. */
@@ -91,14 +94,14 @@ export interface FeedTarget {
   /** Searches a part of the index for rows that the reload did not contain. Returns whether the search has ended. */
   search(): boolean
   /**
-   * Ends a reload, and applies the changes since its snapshot: in the batch of the differences if the reload is a comparison. If
-   * it was written in place, the rows that it did not contain are removed first.
+   * Ends a reload, and applies the changes since its snapshot. A comparison applies them in one batch with the differences. After a reload
+   * in place, the rows that it did not contain are removed first.
    */
   endReload(since: Since): SkippedRow[]
   abandonReload(): void
 }
 
-/** The state up to which a load or a read has applied changes. */
+/** The snapshot up to which a load or a read has applied changes, with its server and time. */
 export interface Position {
   snapshot: string
   /** The identity of the server to which the snapshot belongs. */

@@ -51,17 +51,17 @@ export class Follower {
   readonly #stopping = new AbortController()
   readonly #parking: Parking
   readonly #reads = new LimitedReads()
-  /** The identity of the server that the index was loaded from. Null before the follower has joined a server. */
+  /** The identity of the server from which the index was loaded, or null before the follower has joined a server. */
   #identity: string | null = null
-  /** The snapshot up to which every change is applied. Null before the first load and in a gap. */
+  /** The snapshot up to which every change is applied, or null before the first load and in a gap. */
   #snapshot: string | null = null
   /** The large change that is being read separately, or null. While it is set, `#snapshot` applies to the other organizations. */
   #largeRead: LargeRead | null = null
-  /** Whether the index contains some pages of a large change that was abandoned. */
+  /** Whether the index contains pages of a large change that was abandoned. */
   #hasAbandonedPages = false
   /** The reload in progress, or null. */
   #comparison: Comparison | null = null
-  /** The number of requests for a reload that have been fulfilled. Null causes a reload in any case. */
+  /** The number of requests for a reload that have been fulfilled, or null when the index must be reloaded in any case. */
   #reloads: number | null = null
   /** The earliest time of the next reload, after one was abandoned. */
   #nextReloadMs = -Infinity
@@ -73,9 +73,9 @@ export class Follower {
   #isNotified = false
   /** Whether a load or read has succeeded since the last error. If so, the next error leads to an immediate reconnect. */
   #hasProgressed = false
-  /** Ends the current wait. Null while the loop does not wait. */
+  /** The function that ends the current wait, or null while the loop does not wait. */
   #endSleep: (() => void) | null = null
-  /** Resolves when the loop has ended. Null before `start`. */
+  /** A promise that resolves when the loop has ended, or null before `start`. */
   #done: Promise<void> | null = null
 
   constructor(source: FeedSource, target: FeedTarget, events: FollowerEvents, clock: Clock = SYSTEM_CLOCK) {
@@ -99,7 +99,7 @@ export class Follower {
     this.#isLoaded = true
   }
 
-  /** The position of the index. Null when the index does not contain exactly a state that Postgres had. */
+  /** The position of the index, or null when the index does not equal the rows of Postgres at any snapshot. */
   get position(): IndexPosition | null {
     const isPaged = this.#largeRead !== null || this.#hasAbandonedPages
     const isExact = !isPaged && this.#comparison === null && !this.#target.isInPlace
@@ -107,7 +107,7 @@ export class Follower {
     return { identity: this.#identity, snapshot: this.#snapshot }
   }
 
-  /** Stops reading until `resume`, and returns the position. Without a position within seconds, returns null and continues. */
+  /** Stops reading until `resume`, and returns the position. Returns null and continues if there is no position within three seconds. */
   pause(): Promise<IndexPosition | null> {
     return this.#parking.pause(() => this.#wake())
   }
@@ -257,7 +257,7 @@ export class Follower {
       return await this.#stopComparison()
     }
     if (outcome === null) return
-    // The rest of the index is searched between the next reads.
+    // The remaining part of the index is searched between the next reads.
     if (!covers(snapshot, outcome.snapshot) || !this.#target.search()) this.#isNotified = true
     else this.#endComparison(comparison, outcome, { changes: [], signingKeys: [], snapshot })
   }
