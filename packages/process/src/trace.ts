@@ -8,9 +8,9 @@ import { randomBytes } from 'node:crypto'
 
 /** The place of a request in a trace. */
 export interface Trace {
-  /** 32 hexadecimal digits, which all requests of a trace share. */
+  /** The id of the trace: 32 hexadecimal digits. */
   readonly traceId: string
-  /** 16 hexadecimal digits, which identify the work of this program. */
+  /** The id of the work of this program: 16 hexadecimal digits. */
   readonly spanId: string
   /** Whether the caller records the trace. */
   readonly isSampled: boolean

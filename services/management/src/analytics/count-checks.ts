@@ -81,7 +81,7 @@ function groupsOf(rows: readonly Bucket[]): Group[] {
   return [...new Map(sorted.map((row) => [keyOf(0, row), row])).values()]
 }
 
-/** Returns the starts of all intervals that contain the start of an hour of the period. */
+/** Returns the start of each interval in which an hour of the period begins. */
 function startsOf(from: Date, to: Date, interval: 'hour' | 'day'): number[] {
   const widthMs = interval === 'hour' ? HOUR_MS : DAY_MS
   const firstHourMs = Math.ceil(from.getTime() / HOUR_MS) * HOUR_MS

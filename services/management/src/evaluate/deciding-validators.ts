@@ -45,7 +45,7 @@ interface Prepared {
   adminUrls: readonly string[]
 }
 
-/** Posts to the admin port of one validator. */
+/** Posts the body to an address of a validator's admin port. */
 function post(url: string, secret: string, body: SentDecideRequest | SentDecideBatchRequest, signal: AbortSignal) {
   return fetch(url, {
     method: 'POST',

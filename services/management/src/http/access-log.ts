@@ -9,7 +9,10 @@ import { z } from 'zod'
 
 const routeSchema = z.object({ path: z.string() })
 
-/** Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with `aborted`. */
+/**
+ * Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with the field
+ * `aborted`.
+ */
 export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
   return (request, response, next) => {
     const startedMs = performance.now()

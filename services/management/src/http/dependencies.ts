@@ -28,7 +28,7 @@ export interface DecidingValidators {
 
 /** An app's request for the license file of a key. */
 export interface AppFileRequest extends CheckToDecide {
-  /** The API key. */
+  /** The API key that authenticated the request. */
   actor: Actor
 }
 

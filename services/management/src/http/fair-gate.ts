@@ -1,6 +1,6 @@
 /**
  * Limits the number of tasks that run at once, in total and for each owner. Waiting owners take turns, so an owner with many waiting tasks
- * does not delay an owner with few.
+ * does not delay an owner with few tasks.
  */
 
 import { ApiError } from './problem.ts'

@@ -38,7 +38,7 @@ export interface IdempotentRequest {
   /** The id of the organization, or '' for the operator. */
   organizationId: string
   key: string
-  /** SHA-256 of method, path and the bytes of the body. A key may be reused only for an equal request. */
+  /** SHA-256 of method, path and the bytes of the body. A key may be reused only for an identical request. */
   requestHash: Buffer
 }
 

@@ -13,7 +13,6 @@ import { invalid } from './problem.ts'
 const ID_BYTES = 16
 const SEAL_BYTES = 8
 
-/** The pagination parameters of a list. */
 export interface PageQuery {
   limit: number
   cursor?: string | undefined

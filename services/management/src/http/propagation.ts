@@ -16,7 +16,9 @@ const POLL_MS = 15
 /** The maximum age of the last heartbeat of a live validator (docs/api.md#p4). */
 export const LIVE_WITHIN = sql`interval '5 seconds'`
 
-/** Returns the seconds to wait, at most 10, or null without a `wait` preference. A malformed header is ignored, as in RFC 7240. */
+/**
+ * Returns the number of seconds to wait, at most 10, or null without a `wait` preference. A malformed header is ignored, as in RFC 7240.
+ */
 export function parsePrefer(header: string | undefined): number | null {
   const seconds = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(header ?? '')?.[1]
   return seconds === undefined ? null : Math.min(MAX_WAIT_SECONDS, Number(seconds))
@@ -29,7 +31,10 @@ export async function changingTransaction(db: Db): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the id of the running transaction. A validator that has applied it has applied every transaction committed before this call. */
+/**
+ * Returns the id of the running transaction. A validator that has applied this transaction has applied every transaction that was committed
+ * before this call.
+ */
 export async function thisTransaction(db: Db): Promise<string | null> {
   const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db)
   return rows[0]?.id ?? null

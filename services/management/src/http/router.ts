@@ -85,8 +85,9 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
 }
 
 /**
- * Returns the caller of a request. A page of another origin can make a browser sign in and, from the same domain, send a session cookie. A
- * request that signs in, or changes data with a session, must therefore come from a page of this site (site.ts).
+ * Returns the caller of a request. A page of another origin can make a browser sign in. If the page belongs to the same domain, it can also
+ * make the browser send a session cookie. A request that signs in, or changes data with a session, must therefore come from a page of this
+ * site (site.ts).
  */
 async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
   const { authorization, cookie, origin, host } = request.headers

@@ -13,7 +13,7 @@ const MAX_FRAME_BYTES = 64 * 1024
 /** The member name of the rows, the colon and the opening bracket are recognized in this number of bytes at the end of the frame. */
 const TAIL_BYTES = 64
 
-/** The parts of the body of an import. */
+/** The body of an import, split into its frame and the bytes of its rows. */
 export interface SplitBody {
   /** The body with an empty list in place of the rows. */
   frame: unknown

@@ -46,7 +46,7 @@ export interface RowsOptions<Others extends z.ZodObject> {
 /** The splitter and the parser of the body of an import. */
 export interface RowsOf<Body> {
   splitter: SplitterOptions
-  /** The schema for a request without a body. It yields only errors. */
+  /** The schema that validates a request without a body. The validation always fails, and yields the errors. */
   schema: z.ZodType<Body>
   /** Returns the rows, or the errors of the whole body. Throws IMPORT_TOO_LARGE. */
   parse(split: SplitBody): Promise<{ data: Body } | FoundErrors>

@@ -64,7 +64,7 @@ const schedules: readonly Schedule[] = [
     name: `license.expiring ${days}`,
     table: 'licenses',
     daysBefore: days,
-    // A license that was created less than `days` before its expiry gets no event.
+    // A license that was created less than `days` days before its expiry gets no event.
     condition: sql`${notRevoked} and created_at <= expires_at - ${days} * interval '1 day'`,
     write: (db, ids) => writeLicenseEvents(db, 'license.expiring', ids, { days }),
   })),
@@ -92,7 +92,7 @@ async function lockSchedule(db: Db, name: string, now: Date): Promise<Date | nul
   return row?.until ?? null
 }
 
-/** Writes one batch of due events. Returns whether more may be due. */
+/** Writes one batch of due events. Returns whether more events may be due. */
 async function runSchedule(db: Db, schedule: Schedule, now: Date): Promise<boolean> {
   const since = await lockSchedule(db, schedule.name, now)
   if (since === null) return false

@@ -64,8 +64,8 @@ export function limitOf(changed: JsonObject, quota: Quota): number {
 }
 
 /**
- * Returns the limit. With `lock`, the organization is locked until the transaction ends. Meanwhile no other transaction that is near a
- * limit adds rows to the organization.
+ * Returns the organization's limit of the quota. With `lock`, the organization is locked until the transaction ends. Meanwhile no other
+ * transaction that is near a limit adds rows to the organization.
  */
 async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock: boolean): Promise<number> {
   const { quotas } = await db

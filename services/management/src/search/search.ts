@@ -50,8 +50,8 @@ export async function searchLicenses(context: ReadContext, q: string): Promise<S
 }
 
 /**
- * Returns the parts of the text that are rarest among the newest customers. For each row with the rarest part, an index scan looks for
- * all other parts, so a scan for all parts of a long text is slow. Returns all parts if they are few.
+ * Returns the parts of the text that are rarest among the newest customers. For each row with the rarest part, an index scan looks for all
+ * other parts, so a scan for all parts of a long text is slow. Returns all parts of a text with at most MAX_SEARCHED_PARTS.
  */
 async function rarestParts({ db, organizationId }: ReadContext, text: string): Promise<string[]> {
   const characters = Array.from(text)

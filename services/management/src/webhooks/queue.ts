@@ -1,7 +1,7 @@
 /**
  * Implements the queue of deliveries in Postgres (docs/api.md#w5). A worker claims deliveries with `skip locked` and writes their outcomes.
  * A worker without a heartbeat for LEASE_SECONDS counts as ended, and its claims are released for other workers. The commits of claims and
- * outcomes do not wait for the disk. If Postgres loses one of them in a crash, an attempt is repeated.
+ * outcomes do not wait for the disk. If Postgres loses one of these commits in a crash, an attempt is repeated.
  */
 
 import { sql } from 'kysely'

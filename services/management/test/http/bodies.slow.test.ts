@@ -278,7 +278,7 @@ describe('a body that is not read', () => {
   })
 })
 
-test('returns 413 for a large body of a method that takes none', async () => {
+test('returns 413 for a large body when the method of the request takes no body', async () => {
   const raw = 'x'.repeat(64 * KIB + 1)
   for (const [method, path] of [
     ['DELETE', `products/${await vendor.product()}`],

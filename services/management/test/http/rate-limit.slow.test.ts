@@ -144,7 +144,7 @@ test('limits unknown credentials of one address without an effect on other calle
       .toBe('429 RATE_LIMITED')
     if (other === undefined) throw new Error('no vendor was created')
     expect((await guess(other.managementToken, '198.51.100.7')).status).toBe(200)
-    // The limit affects neither credentials that were valid before nor the operator.
+    // The limit affects neither the operator nor credentials that were used before the guesses.
     expect((await guess(vendor.managementToken, '203.0.113.9')).status).toBe(200)
     expect((await harness.call('GET', 'organizations', { headers: from('203.0.113.9') })).status).toBe(200)
   }))

@@ -192,7 +192,7 @@ test('an organization keeps its last 1,000 revoked credentials', async () => {
   expect(rows).toEqual([{ count: 1_000, kept: true }])
 })
 
-test('signing keys require the permission signing-keys.write', async () => {
+test('the permission credentials.write does not grant access to signing keys', async () => {
   const { call } = await makeToken('tokens', { name: 't', permissions: ['credentials.write'] })
   expect(outcome(await call('POST', 'signing-keys/rotate'))).toBe('403 FORBIDDEN')
   expect(outcome(await call('GET', 'signing-keys'))).toBe('403 FORBIDDEN')

@@ -1,4 +1,4 @@
-/** Tests the sign-in with OpenID Connect (docs/api.md#a7) with a real provider, as a browser uses it. */
+/** Tests the sign-in with OpenID Connect (docs/api.md#a7). A real provider receives the requests that a browser would send. */
 
 import { me, openidIdentity, openidOptions, signInMethods } from '@keyward/contract/management/sign-in'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'

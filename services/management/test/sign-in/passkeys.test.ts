@@ -96,7 +96,7 @@ describe.skipIf(!existsSync(executablePath))(
       return request(page, 'POST', 'sessions', { passkey: response })
     }
 
-    test('a passkey signs its member in, and a repeated response gets 401', async () => {
+    test('a member signs in with a passkey, and a repeated response gets 401', async () => {
       const id = await enter('ada@example.com')
       const registered = await register('work laptop')
       expect(registered.status).toBe(201)

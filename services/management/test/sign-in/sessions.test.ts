@@ -47,7 +47,7 @@ async function addMember(permissions: string[] = ['licenses.read', 'credentials.
 }
 
 describe('an invitation', () => {
-  test('an invitation signs its member in once', async () => {
+  test('a member signs in with an invitation once', async () => {
     const { id, email, invitation } = await addMember()
     expect(invitation.path).toBe(`/console/invitation#${invitation.secret}`)
     const call = await signIn({ invitation: invitation.secret })
@@ -80,7 +80,7 @@ describe('an invitation', () => {
     expect(outcome(late)).toBe('401 UNAUTHENTICATED')
   })
 
-  test('an invitation adds its sender to the audit entries of the member', async () => {
+  test('the audit entries of an invited member name the sender of the invitation', async () => {
     const { id, invitation } = await addMember(['products.write'])
     const call = await signIn({ invitation: invitation.secret })
     expect((await call('POST', 'products', { body: { name: 'Studio' } })).status).toBe(201)
@@ -228,7 +228,7 @@ describe('a session', () => {
 })
 
 describe('a personal access token', () => {
-  test('a personal access token signs its member in with its own permissions, until it is revoked', async () => {
+  test('a member signs in with the permissions of a personal access token, until the token is revoked', async () => {
     const { id } = await addMember(['licenses.read', 'products.read'])
     const tokens = `members/${id}/access-tokens`
     const body = { name: 'laptop', permissions: ['licenses.read'] }
@@ -248,7 +248,7 @@ describe('a personal access token', () => {
 })
 
 describe('the operator token', () => {
-  test('the operator token signs the operator in until the token is replaced', async () => {
+  test('the operator signs in with the operator token until the token is replaced', async () => {
     const call = await signIn({ token: operatorToken })
     expect(expectBody(await call('GET', 'me'), 200, me)).toMatchObject({ kind: 'OPERATOR', organization: null })
     expect((await call('GET', 'organizations')).status).toBe(200)

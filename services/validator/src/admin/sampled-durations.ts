@@ -30,7 +30,7 @@ export class SampledDurations extends Histogram {
     let count = 0
     for (const [i, inBucket] of buckets.entries()) {
       count += inBucket
-      // The last bucket has no bound.
+      // The last bucket has no upper bound.
       values.push({ metricName: `${NAME}_bucket`, labels: { le: DURATION_BOUNDS[i] ?? '+Inf' }, value: count })
     }
     values.push({ metricName: `${NAME}_sum`, labels: {}, value: sum })

@@ -26,7 +26,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 const CHECKS = new TextEncoder().encode('"checks"')
 
 export class BatchBody {
-  /** The number of checks. */
+  /** The number of checks in the batch. */
   count = 0
   /** The number of checks that were not plain. */
   slowCount = 0

@@ -98,7 +98,7 @@ const HIGH_BITS = 0x80808080 | 0
 
 /**
  * Returns the index of the closing quote of a string whose first byte is at `from`, or -1 if the string is not plain. The result is the
- * same as if each byte were compared with the quote, the backslash, 32 and 127.
+ * same as if each byte were compared with the quote, the backslash, and the bounds 32 and 127.
  */
 function stringEnd(from: number): number {
   for (let i = from; ; i += 4) {

@@ -102,7 +102,7 @@ export class Comparison {
   }
 }
 
-/** Reads the changes since a snapshot. Returns null, instead of reading again, when they are too many or take too long. */
+/** Reads the changes since a snapshot. Returns null, instead of reading again, when the changes are too many or take too long. */
 async function readOnce(
   connection: FeedConnection,
   snapshot: string,

@@ -106,7 +106,9 @@ export interface Position {
   snapshot: string
   /** The identity of the server to which the snapshot belongs. */
   identity: string
-  /** The time at which the load or read began, on the clock of the follower. Later changes may be missing. */
+  /**
+   * The time at which the load or read began, on the clock of the follower. The index may lack changes that were committed after this time.
+   */
   asOfMs: number
 }
 

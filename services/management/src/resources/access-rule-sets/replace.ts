@@ -50,7 +50,7 @@ function requireVersion(name: string, actual: string | undefined, ifMatch: strin
   throw new ApiError('VERSION_MISMATCH', `The set ${quote(name)} ${found}. Read the set again, then repeat the change.`)
 }
 
-/** Returns the next rules of the set in the order of their ids. */
+/** Returns the next RULES_PER_READ rules of the set after `afterId`, in the order of their ids. */
 async function readNext({ db, organizationId }: WriteContext, setId: string, afterId: string | undefined) {
   return db
     .selectFrom('accessRules')

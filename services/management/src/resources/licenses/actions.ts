@@ -1,6 +1,6 @@
 /**
  * Performs the actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, renew, revoke and replace the key. Renewal
- * changes the expiry, and revocation is final. An action that is already in effect changes nothing. A revoked license accepts only another
+ * changes the expiry. Revocation is final. An action that is already in effect changes nothing. A revoked license accepts only another
  * revocation.
  */
 

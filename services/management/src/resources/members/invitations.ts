@@ -1,5 +1,6 @@
 /**
- * Creates and redeems one-time invitations (docs/api.md#a6). The secret of an invitation signs its member in without any other credential.
+ * Creates and redeems one-time invitations (docs/api.md#a6). With the secret of an invitation, its member signs in without any other
+ * credential.
  */
 
 import { type Actor, actor as actorSchema, type Member } from '@keyward/contract'

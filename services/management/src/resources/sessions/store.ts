@@ -36,7 +36,7 @@ export interface OpenedSession {
   /** The secret of the session, which cannot be read again. */
   secret: string
   expiresAt: Date
-  /** The caller that the session signs in. */
+  /** The caller that the session identifies. */
   caller: Caller
 }
 
@@ -130,7 +130,6 @@ export async function endSession(context: WriteContext, person: Person, id: stri
   if (person !== null) await audit(context, { action: 'session.ended', resourceType: 'session', resourceId: id })
 }
 
-/** Ends every session of a member. */
 export async function endSessions(context: WriteContext, memberId: string): Promise<void> {
   const ended = await context.db
     .deleteFrom('sessions')

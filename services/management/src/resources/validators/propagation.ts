@@ -1,6 +1,6 @@
 /**
- * Defines the endpoint by which a vendor sees whether its changes are in force. It counts validators and the vendor's own changes, and
- * returns nothing about a single validator or about other organizations.
+ * Defines the endpoint that shows a vendor whether the validators have applied its changes. It counts validators and the vendor's own
+ * changes, and returns nothing about a single validator or about other organizations.
  */
 
 import { propagation as schema } from '@keyward/contract/management/propagation'
