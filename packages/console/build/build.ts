@@ -57,11 +57,11 @@ async function bundleScripts(folder: string): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
-    // The image of the management service is built without the tsconfig.json of the root folder.
+    // The container image of the management service is built without the tsconfig.json of the root folder.
     tsconfig: false,
     // `@keyward/address` imports `isIPv6` from `node:net`, which browsers lack.
     resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
-    // Ignores warnings about the "use client" directives of React components, which this bundle does not need.
+    // Ignores warnings about "use client" directives, which have no effect in this bundle.
     onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
     transform: { define: { 'process.env.NODE_ENV': '"production"' } },
   })
@@ -122,7 +122,7 @@ async function builtFrom(folder: string): Promise<string> {
   return readFile(join(folder, STAMP), 'utf8').catch(() => '')
 }
 
-/** Builds the console if its sources have changed. Returns whether a build was necessary. Several processes may build at the same time. */
+/** Builds the console if its sources have changed, and returns whether they have. Several processes may build at the same time. */
 export async function buildConsole(): Promise<boolean> {
   const stamp = await hashOfSources()
   if ((await builtFrom(CONSOLE_FOLDER)) === stamp) return false

@@ -41,7 +41,7 @@ const readable: CSSVariablesResolver = () => ({
 
 const MAX_RETRIES = 2
 
-/** Returns whether to retry a failed request. An error that the API returned is final, because a retry would return it again. */
+/** Returns whether to retry a failed request. An error that the API returned is not retried. */
 function retry(failures: number, error: Error): boolean {
   return !(error instanceof ApiError) && failures < MAX_RETRIES
 }

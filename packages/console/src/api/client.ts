@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The error of a request without a response, or with a response that does not match its schema. */
+/** Reports that a request received no response, or a response that does not match the schema. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
 }
@@ -27,7 +27,7 @@ export interface Request {
   method: Method
   path: string
   body?: unknown
-  /** Whether the service waits until validators have applied the change before it responds. */
+  /** Whether the service responds only after validators have applied the change, or after `WAIT_SECONDS`. */
   waits?: boolean
 }
 
@@ -69,7 +69,7 @@ export async function call<Schema extends z.ZodType>(sent: Request, schema: Sche
   return parse(await request(sent), schema)
 }
 
-/** The number of validators that have applied a change, out of all live ones. */
+/** The number of validators that have applied a change, and the number of live validators. */
 export interface Applied {
   applied: number
   live: number
@@ -81,7 +81,7 @@ function appliedBy(response: Response): Applied | null {
   return applied === undefined ? null : { applied: Number(applied), live: Number(live) }
 }
 
-/** Sends a change like `call`, waits for the validators if `waits` is set, and also returns how many of them have applied the change. */
+/** Sends a change like `call`. If `waits` is set, also returns how many validators have applied the change. */
 export async function callAndApply<Schema extends z.ZodType>(
   sent: Request,
   schema: Schema,

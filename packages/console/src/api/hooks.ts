@@ -1,6 +1,6 @@
 /**
- * React hooks for the API. Responses are cached, for five seconds by default, and every successful change invalidates the cache, except for
- * the names in lists.
+ * React hooks for the API. Responses are cached, for five seconds by default. A successful change invalidates the whole cache except the
+ * names of resources.
  */
 
 import { page } from '@keyward/contract'
@@ -15,7 +15,7 @@ import { ApiError, call, queryString } from './client.ts'
 
 export type Filters = Readonly<Record<string, string | number | null | undefined>>
 
-/** Reads one resource, and reads it again every `refreshMs` if given. Sends no request while `path` is null. */
+/** Reads one resource, and reads it again every `refreshMs` milliseconds if given. Sends no request while `path` is null. */
 export function useRead<Schema extends z.ZodType>(
   path: string | null,
   schema: Schema,

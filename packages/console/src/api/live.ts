@@ -1,4 +1,4 @@
-/** Follows a change until all validators have applied it. */
+/** Reports how many validators have applied a change. */
 
 import { propagation } from '@keyward/contract/management/propagation'
 

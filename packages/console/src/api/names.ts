@@ -1,4 +1,4 @@
-/** The names of resources by their ids. The names of all ids on a screen are read with one request. */
+/** Reads the names of resources by their ids, up to 100 names with one request. */
 
 import { names } from '@keyward/contract/management/names'
 import { useQuery } from '@tanstack/react-query'
@@ -31,7 +31,10 @@ async function readAll(): Promise<void> {
   }
 }
 
-/** Returns the name, or null for an unknown id. Simultaneous calls share one request to the API. */
+/**
+ * Returns the name, or null for an unknown id. Sends the request in the next turn of the event loop, so that all calls of one rendering
+ * share it.
+ */
 function nameOf(id: string): Promise<string | null> {
   if (waiting.size === 0) setTimeout(() => void readAll())
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Replaces `node:net` in browsers, with the one function that `@keyward/address` imports. */
+/** Replaces `node:net` in browsers. Contains only the function that `@keyward/address` imports. */
 
 import ipaddr from 'ipaddr.js'
 

@@ -9,7 +9,7 @@ import { call } from './client.ts'
 
 const BASE = '/console'
 const REDIRECT_PATH = '/sign-in'
-/** The entry of the session storage with the path to show after the sign-in. Only pages of this site can write it. */
+/** The key of the session storage entry that contains the path to show after the sign-in. */
 const RETURN = 'keyward.return'
 
 function readResponse(): string | null {
@@ -21,14 +21,14 @@ function readResponse(): string | null {
 
 let received = readResponse()
 
-/** Returns the response of the identity provider at the first call, and null at later calls or without a response. */
+/** Returns the query string with which the identity provider redirected the browser, or null. Later calls return null. */
 export function takeResponse(): string | null {
   const response = received
   received = null
   return response
 }
 
-/** Leaves the console for the identity provider. */
+/** Stores the current path for the return, and opens the sign-in page of the identity provider. */
 export async function goToProvider(): Promise<void> {
   const { url } = await call({ method: 'POST', path: '/sessions/openid-options' }, openidOptions)
   const { pathname, search } = window.location
@@ -37,7 +37,7 @@ export async function goToProvider(): Promise<void> {
   window.location.assign(url)
 }
 
-/** Returns the path that was shown before the sign-in. */
+/** Removes and returns the path that was shown before the sign-in, or returns `/` if none is stored. */
 export function takeReturnPath(): string {
   const path = window.sessionStorage.getItem(RETURN) ?? ''
   window.sessionStorage.removeItem(RETURN)

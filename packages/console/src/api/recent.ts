@@ -1,6 +1,6 @@
 /**
- * The licenses and customers that were opened last, for the search. They are kept for the lifetime of the browser tab, and removed at
- * sign-out, because they contain license keys and names.
+ * Remembers the licenses, customers and products that were opened last, which the search offers. They are removed at sign-out and when the
+ * browser tab is closed, because they contain license keys and names.
  */
 
 import { useEffect } from 'react'

@@ -1,6 +1,6 @@
 /**
- * Runs work that needs many requests, such as an import. The work continues while the person uses other screens. Closing the page stops the
- * work, so the browser asks for a confirmation first.
+ * Runs tasks that need many requests, such as imports. A task continues while the person uses other screens. Closing the page stops the
+ * task, so the browser asks for a confirmation first.
  */
 
 import { useSyncExternalStore } from 'react'
@@ -11,10 +11,10 @@ export interface BadRow {
   detail: string
 }
 
-/** A task that a screen has started and that needs many requests, with its progress and its result. */
+/** A task that a screen has started, with its progress and its result. */
 export interface Work {
   title: string
-  /** The path of the screen that started the work and shows its progress. */
+  /** The path of the screen that started the task and shows its progress. */
   path: string
   /** The number of finished steps. */
   done: number
@@ -48,7 +48,7 @@ window.addEventListener('beforeunload', (event) => {
   if (isAnyRunning()) event.preventDefault()
 })
 
-/** Starts work. The promise resolves when the work ends, even with an error. Replaces earlier work of the same screen. */
+/** Runs a task, which replaces the earlier task of the same screen. Resolves when the task has ended, also after an error. */
 export async function startWork(
   { title, path, all }: Pick<Work, 'title' | 'path' | 'all'>,
   run: (report: Report) => Promise<void>,
@@ -64,19 +64,19 @@ export async function startWork(
   }
 }
 
-/** Removes the result of finished work. */
+/** Removes the result of a finished task. */
 export function dismissWork(path: string): void {
   if (works.get(path)?.isRunning === true) return
   works.delete(path)
   for (const listener of listeners) listener()
 }
 
-/** Returns the work of a screen, or undefined. */
+/** Returns the task of a screen, or undefined. */
 export function useWork(path: string): Work | undefined {
   return useSyncExternalStore(subscribe, () => works.get(path))
 }
 
-/** Returns running work of any screen, or undefined. */
+/** Returns a running task of any screen, or undefined. */
 export function useRunningWork(): Work | undefined {
   return useSyncExternalStore(subscribe, () => [...works.values()].find(({ isRunning }) => isRunning))
 }

@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<Entry>[] = [
   { title: t.at, cell: ({ at }) => <When at={at} /> },
 ]
 
-/** The only column on narrow screens, which contains the whole entry. */
+/** The only column on narrow screens. It contains the whole entry. */
 const NARROW_COLUMNS: readonly Column<Entry>[] = [
   {
     title: t.action,

@@ -1,4 +1,4 @@
-/** The overview: checks by outcome, open alerts, the licenses that expire next, and the usage of the plan's limits. */
+/** The overview: checks by outcome, open alerts, the licenses that expire next, and the use of the plan's limits. */
 
 import { type Code, license, ownOrganization } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'

@@ -12,7 +12,7 @@ import { useList } from '../api/hooks.ts'
 import { text } from '../text.ts'
 
 const SETTLE_MS = 150
-/** The minimum length of a text by which the server finds customers. */
+/** The minimum length of a text for which customers are proposed. */
 const MIN_SEARCH = 3
 
 /** A field for selecting a product by its name. An optional field can be cleared. */

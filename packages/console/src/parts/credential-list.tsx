@@ -17,7 +17,6 @@ import { Window } from './window.tsx'
 
 const t = text.credentials
 
-/** The texts of one kind of credentials. */
 interface Texts {
   title: string
   hint: string

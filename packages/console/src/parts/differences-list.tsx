@@ -13,7 +13,7 @@ const MAX_SHOWN = 4
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:/
 
-/** Labels of values by the last part of the field's path. */
+/** The labels of values, by the last name in the path of the field. */
 const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   status: text.statuses,
   kind: text.kinds,
@@ -54,7 +54,7 @@ function Value({ field, value }: { field: string; value: unknown }) {
   return LABELS[lastOf(field)]?.[value] ?? value
 }
 
-/** The values of one side. For lists, only the elements that the other side lacks are shown. */
+/** Shows the value before or after a change. Of a list, shows only the elements that the other list lacks. */
 function Side({ field, value, other, isBefore }: { field: string; value: unknown; other: unknown; isBefore: boolean }) {
   const Tag = isBefore ? 'del' : 'ins'
   const values: unknown[] = Array.isArray(value) ? value : [value]

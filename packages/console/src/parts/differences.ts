@@ -3,9 +3,9 @@
 export interface Difference {
   /** The path of the field, such as `policy.maxMachines`. */
   field: string
-  /** Undefined if the resource or the field is new. */
+  /** Undefined if the resource is new, and null if only the field is new. */
   before?: unknown
-  /** Undefined if the resource is deleted. */
+  /** Undefined if the resource is deleted, and null if only the field is removed. */
   after?: unknown
 }
 
@@ -27,8 +27,8 @@ function isEmpty(value: unknown): boolean {
 }
 
 /**
- * Returns the fields of a change. `changes` contains the request, which may repeat unchanged values; `before` contains only replaced values.
- * Without `before`, all values of a new or deleted resource that are not empty are returned.
+ * Returns the fields that a change replaced. `changes` contains the request, which may repeat unchanged values; `before` contains only
+ * replaced values. Without `before`, returns all non-empty values of the new or deleted resource.
  */
 export function differencesOf(before: object | null, changes: object | null, isDeletion: boolean): Difference[] {
   const after = new Map(flatten(changes ?? {}))

@@ -33,7 +33,7 @@ export function FormWindow({
   action: string
   opened: boolean
   onClose: () => void
-  /** Rejects with the error to show. */
+  /** Submits the form. Rejects with the error to show. */
   onSubmit: () => Promise<unknown>
   /** Renders the fields with their errors. */
   children: (errors: FieldErrors) => ReactNode

@@ -9,7 +9,7 @@ import { text } from '../text.ts'
 import { Screen } from './parts.tsx'
 import { BadRows, WorkPanel } from './work-panel.tsx'
 
-/** Shows `form`, or the work that was started at `path`. `actions` follow the result. */
+/** Shows `form`, or the task that the screen at `path` has started. `actions` follow the result. */
 export function ImportScreen({
   title,
   path,
@@ -25,7 +25,7 @@ export function ImportScreen({
   return <Screen title={title}>{work === undefined ? form : <WorkPanel work={work} actions={actions} />}</Screen>
 }
 
-/** The end of an import's form: the invalid rows, and the buttons. `back` is the path of the list. */
+/** The bottom of an import form: the invalid rows and the buttons. `back` is the path to which the cancel button leads. */
 export function ImportEnd({
   label,
   rows,

@@ -1,4 +1,4 @@
-/** The small components that all screens share. */
+/** The small components that screens share. */
 
 import type { Code, LicenseStatus } from '@keyward/contract'
 import {
@@ -48,7 +48,7 @@ export function Screen({ title, actions, children }: { title: string; actions?: 
   )
 }
 
-/** A part of a screen with a heading, and with an action at its right. */
+/** A section of a screen, with an action at the right of its heading. */
 export function Part({
   title,
   hint,

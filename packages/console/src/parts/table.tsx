@@ -1,6 +1,6 @@
 /**
  * Shows lists as tables with links, sortable columns, selectable rows, and a button that loads more rows. On narrow screens, the stylesheet
- * stacks the cells of a row. Screen readers would then ignore the table, so its roles are explicit.
+ * stacks the cells of a row. Screen readers would then ignore the table, so it has explicit ARIA roles.
  */
 
 import { Button, Center, Skeleton, Stack, UnstyledButton, VisuallyHidden } from '@mantine/core'

@@ -12,7 +12,7 @@ type Changed<Filters> = { readonly [Name in keyof Filters]?: string | null }
 
 /**
  * Returns the filters of the URL, a function that changes one filter, and a function that changes several filters. `absent` contains the
- * filters with their defaults.
+ * default of each filter.
  */
 export function useUrlFilters<Filters extends Record<string, string>>(
   absent: Filters,

@@ -1,4 +1,4 @@
-/** The panel of a task that needs many requests, and the list of rows that failed. */
+/** The panel of a task, and the list of rows that failed. */
 
 import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
@@ -26,10 +26,7 @@ export function BadRows({ rows }: { rows: readonly BadRow[] }) {
   )
 }
 
-/**
- * Shows the progress, the result and the failed rows of a task that a screen has started and that needs many requests. Shows `actions` when
- * the task has ended.
- */
+/** Shows the progress, the result and the failed rows of a task. Shows `actions` when the task has ended. */
 export function WorkPanel({
   work,
   actions,

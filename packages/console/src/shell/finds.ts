@@ -81,7 +81,7 @@ function has(words: string, typed: string): boolean {
     .every((word) => words.toLowerCase().includes(word))
 }
 
-/** Returns commands about the text itself, such as a rule for a pasted address. */
+/** Returns commands that use the text as a value, such as a new rule for a pasted address. */
 function commandsAbout(typed: string, me: Me): Offer[] {
   if (!me.permissions.includes('licenses.read') || typed === '' || typed.length > 255) return []
   const range = parseNetwork(typed) === null ? null : canonicalRuleValue('IP', typed)

@@ -1,4 +1,4 @@
-/** The search (Ctrl-K, Cmd-K): finds everything on the server, runs commands, and opens sections. It works with the keyboard alone. */
+/** The search (Ctrl-K, Cmd-K): finds and opens resources, commands and sections. It works with the keyboard alone. */
 
 import { searchResults } from '@keyward/contract/management/search'
 import { type Me } from '@keyward/contract/management/sign-in'
@@ -32,7 +32,7 @@ function useFound(typed: string, me: Me): { groups: Group[]; isSearching: boolea
   return { groups: search.data ? foundGroups(search.data) : [], isSearching: search.isFetching || settled !== typed }
 }
 
-/** The groups with their offers as options of a list. `chosen` is the index of the active option. */
+/** Shows the offers of all groups as options of one list. `chosen` is the index of the active option. */
 function Offers({
   groups,
   chosen,

@@ -32,7 +32,7 @@ import { type Section, sectionsOf } from './sections.ts'
 
 const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
 
-/** Shows the progress of work that continues in the background, as a link to its screen. */
+/** Shows the progress of a task that continues in the background, as a link to its screen. */
 function RunningWork() {
   const work = useRunningWork()
   if (!work) return null

@@ -1,4 +1,7 @@
-/** Sign-in by invitation, OpenID Connect, passkey or token. The secret of an invitation is in the fragment of the link. */
+/**
+ * Sign-in by invitation, OpenID Connect, passkey or token. The secret of an invitation is in the fragment of the link, which browsers never
+ * send to a server.
+ */
 
 import { type Me, me, type OpenidIdentity, signInMethods } from '@keyward/contract/management/sign-in'
 import { Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core'
@@ -94,7 +97,7 @@ function Methods({ isPending, run }: FormProps) {
   )
 }
 
-/** The organizations of a person whom the identity provider has verified. */
+/** Lets a person whom the identity provider has verified choose an organization. */
 function Organizations({ identity, isPending, run }: FormProps & { identity: OpenidIdentity }) {
   return (
     <>

@@ -83,7 +83,7 @@ function Snippet({ language, values }: { language: Language; values: Values }) {
   )
 }
 
-/** Sends a check like an app. Without an API key or a reachable validation API, requests a dry run, which records nothing. */
+/** Sends a check as an app would. If there is no API key or no verdict, requests a dry run, which records nothing. */
 function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string }) {
   const [machineId, setMachineId] = useState('console-test')
   const send = useChange(

@@ -1,4 +1,4 @@
-/** The code of a check in several languages, with the clients that the project ships. */
+/** Code that sends a check, for curl and for each client that Keyward ships. */
 
 export interface Values {
   baseUrl: string

@@ -1,4 +1,4 @@
-/** Sends a check from the browser, like an app. */
+/** Sends a check from the browser, with the request that an app would send. */
 
 import { type Code, CODES } from '@keyward/contract'
 import { z } from 'zod'
@@ -8,13 +8,13 @@ const verdict = z.object({ valid: z.boolean(), code: z.enum(CODES) })
 
 export interface Outcome {
   code: Code
-  /** The response as the app receives it, or null when no check was made. */
+  /** The body of the response, indented, or null for a dry run. */
   body: string | null
-  /** Whether a validator made a check. False for a dry run. */
+  /** Whether the code comes from the validation API. False for a dry run. */
   isReal: boolean
 }
 
-/** Returns null when the validation API does not respond at the address of the console, for example because it has another host name. */
+/** Returns null without a verdict: the API returns an error, or does not respond at the address of the console. */
 export async function checkLikeApp(apiKey: string, licenseKey: string, machineId: string): Promise<Outcome | null> {
   const response = await fetch('/api/v2/license/validate', {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** Imports licenses from CSV. Customers are found by their e-mail addresses, or created. */
+/** Imports licenses from CSV. Finds each customer by e-mail address, or creates the customer. */
 
 import { importedLicenses } from '@keyward/contract'
 import { product, type Product } from '@keyward/contract/management/products'
@@ -32,7 +32,7 @@ interface ReadyRow {
   body: Record<string, unknown>
 }
 
-/** Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. */
+/** Imports a batch without the rows that the API rejects, which are returned in `bad`. */
 async function importBatch(ready: readonly ReadyRow[]): Promise<{ keys: string[]; bad: BadRow[] }> {
   if (ready.length === 0) return { keys: [], bad: [] }
   try {
@@ -95,7 +95,7 @@ function Form() {
   const [content, setContent] = useState('')
   const products = useList('/products', product)
   const { items, hasMore, isLoadingMore, loadMore } = products
-  // A row can name any product, so all pages of the list are read. An organization has few products.
+  // A row can name any product, so all pages of the list of products are read.
   useEffect(() => {
     if (hasMore && !isLoadingMore) loadMore()
   }, [hasMore, isLoadingMore, loadMore])

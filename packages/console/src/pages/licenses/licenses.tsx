@@ -1,4 +1,4 @@
-/** The licenses with filters in the URL, sorting by expiry, and actions on many licenses. */
+/** The list of licenses, with filters in the URL, sorting by expiry, and actions on many licenses. */
 
 import { license, type License } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
@@ -50,7 +50,9 @@ function useColumns(): readonly Column<License>[] {
   }, [items])
 }
 
-/** Returns the parameters of the API for the filters of the URL. Times are whole hours, so that the query stays the same within an hour. */
+/**
+ * Converts the filters of the URL to query parameters of the API. Times are whole hours, so that the query stays the same within an hour.
+ */
 function queryOf({ within, ...filters }: typeof ABSENT): Record<string, string> {
   if (within === '') return filters
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS

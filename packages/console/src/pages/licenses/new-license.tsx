@@ -19,7 +19,7 @@ import { bodyOf, NEW_POLICY, PolicyFields } from './policy-fields.tsx'
 const t = text.licenses
 const MAX_MANY = 1_000
 
-/** The keys of many new licenses. */
+/** Shows the keys after more than one license was created. */
 function Keys({ keys }: { keys: readonly string[] }) {
   return (
     <Card withBorder component="section" aria-label={t.keysTitle(keys.length)}>
@@ -45,7 +45,7 @@ function Keys({ keys }: { keys: readonly string[] }) {
   )
 }
 
-/** Creates the licenses and returns their keys, and the id if it creates only one. */
+/** Creates `count` licenses and returns their keys. For a single license, also returns the id. */
 async function createLicenses(body: object, key: string, count: number): Promise<{ keys: string[]; id?: string }> {
   if (count > 1) {
     const rows = { licenses: Array.from({ length: count }, () => body) }

@@ -1,4 +1,4 @@
-/** The fields of the terms of a license: expiry, machine slots, leases and releases. */
+/** Form fields for the terms of a license: expiry, machine slots, leases and releases. */
 
 import type { License, PolicyType } from '@keyward/contract'
 import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
@@ -11,7 +11,7 @@ const t = text.licenses
 const TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const satisfies readonly PolicyType[]
 const SECONDS_PER_MINUTE = 60
 
-/** The terms as the fields show them. An empty number is no limit. */
+/** The terms as the fields show them. An empty `maxMachines` or `maxReleases` means no limit. */
 export interface Policy {
   type: PolicyType
   startsWithFirstUse: boolean
@@ -60,8 +60,8 @@ export function formerPolicy({ policy: { durationDays, ...policy } }: License): 
 }
 
 /**
- * Returns the policy to send. The time of day of an expiry in `before` remains if the day does not change. The days of a term that has
- * started remain as a record.
+ * Returns the policy to send. Keeps the time of day of the expiry in `before` if the day is unchanged. Keeps `durationDays` of a term that
+ * has started.
  */
 export function bodyOf(policy: Policy, before?: License): object {
   const ends = policy.type !== 'PERPETUAL'

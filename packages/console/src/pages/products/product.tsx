@@ -37,7 +37,6 @@ const KEY_COLUMNS: readonly Column<ApiKey>[] = [
   { title: text.credentials.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ]
 
-/** The API keys that are bound to the product. */
 function BoundKeys({ productId }: { productId: string }) {
   const list = useList('/api-keys', apiKey)
   const items = list.items.filter((key) => key.productId === productId)

@@ -35,7 +35,7 @@ interface Imported {
 let createdIds: string[] = []
 
 /**
- * Imports the rows of a batch that the API accepts, and returns the rejected rows in `bad`. The last batch waits until the validators have
+ * Imports a batch without the rows that the API rejects, which are returned in `bad`. The last batch waits until the validators have
  * applied the whole import.
  */
 async function importBatch(rows: readonly RuleRow[], isLast: boolean): Promise<Imported> {

@@ -1,4 +1,4 @@
-/** Parses addresses and ranges, and converts them to the form that the API stores, with the functions of the API. */
+/** Parses addresses and ranges, and converts them to the form that the API stores. Uses the same functions as the API. */
 
 import { contains, noAddress, parseAddress, parseNetwork } from '@keyward/address/network'
 import { canonicalRuleValue } from '@keyward/address/rule-values'
@@ -7,7 +7,6 @@ export interface Range {
   /** The form that the API stores, such as `10.0.0.0/8` for a range or `10.0.0.1` for a single address. */
   canonical: string
   prefixLength: number
-  /** Returns whether the range contains an address. */
   contains: (address: string) => boolean
 }
 

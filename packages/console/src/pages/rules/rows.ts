@@ -54,7 +54,7 @@ function readLines(content: string, defaults: Fields): ReadRows {
   return gather(used.map(({ where, value }) => checkRow(where, { ...defaults, value })))
 }
 
-/** Returns the fields of a rule without the empty ones. `defaults` supplies the fields that the row lacks. */
+/** Returns the non-empty fields of a row, and the defaults of all other fields. */
 function fieldsOf(record: Fields, defaults: Fields): Fields {
   const given = Object.entries(record).filter(([, value]) => value !== '' && value !== null)
   const fields = Object.fromEntries(
@@ -106,7 +106,7 @@ function readJson(content: string, defaults: Fields): ReadRows {
   )
 }
 
-/** Reads rules from JSON, CSV or lines of values. `defaults` supplies fields that a row lacks, such as kind, type and scope. */
+/** Reads rules from text. `defaults` supplies fields that a row lacks, such as kind, type and scope. */
 export async function readRuleRows(content: string, defaults: Fields): Promise<ReadRows> {
   const trimmed = content.trimStart()
   if (/^[[{]/.test(trimmed)) return readJson(content, defaults)

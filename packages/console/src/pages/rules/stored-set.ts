@@ -11,7 +11,6 @@ export interface StoredSet {
   rows: RuleRow[]
 }
 
-/** Returns the path of the set in the API. */
 export function setApiPath(name: string): string {
   return `/access-rules/sets/${encodeURIComponent(name)}`
 }
@@ -33,7 +32,7 @@ export async function readStored(name: string): Promise<StoredSet> {
   }
 }
 
-/** Replaces the rules of a set whose version is `ifMatch`. Null requires that no set has the name. */
+/** Replaces the rules of a set whose version is `ifMatch`. If `ifMatch` is null, creates the set and fails if the name exists. */
 export function putSet(name: string, rows: readonly RuleRow[], ifMatch: string | null) {
   const body = { rules: rows.map((row) => row.body), ifMatch }
   return callAndApply({ method: 'PUT', path: setApiPath(name), body }, replacedRuleSet)

@@ -17,7 +17,7 @@ import { explainDelivery } from './outcome.ts'
 const t = text.deliveries
 const ABSENT = { status: '', eventType: '', delivery: '' }
 const TYPE_NAMES = Object.fromEntries(EVENT_TYPES.map((type) => [type, type]))
-/** A delivery is read repeatedly if its next attempt is due within this time. */
+/** The list is read repeatedly while the next attempt of a delivery is due within this time. */
 const SOON_MS = 15_000
 
 function isDue({ status, nextAttemptAt }: Delivery): boolean {

@@ -14,7 +14,7 @@ import { type Attempt, explain } from './outcome.ts'
 const t = text.deliveries
 const COLORS: Record<Delivery['status'], string> = { SUCCEEDED: 'teal', PENDING: 'blue', FAILED: 'red' }
 
-/** The status of a delivery. A waiting delivery with failed attempts has another label and color. */
+/** The status of a delivery. A pending delivery has a different label and color after a failed attempt. */
 export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Delivery }) {
   const isRetrying = status === 'PENDING' && attempts.length > 0
   return (

@@ -19,7 +19,7 @@ function groupOf(type: string): string {
   return type.split('.')[0] ?? type
 }
 
-/** The types by group. A group with several types begins with the pattern of the group. */
+/** The event types by group. A group with several types begins with the pattern of all its types, such as `license.*`. */
 const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(groupOf))].map((group) => {
   const types = EVENT_TYPES.filter((type) => groupOf(type) === group)
   const pattern = { value: `${group}.*`, label: `${group}.*: ${t.group(group.replaceAll('_', ' '))}` }
@@ -27,7 +27,7 @@ const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map
   return { group: group.replaceAll('_', ' '), items: types.length > 1 ? [pattern, ...single] : single }
 })
 
-/** A field for the types of events that the endpoint receives: all types, or selected ones. */
+/** A field for the event types that the endpoint receives: all types, or selected ones. */
 function TypesField({
   value,
   onChange,

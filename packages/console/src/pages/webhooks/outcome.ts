@@ -36,7 +36,7 @@ export function explain({ status, error, durationMs }: Attempt): string {
   return known?.[1] ?? error ?? text.failed
 }
 
-/** Returns the outcome of the last attempt, or a sentence about the time of the first attempt. */
+/** Returns the outcome of the last attempt. Before the first attempt, returns when it follows. */
 export function explainDelivery({ attempts }: Delivery): string {
   const last = attempts.at(-1)
   return last === undefined ? t.notSent : explain(last)

@@ -23,9 +23,9 @@ export interface Step {
   /** `passed`: the next step follows. `skipped`: the step is not reached, or a rule makes it irrelevant. */
   result: 'passed' | 'rejects' | 'allows' | 'skipped'
   sentence: string
-  /** The rules that the sentence is about. */
+  /** The enforced rules of the step's scope that match the check. */
   rules: readonly AccessRule[]
-  /** Matching rules that are only monitored. */
+  /** The monitored rules of the step's scope that match the check. */
   monitored: readonly AccessRule[]
 }
 
@@ -87,7 +87,7 @@ function slotStep({ evaluation: { code, decidedBy }, license, holdsSlot, hasMach
 
 const isReached = (steps: readonly Step[]) => !steps.some(({ result }) => result === 'rejects')
 
-/** Returns the steps in the order in which they decide. Steps after the deciding one are marked as skipped. */
+/** Returns the steps in the order in which they decide. All steps after a rejection, and the scopes after an exclusion, are skipped. */
 export function stepsOf(decision: Decision, names: { product: string; customer: string }): Step[] {
   const { evaluation, license } = decision
   if (evaluation.code === 'NOT_FOUND') return [step(t.key.title, 'rejects', t.key.unknown)]

@@ -33,7 +33,7 @@ interface Check {
   country: string
 }
 
-/** Evaluates a check, and reads the license that the decision is about. */
+/** Evaluates a check, and reads the license with its key. */
 async function decideCheck(check: Check): Promise<Decision> {
   const { licenseKey, machineId } = check
   const body = Object.fromEntries(Object.entries(check).filter(([, value]) => value !== ''))
