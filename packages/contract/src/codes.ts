@@ -1,6 +1,6 @@
 /**
- * The verdict codes of a check and the message of each. The messages are the same for every caller. They never name the
- * deciding access rule (docs/api.md#v5).
+ * The verdict codes and their messages. The messages are the same for every caller and never name the deciding access rule
+ * (docs/api.md#v5).
  */
 
 import { z } from 'zod'

@@ -1,6 +1,6 @@
 /**
  * Dry runs (docs/api.md#r5): the request and response of the public API, and the internal messages in which management requests the verdict
- * from a validator. The public and the internal request contain the properties of a check that rules match.
+ * from a validator.
  */
 
 import { z } from 'zod'
@@ -60,7 +60,9 @@ export const evaluation = z.object({
 /** The paths of the endpoints on the admin port of a validator. */
 export const DECIDE_PATH = '/decide'
 export const DECIDE_BATCH_PATH = '/decide-batch'
-/** The maximum number of checks in a batch. Its body is smaller than the admin port's limit, also with every character escaped. */
+/**
+ * The maximum number of checks in a batch. The body of a batch is smaller than the admin port's limit, even if every character is escaped.
+ */
 export const MAX_DECIDE_BATCH = 32
 
 const decideCheck = z.strictObject({
@@ -93,7 +95,7 @@ export type DecideRequest = z.output<typeof decideRequest>
 
 export const decideResponse = z.object({
   code,
-  /** Whether the check needs a new slot of a limited license. `code` is `TOO_MANY_MACHINES` when none is free. */
+  /** Whether the check needs a new slot of a limited license. If no slot is free, `code` is `TOO_MANY_MACHINES`. */
   needsSlot: z.boolean(),
   /** Whether the machine has a slot with a lease. Only Postgres determines whether the lease has ended. */
   holdsLease: z.boolean().default(false),

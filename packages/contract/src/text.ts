@@ -39,6 +39,6 @@ export function optionalExactText(maxBytes: number) {
     .pipe(exactText(maxBytes).nullable())
 }
 
-/** The maximum length of a license key, which has 1 to 128 ASCII characters. Longer keys are rejected without a lookup. */
+/** The maximum length of a license key. All characters of a license key are ASCII. Longer keys are rejected without a lookup. */
 export const MAX_LICENSE_KEY_BYTES = 128
 export const MAX_MACHINE_ID_BYTES = 512

@@ -35,7 +35,7 @@ const include = z
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
 /**
- * Returns the schema of a documented field without validation. The transformation validates the field if all fields before it are absent.
+ * Returns a schema that documents a field and accepts any value. The transformation validates the field if all fields before it are absent.
  */
 const unexamined = (description: string, example: string) =>
   z
@@ -208,7 +208,7 @@ export const validationErrorV2 = z
   })
   .meta({ id: 'ValidationErrorV2', description: 'An error of v2. Unlike a verdict, it has no `valid`.' })
 
-/** The response of v2 batch validation. It contains the body of the response of each check, in the order of the checks. */
+/** The response of v2 batch validation. It contains a verdict or an error for each check, in the order of the checks. */
 export const validateBatchResponse = z.strictObject({
   results: z
     .array(z.union([...verdictV2.options, validationErrorV2]))
@@ -220,7 +220,7 @@ export const validateBatchResponse = z.strictObject({
     }),
 })
 
-/** The error of every other endpoint of the validation API. */
+/** The error of every endpoint of the validation API except v2 validate. */
 export const validationErrorV1 = z
   .strictObject({ code: validationErrorCode, detail: errorText })
   .meta({ id: 'ValidationErrorV1', description: 'An error of v1. Unlike a verdict, it has no `valid`.' })

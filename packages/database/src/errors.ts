@@ -3,19 +3,19 @@
  * meaning everywhere (https://www.postgresql.org/docs/current/errcodes-appendix.html).
  */
 
-/** The form of a SQLSTATE. It never begins with E, unlike the error codes of operating systems. */
+/** Matches a SQLSTATE, which never begins with E, unlike the error codes of operating systems. */
 const SQL_STATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/
 
 /**
- * The classes of connection exceptions, insufficient resources, operator intervention and system errors, and the states
- * of a standby and of an unavailable lock.
+ * Matches connection exceptions (08), insufficient resources (53), operator intervention (57), system errors (58), a standby (25006) and an
+ * unavailable lock (55P03).
  */
 const UNAVAILABLE = /^(?:08|53|57|58|25006|55P03)/
 
-/** The classes of cardinality, data, integrity, and syntax or access errors, and the state of a protocol violation. */
+/** Matches a protocol violation (08P01), cardinality (21), data (22) and integrity errors (23), and syntax or access errors (42). */
 const REJECTED = /^(?:08P01|21|22|23|42)/
 
-/** The states of an undefined function, table, column or schema, and of a missing privilege. */
+/** The SQLSTATEs of an undefined function, table, column or schema, and of a missing privilege. */
 const MISSING = new Set(['42883', '42P01', '42703', '3F000', '42501'])
 
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -27,7 +27,7 @@ const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 const RETRYABLE = new Set(['40001', '40P01', FOREIGN_KEY_VIOLATION])
 
-/** The beginnings of the driver's messages for errors without a code. */
+/** Matches the messages of driver errors that have no code. */
 const DRIVER_MESSAGE =
   /^(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout e)/
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout'
@@ -51,7 +51,7 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === LOCK_NOT_AVAILABLE
 }
 
-/** Returns whether a statement failed because a row with the same unique columns exists. */
+/** Returns whether a statement failed because a row with the same values of unique columns exists. */
 export function isDuplicate(error: unknown): boolean {
   return sqlState(error) === UNIQUE_VIOLATION
 }

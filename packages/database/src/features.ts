@@ -1,7 +1,6 @@
 /**
- * The features that this version of the validator has in addition to those of the first version. Validators pass them to functions of the
- * database, so that a validator without a feature does not decide checks of licenses that need the feature. Heartbeats also contain the
- * features.
+ * The features that the first version of the validator lacked. Postgres rejects a validator that lacks a feature which a license uses, and
+ * management reads the features from the heartbeats.
  */
 
 export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases']

@@ -12,7 +12,7 @@ const SEARCH_MS = 1_000
 const DEFAULT_PORT = 5432
 const WRITABLE = new Set(['read-write', 'primary'])
 
-/** Matches the parts of an address: the scheme with the credentials, the list of hosts, and the rest. */
+/** Matches the parts of an address: the scheme with the credentials, the list of hosts, and the path with the query. */
 const ADDRESS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s
 
 /** The fields of the driver's configuration that determine the server. */
@@ -40,7 +40,7 @@ export function connectionTo(url: string): ConnectionTarget {
   return { connectionString: first, stream: () => socketTo(finder) }
 }
 
-/** The error of an address without a host that is a primary. */
+/** Reports that no host of an address responds as a primary. */
 export class NoPrimary extends Error {
   /** The SQLSTATE of a connection that could not be established. */
   readonly code = '08001'

@@ -13,7 +13,7 @@ let poolAt = pool.length
 let lastMs = 0
 let counter = 0
 
-/** Returns eight random bytes. Reads many bytes at a time, because each call of the system's random source is expensive. */
+/** Returns eight random bytes. Fills a pool of 4,096 bytes with one call of the system's random source, because a call is expensive. */
 function randomBytes(): Uint8Array {
   if (poolAt === pool.length) {
     randomFillSync(pool)
@@ -23,7 +23,7 @@ function randomBytes(): Uint8Array {
   return pool.subarray(poolAt - 8, poolAt)
 }
 
-/** Returns the 16 bytes of a new id. New ids follow earlier ones even when the clock is set back. */
+/** Returns the 16 bytes of a new id. A new id sorts after earlier ids even when the clock is set back. */
 export function uuidv7Bytes(nowMs: number = Date.now()): Uint8Array {
   if (nowMs > lastMs) {
     lastMs = nowMs

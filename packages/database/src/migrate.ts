@@ -20,11 +20,12 @@ const LOCK_WAIT_MS = 200
 /** The pause after a failed attempt. Meanwhile, the requests that queued behind the attempt continue. */
 const PAUSE_MS = 1_000
 /**
- * After this number of failed attempts some waits are longer, because Postgres cancels an autovacuum only for a wait of more than a second.
+ * After this number of failed attempts, every tenth wait is longer, because Postgres cancels an autovacuum only for a wait of more than a
+ * second.
  */
 const MANY_FAILURES = 30
 const LONG_LOCK_WAIT_MS = 1_200
-/** The time after which the migration gives up because other transactions stay open. */
+/** The time after which the migration stops retrying to lock tables that other transactions keep locked. */
 const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
 /**
@@ -43,7 +44,7 @@ export interface MigrationReport {
   readonly warnings: readonly string[]
 }
 
-/** The database has a migration of a newer version. The services of this version run on it, but cannot migrate it. */
+/** Reports that the database has a migration of a newer version. Services of this version can use the database, but cannot migrate it. */
 export class NewerSchemaError extends Error {
   /** The name of the first unknown migration. */
   readonly migration: string
@@ -56,8 +57,8 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * Migrates the database at `url`. Throws an error for operators when the server is too old, and NewerSchemaError when
- * the database belongs to a newer version.
+ * Migrates the database at `url`. Throws an error with a message for operators when the server is too old, and NewerSchemaError when the
+ * database belongs to a newer version.
  */
 export async function migrate(url: string): Promise<MigrationReport> {
   const pool = new pg.Pool({ ...connectionTo(url), max: 2, connectionTimeoutMillis: 5_000 })
@@ -110,7 +111,7 @@ async function migrateToLatest(client: pg.ClientBase): Promise<string[]> {
   return applied
 }
 
-/** Applies a migration. Repeats it until `endMs` while its tables cannot be locked. */
+/** Applies a migration. If its tables cannot be locked, retries until `endMs`. */
 async function applyMigration(client: pg.ClientBase, name: string, text: string, endMs: number): Promise<void> {
   for (let failures = 0; ; failures++) {
     await client.query('begin')
@@ -141,7 +142,7 @@ const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
 /**
  * Locks all existing tables that the migration names before the migration changes any of them. Locking them one by one during the migration
  * could deadlock with a transaction that uses another order. The wait is limited, because requests that need the tables queue behind it.
- * Throws an error with SQLSTATE 55P03.
+ * Throws an error with SQLSTATE 55P03 if the tables are not locked within `waitMs`.
  */
 async function lockTables(client: pg.ClientBase, migration: string, waitMs: number): Promise<void> {
   const statements = migration.replaceAll(/--.*$/gm, '')

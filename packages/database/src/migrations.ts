@@ -13,7 +13,7 @@ export async function listMigrations(): Promise<{ name: string; file: URL }[]> {
   return files.map((file) => ({ name: file.slice(0, -SUFFIX.length), file: new URL(file, FOLDER) }))
 }
 
-/** The error of a database that lacks migrations of this version. The message is for operators. */
+/** Reports that a database lacks migrations of this version, with a message for operators. */
 export class NotMigrated extends Error {
   override readonly name = 'NotMigrated'
 

@@ -1,6 +1,6 @@
 /**
- * Changes large tables after the migrations: fills in columns, validates constraints and creates indexes. No step blocks the readers and
- * writers of a table for longer than a short batch. A step is recorded when it is done, so an interrupted step is repeated.
+ * Changes large tables after the migrations: fills in columns, validates constraints and creates indexes. No step blocks readers or writers
+ * of a table for longer than a short batch takes. A step is recorded when it is done, so an interrupted step is repeated.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -96,7 +96,7 @@ async function validateConstraints(client: pg.ClientBase): Promise<void> {
 const BATCH = 2_000
 const RETRY_MS = 20
 
-/** A table whose column `organization_id` is copied from the parent. It is null in rows from before the column existed. */
+/** A table whose column `organization_id` is copied from the parent. Rows that are older than the column contain null. */
 interface Fill {
   table: string
   key: readonly string[]
@@ -112,7 +112,7 @@ const COUNTERS: Fill = {
   reference: 'rule_id',
 }
 
-/** Fills in the organizations in batches. Each batch is a short transaction that skips locked rows. Skipped rows are tried again. */
+/** Fills in `organization_id` in batches. Each batch is a short transaction that skips locked rows. Skipped rows are tried again. */
 async function fillOrganizations(client: pg.ClientBase, fill: Fill): Promise<void> {
   let after: string[] | undefined = fill.key.map(() => '00000000-0000-0000-0000-000000000000')
   while (after !== undefined) {

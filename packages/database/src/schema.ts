@@ -36,7 +36,7 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
-  /** The use of quotas. Triggers add rows, and an organization's use of a quota is the sum of `used` over its rows. */
+  /** The use of quotas. Triggers add rows. The use of a quota is the sum of `used` over all rows of the organization and the quota. */
   organizationUsage: { organizationId: string; quota: string; used: number }
   deletedOrganizations: { id: string; deletedAt: DefaultMoment }
   members: {
@@ -227,7 +227,9 @@ export interface Database {
     matchCount: Generated<number>
     lastMatchedAt: Moment | null
   }
-  /** Rules that were folded into others. Matches of the rule `gone` are added to the counters of the rule `kept`. */
+  /**
+   * Rules that became duplicates when two customers were merged. Matches of the deleted rule `gone` are added to the counters of `kept`.
+   */
   foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
   activity: {
@@ -246,7 +248,7 @@ export interface Database {
   alerts: {
     id: string
     organizationId: string
-    /** Null for an alert about an endpoint. */
+    /** The license, or null for an alert about a webhook endpoint. */
     licenseId: string | null
     endpointId: string | null
     kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED'>
@@ -277,7 +279,7 @@ export interface Database {
     resourceId: string | null
     data: ColumnType<JsonObject, string, never>
   }
-  /** Changes by validators that the management service has not turned into events yet. Triggers write them. */
+  /** Records of changes that validators have made, until management replaces the records with events. Triggers write the records. */
   occurrences: {
     id: string
     xid: string
@@ -296,7 +298,7 @@ export interface Database {
     leaseEnds: (Date | null)[] | null
     changes: number
   }
-  /** Checks of licenses that ended in `BLACKLISTED` and are not in an event yet. Validators write them. */
+  /** Checks with the code `BLACKLISTED` that no event contains yet, by license. Validators write them. */
   blacklistedChecks: {
     licenseId: string
     organizationId: string
@@ -314,9 +316,7 @@ export interface Database {
     enabled: Generated<boolean>
     disabledReason: 'GONE' | 'FAILING' | null
     failingSince: Moment | null
-    /**
-     * Encrypted with the master key, like the previous secret. Deliveries are also signed with the previous secret until `previousUntil`.
-     */
+    /** The secret, encrypted with the master key. Deliveries are also signed with the previous secret until `previousUntil`. */
     secretEncrypted: Bytes
     previousEncrypted: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
     previousUntil: Moment | null

@@ -1,8 +1,8 @@
 /**
- * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A
- * secret consists of a prefix for its kind, 30 random base62 characters, and their CRC-32 in 6 more characters. A
- * typing mistake is detected without a lookup, and scanners can detect leaked secrets. Only the SHA-256 is stored. A
- * secret has 178 random bits, so no slow hash is needed.
+ * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A secret consists of
+ * a prefix for its kind, 30 random base62 characters, and their CRC-32 in 6 more characters. The checksum reveals a typing mistake without
+ * a lookup, and helps scanners to detect leaked secrets. Only the SHA-256 is stored. A secret has 178 random bits, so no slow hash is
+ * needed.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -45,7 +45,7 @@ export function createSecret(kind: SecretKind): Secret {
   return { kind, secret, prefix: secret.slice(0, SHOWN_LENGTH), hash: hashSecret(secret) }
 }
 
-/** Returns the kind of a secret, or null when the text does not have the form of one or the checksum is wrong. */
+/** Returns the kind of a secret, or null when the form or the checksum is wrong. */
 export function parseSecret(text: string): { kind: SecretKind } | null {
   const match = SHAPE.exec(text)
   if (match === null || checksum(match[2] ?? '') !== match[3]) return null

@@ -27,7 +27,7 @@ type Query = (...args: unknown[]) => unknown
 type Callback = (error: unknown, result?: unknown) => void
 
 /**
- * A commit whose wait for the synchronous standbys was canceled on the server. The transaction is committed on the primary, but a
+ * Reports that the server canceled a commit's wait for the synchronous standbys. The transaction is committed on the primary, but a
  * failover may lose it. The same statement may be repeated.
  */
 export class NotReplicated extends Error {
@@ -39,7 +39,7 @@ export class NotReplicated extends Error {
   }
 }
 
-/** A connection that the pool refuses because sessions of former connections still occupy the server. */
+/** Reports that the pool refuses a connection, because sessions of former connections still occupy the server. */
 export class SessionsOccupied extends Error {
   /** The SQLSTATE of too many connections. */
   readonly code = '53300'
@@ -80,7 +80,7 @@ export class Sessions {
     for (const pid of this.#abandoned) if (!waiting.has(pid)) this.#abandoned.delete(pid)
   }
 
-  /** Makes the statements of the connection reject when their commit is not replicated, and closes the connection after a timeout. */
+  /** Makes a statement reject when its commit is not replicated, and closes the connection after a query timeout. */
   #watch(client: pg.Client): void {
     let isUnreplicated = false
     client.on('notice', ({ routine }) => {
@@ -102,7 +102,9 @@ export class Sessions {
   }
 }
 
-/** Runs a statement, in the callback form or in the promise form of the driver. Any other form is passed on. */
+/**
+ * Runs a statement in the callback form or the promise form of the driver. A statement in another form is passed to the driver unchanged.
+ */
 function run(query: Query, [first, ...rest]: unknown[], failure: (error: unknown) => unknown): unknown {
   const text = first === 'begin' ? { text: first, query_timeout: BEGIN_TIMEOUT_MS } : first
   const last = rest.at(-1)

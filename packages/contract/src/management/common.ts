@@ -31,7 +31,7 @@ export function moment(description: string) {
 const MAX_METADATA_LENGTH = 16_384
 const MAX_METADATA_DEPTH = 8
 
-/** Returns whether `jsonb` stores the value unchanged (no NUL, lone surrogate or infinite number), and its nesting is limited. */
+/** Returns whether `jsonb` stores the value unchanged (no NUL, lone surrogate or infinite number), and the nesting is not too deep. */
 function isStorable(value: unknown, depth: number): boolean {
   if (depth > MAX_METADATA_DEPTH) return false
   if (typeof value === 'string') return value.isWellFormed() && !value.includes('\u0000')

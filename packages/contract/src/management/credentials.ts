@@ -1,6 +1,6 @@
 /**
- * API keys, management tokens, members and personal access tokens. Only the response that creates a secret contains it
- * (docs/api.md#a1).
+ * API keys, management tokens, members and personal access tokens. Only the response to the request that creates a secret contains the
+ * secret (docs/api.md#a1).
  */
 
 import { z } from 'zod'
@@ -54,7 +54,8 @@ export const createdToken = token.extend({ secret }).meta({ id: 'CreatedToken', 
 export const createToken = z.strictObject({ name: credentialName, permissions, expiresAt })
 
 /**
- * The body that creates a recovery token. By default the token never expires, because its expiry would limit the tokens that it creates.
+ * The body of the request that creates a recovery token. By default, the token never expires, because the tokens that it creates may not
+ * outlive it.
  */
 export const createRecoveryToken = z.strictObject({ name: credentialName.default('recovery token'), expiresAt })
 

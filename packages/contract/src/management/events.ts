@@ -1,6 +1,6 @@
 /**
- * Events (docs/api.md#w1): one declaration for each type. The `data` of an event contains the resource as the API returns it.
- * The descriptions and examples of docs/event-types.md are generated from these schemas.
+ * Events (docs/api.md#w1): one declaration for each type. The `data` of most events contains the resource as the API returns it. The
+ * descriptions and examples of docs/event-types.md are generated from these schemas.
  */
 
 import { z } from 'zod'
@@ -27,7 +27,7 @@ const common = {
     .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: undefined }),
 }
 
-/** A type of events. `data` is the schema of an event's member `data`. */
+/** An event type. `data` is the schema of the member `data`. */
 export interface EventDeclaration {
   description: string
   data: z.ZodObject
@@ -189,7 +189,7 @@ export const eventTypes = {
 
 export type EventType = keyof typeof eventTypes
 
-/** The types that an endpoint receives only if it lists them. Groups and `*` do not include them. */
+/** The types that an endpoint receives only if it lists them by name. Groups and `*` do not include these types. */
 export const OPT_IN_TYPES: readonly EventType[] = ['license.blacklisted']
 export const EVENT_TYPES: readonly EventType[] = Object.keys(eventTypes).filter(
   (name): name is EventType => name in eventTypes,

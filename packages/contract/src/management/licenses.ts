@@ -27,7 +27,7 @@ const maxMachines = z
   .max(MAX_MACHINES)
   .nullable()
   .meta({ description: 'The maximum number of machines, up to 100,000; null for no limit.', example: 5 })
-/** The machine limit in responses. An earlier version accepted any `integer` of Postgres. */
+/** The machine limit in responses. It has no maximum, because an earlier version stored any `integer` of Postgres. */
 const storedMaxMachines = z.int().min(1).nullable().meta({
   description: 'The maximum number of machines; null for no limit. A number above 100,000 counts as 100,000.',
   example: 5,

@@ -1,4 +1,4 @@
-/** The progress of the validators in applying the changes of the caller's organization (docs/api.md#p2). */
+/** How many validators have applied the changes of the caller's organization (docs/api.md#p2). */
 
 import { z } from 'zod'
 

@@ -8,7 +8,7 @@ import { organization } from './organizations.ts'
 
 const secret = z.string().max(512)
 
-/** A message of the Web Authentication API in JSON. The library that verifies messages parses their members. */
+/** A message of the Web Authentication API in JSON. The library that verifies the message validates its members. */
 const webAuthnJson = z.record(z.string(), z.unknown())
 
 export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN', 'OPENID']).meta({

@@ -12,7 +12,7 @@ export interface ColumnReader {
   /** Reads 16 bytes. The view shares memory with the received data. */
   uuid(name: string, options?: ColumnOptions): Uint8Array
   uuidOrNull(name: string, options?: ColumnOptions): Uint8Array | null
-  /** Reads a uuid like `uuid`. Consecutive rows with the same value share one view. */
+  /** Reads 16 bytes. Consecutive rows with the same value share one view. */
   repeatedUuid(name: string, options?: ColumnOptions): Uint8Array
   /** Reads a `bytea`, or the UTF-8 bytes of a `text`. The view shares memory with the received data. */
   bytes(name: string, options?: ColumnOptions): Uint8Array

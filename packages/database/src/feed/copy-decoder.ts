@@ -1,7 +1,6 @@
 /**
- * Decodes rows in Postgres's binary format, as binary COPY streams them and as `record_send` returns one. A field is a 32-bit
- * length (-1: null) followed by the output of its type's send function, all big-endian. Values are read in place, so that a
- * large table costs few allocations.
+ * Decodes rows in Postgres's binary format, which binary COPY and `record_send` return. A field is a 32-bit length (-1: null) followed by
+ * the output of its type's send function, all big-endian. Values are read in place, so that a large table costs few allocations.
  *
  *   COPY:         | 'PGCOPY\n\xff\r\n\0' | flags | length of the extension | rows… | -1 (16 bits) |
  *   a row:        | number of fields (16 bits) | for each field: length, bytes |
@@ -16,11 +15,11 @@ const OID_BYTES = 4
 
 /** The epoch of Postgres, 2000-01-01. Postgres counts microseconds from it. */
 const POSTGRES_EPOCH_MS = 946_684_800_000
-/** The upper halves of the `timestamptz` values `infinity` and `-infinity`. No finite time is near them. */
+/** The upper 32 bits of the `timestamptz` values `infinity` and `-infinity`. No finite time has the same upper bits. */
 const INFINITY_HIGH = 0x7fff_ffff
 const MINUS_INFINITY_HIGH = -0x8000_0000
 
-/** A position in a buffer of rows. Each method reads one field and moves to the next. */
+/** A position in a buffer of rows. Each method of `ColumnReader` reads one field and moves to the next. */
 export class RowDecoder implements ColumnReader {
   #buffer: Buffer = Buffer.alloc(0)
   #at = 0
@@ -156,7 +155,7 @@ export class CopyDecoder<T> {
     return rows
   }
 
-  /** Returns the end of the row that begins at `at`, or 0 when the row is incomplete or the stream ends there. */
+  /** Returns the end of the row that begins at `at`, or 0 when the row is incomplete or `at` is the end of the stream. */
   #endOfRow(buffer: Buffer, at: number): number {
     if (at + 2 > buffer.length) return 0
     const count = buffer.readInt16BE(at)

@@ -29,7 +29,7 @@ export function mayContinue(before: string, after: string): boolean {
   return system !== '' && system === oldSystem && database === oldDatabase && log === oldLog && !runs.includes(' ')
 }
 
-/** Returns the identity of the server and its change log. Call it after every connect. It rejects on a standby. */
+/** Returns the identity of the server and its change log. Call it on every new connection. Rejects on a standby. */
 export async function openChangeLog(client: Pick<pg.ClientBase, 'query'>): Promise<string> {
   try {
     const { rows } = await client.query<{ server: string }>('select open_change_log_with($1) as server', [FEATURES])

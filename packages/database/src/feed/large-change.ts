@@ -2,8 +2,8 @@
  * Reads the changes of organizations that have too many changes for one read. The changes are read in pages over a separate connection, in
  * one repeatable-read transaction. So all pages have the same snapshot, and memory is bounded.
  *
- * A consumer can apply each page immediately. The order of the pages is: restricting parts, then licenses one by one, then loosening parts.
- * In this order, no state between two pages allows a check that is rejected both before the first and after the last page.
+ * A consumer can apply each page immediately. The first pages restrict, the next pages change licenses one by one, and the last pages
+ * loosen. So between two pages, no check is valid that is rejected both before the first and after the last page.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -39,7 +39,7 @@ export interface LargePage {
 }
 
 export interface LargeChangeOptions {
-  /** The snapshot up to which the organizations' changes are applied. */
+  /** The snapshot up to which the consumer has applied the changes of the organizations. */
   readonly since: string
   readonly organizations: readonly Id[]
   /** Receives a page. The next page is read after the call returns. */
@@ -67,7 +67,7 @@ export const LARGE_CHANGE_PASSES: readonly { letter: string; step: LargePage['st
   { letter: PRODUCT.letter, step: 'apply', keep: isPresent },
   { letter: CUSTOMER.letter, step: 'apply', keep: isPresent },
   { letter: CREDENTIAL.letter, step: 'restrict', keep: all },
-  // A new license is revoked until the rules that refer to it are written.
+  // A new license counts as revoked until the rules that refer to it are written.
   { letter: LICENSE.letter, step: 'restrict', keep: isPresent },
   { letter: ACCESS_RULE.letter, step: 'restrict', keep: all },
   { letter: MACHINE_LETTER, step: 'restrict', keep: isRemoval },

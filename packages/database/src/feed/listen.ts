@@ -15,7 +15,7 @@ const TIMEOUT_MS = 1_500
 
 export interface ListenOptions {
   readonly onWake: () => void
-  /** Called at most once, and not after `close`, when the connection breaks or stops responding. */
+  /** Called when the connection breaks or stops responding, at most once and not after `close`. */
   readonly onLost: () => void
   readonly applicationName: string
 }
@@ -25,8 +25,8 @@ export interface Listener {
 }
 
 /**
- * Connects, and resolves when it listens. The connection must be direct, because LISTEN receives nothing behind a
- * pooler in transaction mode.
+ * Connects, and resolves when the connection listens. The connection must be direct, because LISTEN receives nothing behind a pooler in
+ * transaction mode.
  */
 export async function listenForChanges(url: string, options: ListenOptions): Promise<Listener> {
   let isOver = false

@@ -43,10 +43,7 @@ export interface LoadOptions {
 export interface LoadedFeed {
   /** The snapshot from which `readFeed` continues. */
   readonly snapshot: string
-  /**
-   * The identity of the server, its timeline and its change log. If a later connection has another identity, load
-   * everything again.
-   */
+  /** The identity of the server, its timeline and its change log (`openChangeLog`). */
   readonly server: string
   readonly rows: number
   /** The number of reloads that had been requested at the snapshot. */

@@ -15,8 +15,8 @@ export interface FeedReading {
   /** The text of a `pg_snapshot`, for the next read. */
   readonly snapshot: string
   /**
-   * Whether the log no longer reaches back to the given snapshot, so that everything must be loaded again. `changes`
-   * and `large` are then empty.
+   * Whether everything must be loaded again, because the changes after the given snapshot were pruned, belong to another history or are too
+   * many. `changes` and `large` are then empty.
    */
   readonly behind: boolean
   /**
@@ -29,7 +29,7 @@ export interface FeedReading {
   readonly reloads: number
 }
 
-/** A row, or a machine of a license, that is read although the log may not contain it. */
+/** A row, or a machine of a license, to read even if the log does not contain it. */
 export interface Suspect {
   readonly entity: FeedChange['entity']
   /** The id of the row, or of the machine's license. */
@@ -106,9 +106,9 @@ function letterOf(entity: FeedChange['entity']): string {
 }
 
 /**
- * Returns the organizations with the most changes, as many as necessary for the changes of the others to fill at most half of a read.
- * Returns an empty list if the others have more changes than fit into one read. Only the first MAX_SAMPLED_ENTRIES entries are examined. If
- * there are more, a later read finds the other organizations.
+ * Returns the organizations with the most changes, at most MAX_LARGE. Stops when the changes of all other organizations fill at most half
+ * of a read. Returns an empty list if those changes do not fit into one read. Only the first MAX_SAMPLED_ENTRIES entries are examined. If
+ * there are more entries, a later read finds their organizations.
  */
 async function findLarge(
   client: Pick<pg.ClientBase, 'query'>,
@@ -144,7 +144,7 @@ export function readRows(rows: readonly LogRow[]): FeedChange[] {
 export interface LogRow {
   readonly letter: string
   readonly id: Buffer
-  /** The output of `record_send`: the entity's columns in binary. Null when the row is gone. */
+  /** The output of `record_send`: the entity's columns in binary. Null when the row was deleted. */
   readonly record: Buffer | null
   /** The new snapshot. This field and the fields below are set only in the head. */
   readonly snapshot: string | null
@@ -171,10 +171,7 @@ function listOf(columns: readonly Column[]): string {
 /** The columns that only the head sets, as nulls for all other rows. */
 const NO_HEAD = 'null as snapshot, null as behind, null as crowded, null as reloads'
 
-/**
- * Returns the query of one entity's changed rows by their ids. `offset 0` prevents the planner from scanning a whole
- * table.
- */
+/** Returns the query that selects the changed rows of an entity by id. `offset 0` prevents the planner from scanning a whole table. */
 export function branch({ letter, table, from, where, columns }: (typeof ENTITIES)[number]): string {
   return `select changed.entity::text as letter, uuid_send(changed.id) as id, record_send(t) as record,
     ${NO_HEAD}
@@ -183,7 +180,7 @@ export function branch({ letter, table, from, where, columns }: (typeof ENTITIES
     where changed.entity = '${letter}'`
 }
 
-/** The query of the changed machines. */
+/** The query that selects the changed machines. */
 export const MACHINES = `select changed.entity::text as letter, uuid_send(changed.id) as id,
     record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, ${NO_HEAD}
     from changed where changed.entity = '${MACHINE_LETTER}'`
@@ -192,8 +189,8 @@ const SUSPECTS = `
     union select * from unnest($5::"char"[], $6::uuid[], $7::bytea[]) where (select not behind from feed)`
 
 /**
- * Returns the text of a read. $1 is the snapshot of the last read, and $3 are the organizations that are read separately. $2 and $4 are one
- * more than the maximum numbers of changes and of log entries.
+ * Returns the SQL text of a read. $1 is the snapshot of the last read, and $3 are the organizations that are read separately. $2 and $4 are
+ * one more than the maximum numbers of changes and of log entries.
  */
 const readFeedText = (more: string): string => `
   with feed as materialized (

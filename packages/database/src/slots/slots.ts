@@ -55,8 +55,7 @@ export interface ClaimAnswer {
  * Claims slots for many machines in one statement and returns the outcomes in the order of the claims. Machines of licenses without a limit
  * are recorded, at most 10,000 per license (docs/api.md#s4). A claim that makes its check VALID starts the term of the license
  * (docs/api.md#l1). A claim for a locked license does not wait, and its outcome is `busy`. With `patient`, the claim waits up to half a
- * second, then rejects with SQLSTATE 55P03. Repeating a claim whose first response was lost returns `known`. Set a statement timeout on the
- * pool.
+ * second, then rejects with SQLSTATE 55P03. Repeating a claim whose first response was lost returns `known`.
  */
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
@@ -113,15 +112,15 @@ export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]
 
 export interface ReleaseAnswer {
   readonly outcome: ReleaseOutcome
-  /** The number of slots taken after the call, or null unless released. */
+  /** The number of slots taken after the release, or null for the outcomes `unknown` and `busy`. */
   readonly used: number | null
-  /** The id of the release's transaction, or null unless released. */
+  /** The id of the release's transaction, or null for the outcomes `unknown` and `busy`. */
   readonly xid: string | null
 }
 
 /**
- * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. Writes nothing for machines
- * that hold no slot. A release for a locked license does not wait, and its outcome is `busy`.
+ * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. A release of a machine
+ * without a slot writes nothing. A release for a locked license does not wait, and its outcome is `busy`.
  */
 export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,
