@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { bytesToUuid, createSecret, hashSecret, parseSecret, uuidToBytes, uuidv7 } from '../src/index.ts'
 
 describe('uuidv7', () => {
-  test('orders ids by creation, even within one millisecond and with the clock set back', () => {
+  test('orders ids by creation, even within one millisecond and when the clock is set back', () => {
     const now = Date.now() + 1_000
     const ids = Array.from({ length: 20_000 }, (_, i) => uuidv7(i % 3 === 0 ? now - i : now))
     expect(ids.toSorted()).toEqual(ids)

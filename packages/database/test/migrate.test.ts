@@ -31,7 +31,7 @@ test('fills in the organization of old machines, even locked ones, and repairs a
       [license.id],
     )
     await client.query('reset session_replication_role')
-    // Restores the state that an interrupted run leaves.
+    // Creates the state that an interrupted run leaves.
     await client.query(`delete from online_steps where name in ('fill machines', 'index machines_by_machine_id')`)
     await client.query(`update pg_index set indisvalid = false where indexrelid = 'machines_by_machine_id'::regclass`)
     await client.query('begin')

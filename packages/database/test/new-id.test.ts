@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('new_id() returns UUIDs of version 7 with the current time that sort by creation within a millisecond', async () => {
+test('new_id() returns version 7 UUIDs that contain the current time and sort by creation within a millisecond', async () => {
   const { rows } = await database.pool.query<{ before: string; id: string; after: string }>(
     `select (extract(epoch from clock_timestamp()) * 1000000)::bigint::text as before, new_id() as id,
        (extract(epoch from clock_timestamp()) * 1000000)::bigint::text as after

@@ -1,7 +1,6 @@
 /**
- * Compares the permissions of both services' roles in the database with complete lists, so that every added grant fails
- * a test. Each login also runs statements that must fail, including some with temporary objects, functions and
- * triggers.
+ * Compares the permissions of both services' roles in the database with complete lists, so that every added grant fails a test. Each login
+ * also runs statements that must fail, such as the creation of a temporary table.
  */
 
 import { createTestDatabase, insertOrganization, insertSigningKey, type TestDatabase } from '@keyward/testkit'

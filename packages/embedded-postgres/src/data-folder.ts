@@ -17,7 +17,7 @@ const run = promisify(execFile)
 export const ENVIRONMENT = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 /**
- * Returns the path by which a program that runs in the folder can access it. The unprivileged account may lack access to the folders
+ * Returns a path of the folder for a program whose working directory is the folder. The unprivileged account may lack access to the folders
  * above, but a process can always access its working directory.
  */
 export function pathFromInside(folder: string, account: Account | null): string {

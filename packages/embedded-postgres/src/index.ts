@@ -62,8 +62,8 @@ exit $code`
 const START_MS = 60_000
 
 /**
- * Starts Postgres on a data folder and resolves when it accepts connections. First stops a server that still runs on the folder, if its
- * parent was killed. Rejects when another program uses the folder or when the server does not start.
+ * Starts Postgres on a data folder and resolves when it accepts connections. First stops an orphan: a server that still runs on the folder
+ * although its parent was killed. Rejects when another program uses the folder or when the server does not start.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const account = accountToUse()

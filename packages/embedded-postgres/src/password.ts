@@ -1,6 +1,6 @@
 /**
- * The password of the superuser. Without a password, every user of the machine could run programs as the user of the server.
- * The password is random, and is stored beside the data folder in a file that only its owner can read.
+ * The password of the superuser. Without a password, every user of the machine could run programs under the account of the server. The
+ * password is random, and is stored beside the data folder in a file that only its owner can read.
  */
 
 import { spawn } from 'node:child_process'

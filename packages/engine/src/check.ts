@@ -10,10 +10,7 @@ import { MAX_VALUE_BYTES } from './memory/value-set.ts'
 export interface Check {
   /** Row of the organization that the credential belongs to. */
   organization: number
-  /**
-   * Row of the product that the credential is bound to, or 0 when there is none. Licenses of other products are
-   * `NOT_FOUND`.
-   */
+  /** Row of the product that the credential is bound to, or 0 for an unbound credential. Licenses of other products are `NOT_FOUND`. */
   product: number
   /** A buffer whose first `licenseKeyLength` bytes are the license key. */
   licenseKey: Uint8Array
@@ -38,18 +35,15 @@ export interface Check {
 
 /** The `Verdict.slot` that requires no action by the caller. */
 export const NO_SLOT = 0
-/** The `Verdict.slot` of a machine that holds no slot of a license with a machine limit. The caller must claim one. */
+/** The `Verdict.slot` of a machine that holds no slot of a license with a machine limit. The caller must claim a slot. */
 export const CLAIM_SLOT = 1
 /** The `Verdict.slot` of a machine that is not recorded yet, for a license without a machine limit. */
 export const RECORD_MACHINE = 2
-/**
- * The `Verdict.slot` of a check that starts the license's term. The caller must claim, although the machine needs no
- * slot.
- */
+/** The `Verdict.slot` of a check that starts the license's term. The caller must send a claim, although the machine needs no slot. */
 export const START_TERM = 3
 /**
- * The `Verdict.slot` of a machine that holds a slot by a lease of `leaseSeconds`. The check is VALID only if the lease has not ended.
- * Unless the caller can verify that, it must claim a slot.
+ * The `Verdict.slot` of a machine that holds a slot by a lease of `leaseSeconds`. The check is VALID only if the lease has not ended. If
+ * the caller cannot verify that, the caller must claim a slot.
  */
 export const HOLDS_LEASE = 4
 
@@ -74,7 +68,7 @@ export interface Verdict {
   productGeneration: number
   /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
   expiresAtMs: number
-  /** The number of machine slots taken, or of machines recorded where there is no limit. */
+  /** The number of machine slots taken, or of machines recorded for a license without a limit. */
   used: number
   /** The machine limit, or -1 when there is none. */
   max: number
@@ -96,7 +90,7 @@ export interface Verdict {
    * for countries. The sum is 0 when no restriction rejects the check.
    */
   restrictedTypes: number
-  /** The scope of these restrictions, without meaning when `restrictedTypes` is 0. */
+  /** The scope of these restrictions. The field has no meaning when `restrictedTypes` is 0. */
   restrictedScope: number
   /** The number of entries of `matched` that are in use. */
   matchedCount: number
@@ -165,10 +159,10 @@ export interface CredentialView {
   generation: number
   /** Row of the organization. */
   organization: number
-  /** Row of the product that the credential is bound to, or 0 when there is none. */
+  /** Row of the product that the credential is bound to, or 0 for an unbound credential. */
   product: number
   expiresAtMs: number
-  /** Whether the organization has an IP or COUNTRY rule in some scope. If so, checks depend on the caller's address. */
+  /** Whether the organization has an IP or COUNTRY rule in any scope. If so, verdicts depend on the caller's address. */
   addressRules: boolean
 }
 
@@ -177,8 +171,8 @@ export function createCredentialView(): CredentialView {
 }
 
 /**
- * The entitlements of a license in the two parts that are stored: the defaults of its product, and its own. Each value has a row and a
- * generation, which identify its bytes for the lifetime of the index.
+ * The two stored values of a license's entitlements: the defaults of its product, and the overrides of the license. Each value has a row
+ * and a generation, which identify its bytes for the lifetime of the index.
  */
 export interface EntitlementsView {
   /** Row of the product's value, or 0 if the product has no entitlements. */

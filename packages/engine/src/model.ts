@@ -1,6 +1,6 @@
 /**
- * The rows that a verdict depends on, and changes of them. A change contains the whole new row, or null for a deletion,
- * so changes are idempotent.
+ * The rows that a verdict depends on, and the changes of these rows. A change contains the whole new row, or null for a deletion, so
+ * changes are idempotent.
  */
 
 /** The 16 bytes of a UUID. The older of two rules has the smaller id. */
@@ -14,11 +14,11 @@ export interface OrganizationRecord {
 export interface CredentialRecord {
   id: Id
   organizationId: Id
-  /** SHA-256 of the secret: 32 bytes. */
+  /** The SHA-256 of the secret, 32 bytes. */
   secretHash: Uint8Array
   /**
-   * The product that the credential is bound to, or null when there is none. Licenses of other products are unknown to
-   * a bound credential.
+   * The product that the credential is bound to, or null for an unbound credential. Licenses of other products are unknown to a bound
+   * credential.
    */
   productId: Id | null
   /** The time at which the credential expires, or Infinity if it never expires. */
@@ -57,7 +57,7 @@ export interface LicenseRecord {
   expiresAtMs: number
   /** The machine limit, or null when there is none. */
   maxMachines: number | null
-  /** The number of machine slots taken, or of machines recorded where there is no limit. */
+  /** The number of machine slots taken, or of machines recorded for a license without a limit. */
   used: number
   /**
    * The license's own entitlements, up to 8,192 bytes, which override those of its product, or null.

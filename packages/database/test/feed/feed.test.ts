@@ -249,7 +249,7 @@ describe('a reader that has fallen behind', () => {
     expect((await database.pool.query('select from change_log')).rows).toEqual([])
   })
 
-  test('reads the removals of TRUNCATE', async () => {
+  test('reads the rows that TRUNCATE removes as deletions', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId, maxMachines: 2 })
     await insertMachine(database.pool, { licenseId: license.id, machineId: Buffer.from('held') })

@@ -34,7 +34,7 @@ afterAll(async () => {
 const insert = async (maxMachines: number) =>
   uuidToBytes((await insertLicense(database.pool, { organizationId, maxMachines })).id)
 
-/** Repeats a statement as long as it fails because other transactions lock the row for longer than it waits. */
+/** Repeats a statement while it fails with a lock timeout. */
 async function patiently<T>(statement: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

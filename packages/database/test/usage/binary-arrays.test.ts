@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** Sends the arrays to Postgres and returns the values that it sends back. */
+/** Sends an array to Postgres and returns the array that Postgres sends back. */
 async function received(type: string, array: Buffer): Promise<unknown> {
   const { rows } = await database.pool.query<{ array: unknown }>(`select $1::${type}[] as array`, [array])
   return rows[0]?.array

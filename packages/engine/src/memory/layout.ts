@@ -130,7 +130,7 @@ export const NODE_WORDS = 32
 // These fields have the same place in records of several kinds.
 /** The UUID, as big-endian words. */
 export const ID = 0
-/** The generation of the row, 0 in a free row. A generation is not repeated within 2^32 insertions. */
+/** The generation of the row, 0 in a free row. A generation is repeated only after all 2^32 - 1 generations have been used. */
 export const GENERATION = 4
 /** The offset of `expiresAtMs`, a double, counted in doubles from the record's start. */
 export const EXPIRY = 7
@@ -273,7 +273,7 @@ export const KIND_CUSTOMER = 4
 export const KIND_LICENSE = 5
 export const KIND_RULE = 6
 
-/** Returns the type in a rule's traits. */
+/** Extracts the type from a rule's traits. */
 export function ruleType(traits: number): number {
   return (traits >>> RULE_TYPE_SHIFT) & RULE_TYPE_MASK
 }
@@ -283,7 +283,7 @@ export function dependsOnOrigin(type: number): boolean {
   return type <= TYPE_IP6 || type === TYPE_COUNTRY
 }
 
-/** Returns the prefix length, in bits, in the traits of a rule about addresses. */
+/** Extracts the prefix length in bits from the traits of a rule about addresses. */
 export function rulePrefixLength(traits: number): number {
   return (traits >>> RULE_PREFIX_SHIFT) & RULE_PREFIX_MASK
 }

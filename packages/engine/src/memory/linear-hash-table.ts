@@ -1,8 +1,8 @@
 /**
- * A hash table that grows without a pause: linear hashing (Litwin, 1980). A bucket is one cache line (64 bytes) with
- * entries and a link to an overflow bucket. Whenever the mean number of entries exceeds `fill`, one bucket is split in two, so no
- * insertion moves more than one bucket's chain. A chain is always packed: every bucket but its last is full, and
- * a removed entry is replaced by the chain's last entry. So there are no tombstones, and the first free entry ends a search.
+ * A hash table that grows without a pause: linear hashing (Litwin, 1980). A bucket is one cache line (64 bytes) with entries and a link to
+ * an overflow bucket. Whenever the mean number of entries per bucket exceeds `fill`, one bucket is split in two, so no insertion moves more
+ * than one bucket's chain. A chain is always packed: every bucket but its last is full, and a removed entry is replaced by the chain's last
+ * entry. So there are no tombstones, and the first free entry ends a search.
  *
  * An entry has two or three words: the hash that addresses it, a word that is never 0, and optionally a third word. The caller defines the
  * meaning of the second and third word, and whether two entries with the same hash are equal.

@@ -252,8 +252,8 @@ export class Lookup {
   }
 
   /**
-   * Returns the hash of a rule's entry. The first word of the value suffices: that of a machine id is part of a keyed hash, and a country
-   * or customer has no other word.
+   * Returns the hash of a rule's entry. Only the first word of the value is hashed: for a machine id, it is a word of a keyed hash, and a
+   * country or customer has no other word.
    */
   #valueHash(scope: number, type: number, v0: number): number {
     return hashPair(v0, (scope << 3) | type, this.#seed)

@@ -115,7 +115,7 @@ export class Memory {
   }
 }
 
-/** Returns a text that changes whenever the layout of the control block and the regions changes. */
+/** Returns a text that changes whenever the layout of the control block or of the regions changes. */
 export function describeMemory(): string {
   return [FIRST_HEADER, HEADER_WORDS, SKIPPED_BYTES, ...REGION_NAMES].join(' ')
 }

@@ -41,8 +41,8 @@ export const UNKNOWN = -1
 export const BUSY = -2
 
 /**
- * The number of words per check in the hashes of a batch: the hash of its key, that of its machine id, and the row of the
- * license to prefetch.
+ * The number of words per check in the hashes of a batch: four for the hash of the key, four for the hash of the machine id, and one for
+ * the row of the license to prefetch.
  */
 export const HASH_WORDS = 9
 const MACHINE_HASH = 4
@@ -163,8 +163,8 @@ export class IndexReader {
   }
 
   /**
-   * Returns whether the index contains the machine of the license in a row. The machine id is the first `length` bytes
-   * of `machineId`. Also returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
+   * Returns whether the index contains the machine for the license in the row `license`. The machine id is the first `length` bytes of
+   * `machineId`. Also returns false when the writer was writing during each of MAX_ATTEMPTS attempts.
    */
   hasMachine(license: number, machineId: Uint8Array, length: number): boolean {
     const { hash, licenses, machines } = this.#store
@@ -193,9 +193,7 @@ export class IndexReader {
     return this.#read(() => this.#store.lookup.findId(KIND_PRODUCT, id) || UNKNOWN)
   }
 
-  /**
-   * Reads the credential in a row, except for fields that no check needs. Returns false when the row is free or the index is busy.
-   */
+  /** Reads the credential in a row. Returns false when the row is free or the index is busy. */
   credential(row: number, out: CredentialView): boolean {
     const store = this.#store
     const lock = this.#lock

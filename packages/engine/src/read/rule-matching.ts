@@ -34,8 +34,8 @@ import {
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
 /**
- * The maximum number of rules with one value that are read. It bounds reads during a concurrent write. At other times, far fewer rules
- * share a value.
+ * The maximum number of rules with the same value that a check reads. It bounds reads during a concurrent write. At other times, far fewer
+ * rules have the same value.
  */
 const MAX_DUPLICATES = 64
 
@@ -194,9 +194,9 @@ function firstByPrecedence(rules: Int32Array, matched: Int32Array, from: number,
 }
 
 /**
- * Returns whether `rule` takes precedence over `other`, a rule of the same scope. An exclusion precedes a blacklist
- * (docs/api.md#v4). Among exclusions, one that allows suspended and expired licenses comes first. Then the longest
- * prefix comes first, where no prefix counts as the shortest, and then the older rule.
+ * Returns whether `rule` takes precedence over `other`, a rule of the same scope. An exclusion precedes a blacklist (docs/api.md#v4). Among
+ * exclusions, one that allows suspended and expired licenses comes first. Then a longer prefix comes first, and a rule without a prefix
+ * comes after all prefixes. Then the older rule comes first.
  */
 function precedes(rules: Int32Array, rule: number, other: number): boolean {
   const traits = rules[rule * ROW_WORDS + RULE_TRAITS]!

@@ -20,10 +20,7 @@ export class Capacity {
     this.#store = store
   }
 
-  /**
-   * Returns the changes that fit, and calls `onFull` for each of the others. `takesRow` returns whether a change needs
-   * a new row.
-   */
+  /** Returns the changes that fit, and calls `onFull` for each other change. `takesRow` returns whether a change needs a new row. */
   select(
     changes: readonly Change[],
     takesRow: (change: Change) => boolean,

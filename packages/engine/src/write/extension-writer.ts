@@ -45,8 +45,8 @@ export class ExtensionWriter {
   }
 
   /**
-   * Writes the extension fields of a license, and allocates or frees its extension. Returns false if the index has no capacity for some of
-   * the fields. These fields are then omitted, because the rest of the row may revoke the license and must always be written.
+   * Writes the extension fields of a license, and allocates or frees its extension. If the index has no capacity for a field, omits the
+   * field and returns false. The license is written nevertheless, because the change may be a revocation.
    */
   write(license: number, record: LicenseRecord): boolean {
     const { extensions, licenses, values } = this.#store

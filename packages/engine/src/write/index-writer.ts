@@ -61,10 +61,7 @@ export class IndexWriter {
   readonly #limits: SectionLimits
   /** The transition of the change that is being written in pages. */
   readonly #pages = new Transition()
-  /**
-   * The differences that the current reload has found, 'in place' when it is written as it arrives, or null without a
-   * reload.
-   */
+  /** The differences that the current reload has found, 'in place' when the reload is written as it arrives, or null without a reload. */
   #reload: Differences | 'in place' | null = null
   /** Whether rows may have different marks: during a reload, and after an abandoned one. */
   #isMarkMixed = false
@@ -145,8 +142,7 @@ export class IndexWriter {
    */
   receive(changes: readonly Change[]): Rejected[] {
     if (this.#reload === null) throw new Error('No reload has begun: call beginReload first.')
-    // A removal here represents a row that could not be read. Its row in the index stays unmarked, so the end of the
-    // reload removes it.
+    // A removal here represents a row that could not be read. The row in the index stays unmarked, so the end of the reload removes it.
     if (this.#reload === 'in place') {
       return this.apply(changes.filter((change) => change.entity === 'machine' || change.row !== null))
     }
@@ -154,15 +150,15 @@ export class IndexWriter {
     return []
   }
 
-  /** Ends a reload without any further write. */
+  /** Abandons a reload without any further write. */
   abandonReload(): void {
     this.#reload = null
   }
 
   /**
-   * Searches at most `rows` rows of the index for those that the reload did not contain. Returns whether the whole
-   * index has been searched. Once the whole reload has arrived, repeat the call until it returns true, and then call
-   * `endReload`, which otherwise searches the rest at once.
+   * Searches at most `rows` rows and buckets of the index for rows that the reload did not contain. Returns whether the whole index has
+   * been searched. Once the whole reload has arrived, repeat the call until it returns true. Otherwise `endReload` searches all remaining
+   * rows at once.
    */
   searchUnmarked(rows: number): boolean {
     return this.#reload instanceof Differences ? this.#reload.unmarked.search(this.#rows, rows) : true
@@ -222,8 +218,8 @@ export class IndexWriter {
   }
 
   /**
-   * Returns the parts of memory that an image consists of. The caller must copy them before the next write. Returns
-   * null during a reload and between the pages of a change, when the index contains parts of two states.
+   * Returns the parts of memory that an image consists of. The caller must copy them before the next write. Returns null between the pages
+   * of a change, and from the start of a reload until a reload has ended, because the index then contains parts of two states.
    */
   image(): ImagePart[] | null {
     const isWhole = this.#reload === null && !this.#isMarkMixed && this.#pages.isEmpty
@@ -318,10 +314,7 @@ export class IndexWriter {
     return null
   }
 
-  /**
-   * Marks the row or machine of a change in the index. Returns whether the index already contains it with the same
-   * fields.
-   */
+  /** Marks the row or machine of a change in the index. Returns whether the row or machine in the index equals the change. */
   #markEqual(change: Change): boolean {
     if (change.entity === 'machine') return this.#licenses.markMachine(change)
     if (change.row === null || validationError(change) !== null) return change.row === null

@@ -48,7 +48,7 @@ export function nameOf(id: Id): string {
 /** Determines the organizations and licenses of one batch of changes. It reads the index before the batch is applied. */
 export class Placement {
   readonly #store: IndexStore
-  /** Numbers below 0 for the organizations that the batch adds. */
+  /** Maps each organization that the batch adds to a number below 0. */
   readonly #newOrganizations = new Map<string, number>()
   /** The organizations of the licenses that the batch contains. */
   readonly #licenses = new Map<string, number>()
@@ -89,8 +89,8 @@ export class Placement {
   }
 
   /**
-   * Returns the one license that a change concerns, in the form of `nameOf`. Returns null for a rule whose scope is no
-   * license or changes, and for any entity other than license, machine and rule.
+   * Returns the one license that a change concerns, in the form of `nameOf`. Returns null for a rule whose scope is not a license or
+   * changes, and for any entity other than license, machine and rule.
    */
   licenseOf(change: Change): string | null {
     if (change.entity === 'machine') return nameOf(change.licenseId)

@@ -81,8 +81,8 @@ export class Differences {
   }
 
   /**
-   * Returns the rows of the load to write. `usedOf` returns the number of slots that the index counts for a license, or
-   * -1.
+   * Returns the rows of the load to write. `usedOf` returns the number of slots that the index counts for a license, or -1 for an unknown
+   * license.
    */
   *toWrite(usedOf: (id: Uint8Array) => number): Generator<Change> {
     for (const change of this.#changes) {
@@ -139,7 +139,7 @@ export class Unmarked {
   /** The buckets that contained a machine without the mark. */
   readonly buckets: number[] = []
   readonly #rows: { entity: (typeof ROW_ENTITIES)[number]; row: number }[] = []
-  /** The next table to search, as an index of ROW_ENTITIES. The machines come after the last one. */
+  /** The next table to search, as an index of ROW_ENTITIES. The machines come after the last entity. */
   #table = 0
   /** The next row or bucket of the table. */
   #next = 1
@@ -172,7 +172,7 @@ export class Unmarked {
     return removals
   }
 
-  /** Searches the rest of a table, at most `count` rows. Returns the number of rows searched, at least 1. */
+  /** Searches the next rows of the current table, at most `count`. Returns the number of rows searched, at least 1. */
   #searchTable(rows: RowWriter, count: number): number {
     const entity = ROW_ENTITIES[this.#table]!
     const from = this.#next

@@ -21,7 +21,7 @@ import {
   SCOPE_RESTRICTED_UNTIL,
 } from '../memory/layout.ts'
 
-/** A multiset of numbers that returns the largest of them. */
+/** A multiset of numbers that returns its largest number. */
 class Multiset {
   /** The number of elements. */
   size = 0

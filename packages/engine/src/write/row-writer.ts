@@ -50,7 +50,7 @@ export class RowWriter {
     this.store.memory.control[CURRENT_MARK] = mark
   }
 
-  /** Creates a row with this id and returns its number. Its other fields are 0. */
+  /** Creates a row with this id and returns its number. All fields except id, generation and mark are 0. */
   create(kind: number, id: Uint8Array): number {
     const { lookup } = this.store
     const slab = lookup.slab(kind)

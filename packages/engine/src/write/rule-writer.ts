@@ -62,9 +62,9 @@ interface Target {
   organization: number
   ownerKind: number
   owner: number
-  /** Type and prefix length, in the form of the traits. */
+  /** The type and the prefix length, as bits of the traits. */
   match: number
-  /** The four words of the value, in the form of the rule's row. */
+  /** The four words of the value, as the rule's row stores them. */
   value: Int32Array
 }
 
@@ -86,10 +86,7 @@ export class RuleWriter {
   /** A buffer for the value of the rule that is being written. */
   readonly #scratch = new Int32Array(4)
   readonly #times: RestrictionTimes
-  /**
-   * The state of the change that is being written in phases. `IndexWriter` sets another object while it writes a change in
-   * pages.
-   */
+  /** The transition of the change that is being written in phases. `IndexWriter` replaces the object while it writes a change in pages. */
   transition = new Transition()
 
   constructor(rows: RowWriter, scopes: ScopeWriter) {
@@ -227,7 +224,7 @@ export class RuleWriter {
     beginLoosening(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
   }
 
-  /** Rebuilds the writer's own state after the index's memory was restored. */
+  /** Rebuilds the expiries of restrictions, which only the writer's memory contains, after the index was restored. */
   restored(): void {
     this.#times.rebuild()
   }

@@ -27,7 +27,7 @@ export class ScopeWriter {
     this.#store = store
   }
 
-  /** Returns the row of the scope record of an organization, product or license, or 0 when it is the scope of no rule. */
+  /** Returns the row of the scope record of an organization, product or license, or 0 when no rule has this scope. */
   find(kind: number, owner: number): number {
     if (kind === KIND_LICENSE) {
       return this.#store.licenses.region.words[owner * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_SCOPE_SHIFT
@@ -49,7 +49,7 @@ export class ScopeWriter {
     return scope
   }
 
-  /** Adds `by` to the counts of a type's rules and of all rules, and frees the record with its last rule. */
+  /** Adds `by` to the count of the type's rules and to the count of all rules. Frees the record with its last rule. */
   count(scope: number, type: number, by: 1 | -1): void {
     const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS

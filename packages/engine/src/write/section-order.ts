@@ -1,9 +1,9 @@
 /**
  * The order in which a batch of changes is written, and its division into write sections.
  *
- * Verdicts depend on rows of one organization, so an organization's part of a batch is one section unless it is too
- * long. Readers then see its old state, and after the section its new state. A longer part is written in phases. No
- * state between the phases allows a check that both the old and the new state reject.
+ * Verdicts depend on rows of one organization, so an organization's part of a batch is one section unless it is too long. Readers see the
+ * organization's old state until the section ends, and then its new state. A longer part is written in phases. No state between the phases
+ * allows a check that both the old and the new state reject.
  *
  *   1. The restricting part: blacklists are added, exclusions and credentials removed, and machine slots released.
  *   2. The licenses, each with its own rules and machines in one section.
@@ -29,8 +29,8 @@ export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 5_000 }
 export interface Section {
   changes: readonly Change[]
   /**
-   * `apply` writes the changes. `restrict` writes only their restricting parts. `loosen` first removes some of the
-   * rules that `restrict` kept in force, and then writes the changes.
+   * `apply` writes the changes. `restrict` writes only their restricting parts. `loosen` first removes up to `SectionLimits.rows` rules
+   * that `restrict` kept in force, and then writes the changes.
    */
   step: 'apply' | 'restrict' | 'loosen'
 }
@@ -143,7 +143,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   yield* slices(dependencyOrder(others.filter((change) => !isRemoval(change))), limits.rows, 'apply')
   yield* slices([...credentials, ...early, ...rules, ...machines.filter(isRemoval)], limits.rows, 'restrict')
   yield* packed(licenses, limits.rows)
-  // Each of these sections also removes up to `limits.rows` detached rules. There are at most as many of them as changes.
+  // Each of these sections also removes up to `limits.rows` detached rules. There are at most as many detached rules as changes.
   yield* slices(dependencyOrder([...rules, ...credentials]), limits.rows, 'loosen')
   yield* slices(
     machines.filter((change) => !isRemoval(change)),

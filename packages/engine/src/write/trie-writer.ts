@@ -126,7 +126,7 @@ export class TrieWriter {
     return node
   }
 
-  /** Replaces a node that has only one entry left by that entry. */
+  /** Replaces a node that has only one entry left with that entry. */
   #collapse(words: Int32Array, at: number): void {
     const node = words[at]!
     const nodeWords = this.#nodes.region.words

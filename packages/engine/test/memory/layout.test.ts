@@ -1,7 +1,7 @@
 /**
- * Compares the literal constants of the layout with its declaration. The constant of a field has the name RECORD_FIELD.
- * In a divided word, the constant of a field of one bit is a mask, and that of a longer field is a shift. Declarations
- * list sizes in order, so fields cannot overlap.
+ * Compares the literal constants of the layout with its declaration. The constant of a field has the name RECORD_FIELD. In a divided word,
+ * the constant of a one-bit field is a mask, and the constant of a longer field is a shift. Declarations list sizes in order, so fields
+ * cannot overlap.
  */
 
 import { expect, test } from 'vitest'
@@ -75,7 +75,7 @@ test('the lengths of hashes and the masks of divided words equal their declarati
   expect(layout.LAYOUT.scope.counts).toBe(layout.TYPE_CUSTOMER - layout.TYPE_IP6)
 })
 
-test('every constant whose name starts with that of a record belongs to a declared field', () => {
+test('every constant whose name starts with the name of a record belongs to a declared field', () => {
   const declared = new Set(
     RECORDS.flatMap(({ record, fields }) =>
       fields

@@ -33,7 +33,7 @@ export interface Outcome {
   expiresAtMs: number
   used: number
   max: number
-  /** The stored bytes of the product and of the license, in hexadecimal, or null when the key is unknown. */
+  /** The stored entitlements of the product and of the license, in hexadecimal, or null when the key is unknown. */
   entitlements: [product: string, own: string] | null
 }
 

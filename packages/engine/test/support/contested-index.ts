@@ -3,7 +3,7 @@
  * so a reader whose verdict contradicts them has read an intermediate state.
  *
  * - The guarded license is suspended, or it is active and blacklisted. So a check of it is never VALID.
- * - The license's used count, limit and expiry are one number.
+ * - The license's used count, limit and expiry are the same number.
  * - The known machine holds its slot while the set of machines grows and shrinks.
  * - A permanent rule blacklists the watched address while the trie around it changes.
  */

@@ -107,7 +107,7 @@ export class History implements World {
     return this.random.shuffle(changes)
   }
 
-  /** Returns a copy of this world whose further transactions differ. */
+  /** Returns a copy of this world that continues with other random transactions. */
   copy(): History {
     const copy = new History(this.random.int(2 ** 31), this.#isRestrictive)
     copy.organizations = [...this.organizations]

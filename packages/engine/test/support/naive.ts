@@ -28,7 +28,7 @@ export interface World {
 /** The request of an app whose API key is authenticated and whose address and country are determined. */
 export interface NaiveCheck {
   organizationId: Id
-  /** The product that the API key is bound to, or null when there is none. */
+  /** The product that the API key is bound to, or null for an unbound key. */
   productId: Id | null
   licenseKey: Uint8Array
   machineId: Uint8Array | null
@@ -82,7 +82,7 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
     return { ...nothing, code: 'NOT_FOUND', matched: [], restricted: [] }
   }
 
-  // V2: the rules in scope that match. A rule has no effect from the millisecond `expiresAtMs` on.
+  // V2: only unexpired rules in scope match. A rule has no effect from the millisecond `expiresAtMs` on.
   const inForce = world.rules.filter((rule) => isInScope(rule, license) && rule.expiresAtMs > nowMs)
   const matched = inForce.filter((rule) => matches(rule, license, check))
 

@@ -132,7 +132,7 @@ const REJECTED: [string, Change, string][] = [
   ],
 ]
 
-test.each(REJECTED)('rejects %s and applies the rest of the batch', (_name, change, reason) => {
+test.each(REJECTED)('rejects %s and applies the other changes of the batch', (_name, change, reason) => {
   const writer = createIndex({ reserve: 'small' })
   expect(writer.apply(tenant())).toEqual([])
   const before = writer.stats().rows
