@@ -66,7 +66,7 @@ export const DECIDE_BATCH_PATH = '/decide-batch'
 export const MAX_DECIDE_BATCH = 32
 
 const decideCheck = z.strictObject({
-  /** The product that the caller's API key is bound to. Absent for a key without a product. */
+  /** The product that the caller's API key is bound to, or undefined for an unbound key. */
   productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
   machineId: z.string().min(1).nullable(),
@@ -117,7 +117,7 @@ export const decideResponse = z.object({
 })
 export type DecideResponse = z.infer<typeof decideResponse>
 
-/** The request for the verdicts of several checks of one organization. */
+/** The request for the verdicts of up to MAX_DECIDE_BATCH checks of one organization. */
 export const decideBatchRequest = z.strictObject({
   ...decideContext,
   checks: z.array(decideCheck).min(1).max(MAX_DECIDE_BATCH),

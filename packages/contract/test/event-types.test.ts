@@ -27,7 +27,7 @@ function exampleOf(schema: z.core.$ZodType): unknown {
 
 const record = z.record(z.string(), z.unknown())
 
-/** The actor of an event, without members that only some actors have. */
+/** The actor in the examples, without the optional members. */
 const ACTOR = { type: 'MANAGEMENT_TOKEN', id: EXAMPLE_ID, name: 'deploy script' }
 const POLICY = record.parse(exampleOf(license.shape.policy))
 const SYSTEM = new Set([

@@ -1,5 +1,5 @@
 /**
- * Ids are UUIDv7: 48 bits of milliseconds, a counter of 12 bits within the millisecond, 62 random bits. They sort by time of creation,
+ * Ids are UUIDv7: 48 bits of milliseconds, a 12-bit counter within the millisecond, and 62 random bits. They sort by time of creation,
  * strictly within a process, so a list sorted by id needs no other column (docs/api.md#m1).
  */
 

@@ -12,13 +12,13 @@ export interface PoolOptions {
   /** The name of the connections in `pg_stat_activity`. */
   readonly name: string
   readonly max?: number
-  /** The time after which the server cancels a statement. Default 10 s. 0 means never. */
+  /** The time after which the server cancels a statement: 10 s by default, and never with 0. */
   readonly statementTimeoutMs?: number
-  /** The time after which the client stops waiting for a statement. Default 2 s more than the server's timeout. */
+  /** The time after which the client stops waiting for a statement, by default 2 s more than the server's timeout. */
   readonly queryTimeoutMs?: number
-  /** The time after which an attempt to connect fails. Default 2 s. */
+  /** The time after which an attempt to connect fails, by default 2 s. */
   readonly connectTimeoutMs?: number
-  /** The time after which an idle connection is closed. Default 10 s. 0 means never. */
+  /** The time after which an idle connection is closed: 10 s by default, and never with 0. */
   readonly idleTimeoutMs?: number
   /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
   readonly onError?: (error: Error) => void

@@ -127,7 +127,7 @@ export interface Database {
     createdAt: DefaultMoment
     retiredAt: Moment | null
     withdrawnAt: Moment | null
-    /** Set while the key is prepared and has never signed. `retiredAt` is then also set. */
+    /** The time at which the key was prepared, or null once it has begun to sign. A prepared key also has `retiredAt`. */
     preparedAt: Moment | null
   }
   products: {
@@ -182,7 +182,7 @@ export interface Database {
   machines: {
     id: string
     licenseId: string
-    /** Set by the database. Null in rows of earlier versions until `npm run migrate` has filled in the column. */
+    /** The database sets the column. It is null in rows of earlier versions until `npm run migrate` has filled it in. */
     organizationId: ColumnType<string | null, never, never>
     machineId: Bytes
     hostname: string | null

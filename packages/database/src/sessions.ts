@@ -28,7 +28,7 @@ type Callback = (error: unknown, result?: unknown) => void
 
 /**
  * Reports that the server canceled a commit's wait for the synchronous standbys. The transaction is committed on the primary, but a
- * failover may lose it. The same statement may be repeated.
+ * failover may lose it.
  */
 export class NotReplicated extends Error {
   /** The SQLSTATE of a canceled query. */

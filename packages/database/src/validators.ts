@@ -12,19 +12,19 @@ export interface ValidatorDetails {
   /** The address of the admin port. */
   readonly adminUrl: string
   /**
-   * The identity of the change log that the snapshots belong to. If it is present, the snapshots count only while Postgres continues that
-   * log.
+   * The identity of the change log that the snapshots belong to. If the field is set, the snapshots are valid only while Postgres continues
+   * that log.
    */
   readonly server: string | undefined
   /**
-   * A snapshot later than `applied`. All changes up to it are applied, except those of the organizations with the ids `except`. Undefined
-   * unless a large change is being applied.
+   * A snapshot later than `applied`. All changes up to it are applied, except those of the organizations with the ids `except`. The field
+   * is undefined unless a large change is being applied.
    */
   readonly others: { readonly snapshot: string; readonly except: readonly string[] } | undefined
 }
 
 export interface ValidatorNote {
-  /** A UUID, new with each start. */
+  /** The id of the validator process, a UUID that changes at each start. */
   readonly id: string
   readonly name: string
   /** The snapshot of the last feed read that the validator has applied, or null before the first load. */

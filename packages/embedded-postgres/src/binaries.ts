@@ -43,7 +43,7 @@ export async function findBinaries(account: Account | null): Promise<string> {
   return await copyForOthers(native, packageFolder)
 }
 
-/** Returns whether all users can read and run the file. The file and all folders above it must grant access to others. */
+/** Returns whether all users can read and run the file. The file and all folders above it must grant access to all users. */
 async function isReadableByOthers(path: string): Promise<boolean> {
   for (let at = await realpath(path), mask = 0o005; ; at = dirname(at), mask = 0o001) {
     if (((await stat(at)).mode & mask) !== mask) return false

@@ -19,7 +19,7 @@ import { ensurePassword } from './password.ts'
 export interface PostgresOptions {
   /** The path of the data folder. It is created with its parents if it does not exist. */
   readonly dataFolder: string
-  /** The port. Default: a free port below 32768, outside the range of outgoing connections. */
+  /** The port, by default a free port below 32768, which is outside the range of outgoing connections. */
   readonly port?: number
   /** Server settings, as on the command line: `{ max_connections: 50 }`. */
   readonly settings?: Readonly<Record<string, string | number>>

@@ -66,7 +66,7 @@ export interface Verdict {
   /** Row of the license's product, or -1 with NOT_FOUND. */
   product: number
   productGeneration: number
-  /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
+  /** The time at which the license expires, Infinity for never, or NOT_STARTED before its term starts. */
   expiresAtMs: number
   /** The number of machine slots taken, or of machines recorded for a license without a limit. */
   used: number
@@ -94,7 +94,7 @@ export interface Verdict {
   restrictedScope: number
   /** The number of entries of `matched` that are in use. */
   matchedCount: number
-  /** Rows of all unexpired rules that matched, in any scope. */
+  /** Rows of all unexpired rules in any scope that matched the check. */
   matched: Int32Array
   matchedGenerations: Int32Array
 }

@@ -53,15 +53,13 @@ export interface LicenseRecord {
   /** The license key, compared byte for byte. */
   key: Uint8Array
   status: LicenseStatus
-  /** The time at which the license expires: Infinity if it never expires, NOT_STARTED before its term starts. */
+  /** The time at which the license expires, Infinity for never, or NOT_STARTED before its term starts. */
   expiresAtMs: number
   /** The machine limit, or null when there is none. */
   maxMachines: number | null
   /** The number of machine slots taken, or of machines recorded for a license without a limit. */
   used: number
-  /**
-   * The license's own entitlements, up to 8,192 bytes, which override those of its product, or null.
-   */
+  /** The license's own entitlements, up to 8,192 bytes, or null. They override the entitlements of the product. */
   entitlements: Uint8Array | null
   /**
    * The number of seconds for which a machine holds its slot after each claim or renewal, or null when it holds the slot

@@ -10,7 +10,7 @@ export type PolicyType = (typeof POLICY_TYPES)[number]
 export interface LicensePayload {
   licenseKey: string
   licenseId: string
-  /** The id of the product. Absent in files of earlier versions. */
+  /** The id of the product, or undefined in a file of an earlier version. */
   productId?: string
   customerEmail: string
   policy: {
@@ -24,7 +24,7 @@ export interface LicensePayload {
   refreshAfter: string
   /** The id of the key that signed the file. */
   kid: string
-  /** The entitlements of the license. Absent if it has none. */
+  /** The entitlements of the license, or undefined if it has none. */
   entitlements?: Readonly<Record<string, EntitlementValue>>
 }
 

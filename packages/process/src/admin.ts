@@ -17,7 +17,7 @@ export interface Readiness {
 
 export interface AdminOptions {
   host?: string
-  /** The TCP port. With 0 the system chooses a free one. */
+  /** The TCP port. With 0, the system chooses a free port. */
   port: number
   isReady: () => Readiness
   /** The metrics of the program. The server adds `keyward_ready` and the default metrics of Node.js. */

@@ -14,8 +14,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Matches the names of variables that may contain secrets. One of the words must be a whole part of the name between
- * underscores, as in `MASTER_KEY_PREVIOUS`.
+ * Matches the names of variables that may contain secrets. Underscores or the ends of the name must surround one of these words, as in
+ * `MASTER_KEY_PREVIOUS`.
  */
 const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 
@@ -76,7 +76,7 @@ export function integer(min: number, max: number, what = 'a whole number'): z.Zo
   })
 }
 
-/** Returns a schema for a TCP port. With 0 the system chooses a free one. */
+/** Returns a schema for a TCP port. With 0, the system chooses a free port. */
 export const port = (): z.ZodType<number, string> => integer(0, 65_535, 'a port')
 
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -93,7 +93,7 @@ export function durationMs(minMs = 0): z.ZodType<number, string> {
   })
 }
 
-/** Returns a schema that splits text at commas and trims each part. The caller checks the parts. */
+/** Returns a schema that splits text at commas and trims each entry. The caller validates the entries. */
 export const list = (takes = 'a list separated by commas'): z.ZodType<string[], string> =>
   variable(takes, (text) => {
     const parts = text.split(',').map((part) => part.trim())
@@ -113,7 +113,7 @@ export const headerName = (): z.ZodType<string, string> =>
     /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) ? name.toLowerCase() : undefined,
   )
 
-/** Returns whether a browser can send the value as `origin`. The scheme may be that of an app, and some pages send `null`. */
+/** Returns whether a browser can send the value as `origin`. The scheme may be that of an app, and pages without an origin send `null`. */
 function isOrigin(value: string): boolean {
   if (value === 'null') return true
   const url = URL.parse(value)

@@ -106,7 +106,7 @@ export async function callForText(sent: Request): Promise<string> {
   return (await request(sent)).text()
 }
 
-/** Returns the members that are not empty as a query string such as `?a=1&b=2`, or an empty string if there are none. */
+/** Returns the non-empty members as a query string such as `?a=1&b=2`, or an empty string if all members are empty. */
 export function queryString(members: Readonly<Record<string, string | number | null | undefined>>): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(members))

@@ -18,7 +18,7 @@ export interface Work {
   path: string
   /** The number of finished steps. */
   done: number
-  /** The number of all steps. */
+  /** The total number of steps. */
   all: number
   /** The result so far, in sentences for people. */
   summary: string

@@ -121,7 +121,7 @@ export function EntitlementsField({
 }: {
   rows: readonly EntitlementRow[]
   onChange: (rows: EntitlementRow[]) => void
-  /** The defaults of the product. Absent for the product itself. */
+  /** The defaults of a license's product. The form of a product omits them. */
   defaults?: EntitlementOverrides
   errors: FieldErrors
   description?: string

@@ -1,4 +1,4 @@
-/** The parts of a screen that imports rows: its form, and then the progress and the result. */
+/** Components that the screens for imports share. */
 
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'

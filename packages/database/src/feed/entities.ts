@@ -97,11 +97,11 @@ export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) =>
   keyId: column.text('key_id'),
   publicKey: column.bytes('public_key'),
   createdAtMs: column.timeOrNever('created_at'),
-  /** Infinity for the current key. */
+  /** The time at which the key was retired, or Infinity for the current key. */
   retiredAtMs: column.timeOrNever('retired_at'),
-  /** Infinity while the key's files are trusted. */
+  /** The time at which the key was withdrawn, or Infinity while its files are trusted. */
   withdrawnAtMs: column.timeOrNever('withdrawn_at'),
-  /** Infinity for a key that signs or has signed. */
+  /** The time at which the key was prepared, or Infinity once the key has begun to sign. */
   preparedAtMs: column.timeOrNever('prepared_at'),
 }))
 
@@ -116,7 +116,7 @@ export const LICENSE = entity(
     customerId: column.uuid('customer_id'),
     key: column.bytes('key'),
     status: column.text('status'),
-    /** -Infinity, the engine's NOT_STARTED, while the term has not started. */
+    /** The time at which the license expires, or -Infinity (the engine's NOT_STARTED) while its term has not started. */
     expiresAtMs: column.timeOrNever('expires_at', {
       sql: `case when duration_days is null then expires_at else coalesce(expires_at, '-infinity') end`,
       dependsOn: ['expires_at', 'duration_days'],

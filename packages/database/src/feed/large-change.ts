@@ -47,8 +47,8 @@ export interface LargeChangeOptions {
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
   /**
-   * The time without data from the server after which the read rejects. Default 60 s, because the server needs time to
-   * select the changes.
+   * The time without data from the server after which the read rejects. The default is 60 s, because the server needs time to select the
+   * changes.
    */
   readonly stallMs?: number
 }

@@ -34,7 +34,7 @@ export interface LoadOptions {
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
   readonly applicationName?: string
   readonly connectTimeoutMs?: number
-  /** The time without data from the server after which the load rejects. Default 15 s. */
+  /** The time without data from the server after which the load rejects. The default is 15 s. */
   readonly stallMs?: number
   /** Stops the load, which then rejects. */
   readonly signal?: AbortSignal

@@ -40,13 +40,13 @@ export interface ClaimAnswer {
   /** The id of the claim's transaction. A snapshot of the feed that includes the transaction also includes this claim. */
   readonly xid: string
   /**
-   * The time at which the license expires, in milliseconds since 1970. Infinity if it never expires, and for the outcomes `busy` and
-   * `no_license`.
+   * The time at which the license expires, in milliseconds since 1970. The time is Infinity if the license never expires, and for the
+   * outcomes `busy` and `no_license`.
    */
   readonly expiresAtMs: number
   /**
-   * The number of seconds for which the machine holds its slot, from the execution of this statement on. Null if the machine holds the slot
-   * until the release or holds no slot.
+   * The number of seconds for which the machine holds its slot, from the execution of this statement on. The number is null if the machine
+   * holds the slot until the release or holds no slot.
    */
   readonly leaseSeconds: number | null
 }

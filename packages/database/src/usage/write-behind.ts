@@ -49,14 +49,14 @@ export interface ActivityColumns {
   /** The names of the codes, in ASCII. */
   readonly codeNames: readonly string[]
   /**
-   * The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`. It is empty if the checks had no machine id.
+   * The machine id of entry i is `machineBytes` from `machineAt[i]` to `machineAt[i + 1]`. The id is empty if the checks had no machine id.
    */
   readonly machineAt: Int32Array
   readonly machineBytes: Uint8Array
   readonly counts: Int32Array
   readonly firstsMs: Float64Array
   readonly lastsMs: Float64Array
-  /** 1 if the entry's last time is written as the time at which the machine was last seen, otherwise 0. */
+  /** Contains 1 for an entry whose last time is written as the machine's last-seen time, otherwise 0. */
   readonly seen: Uint8Array
 }
 
@@ -66,10 +66,9 @@ export interface ActivityColumns {
 export const BATCH_ROWS = 1_000
 
 /**
- * Applies a batch and returns whether it was new. `number` increases with each batch of a validator. When the response is lost,
- * send the same batch again under the same number. Rejects with SQLSTATE 55P03 when a row stays locked for half a
- * second. In that case, too, send the batch again. Rows whose license, rule, machine or organization was deleted are
- * skipped.
+ * Applies a batch and returns whether it was new. `number` increases with each batch of a validator. Rejects with SQLSTATE 55P03 when a row
+ * stays locked for half a second. If it rejects or the response is lost, send the same batch again under the same number. Rows whose
+ * license, rule, machine or organization was deleted are skipped.
  */
 export async function writeBehind(
   client: Pick<pg.ClientBase, 'query'>,
@@ -103,7 +102,7 @@ export async function writeBehind(
   return rows[0]?.applied === true ? 'applied' : 'repeated'
 }
 
-/** Splits a batch into batches that write at most `BATCH_ROWS` rows each. An empty batch yields none. */
+/** Splits a batch into batches that write at most `BATCH_ROWS` rows each. An empty batch yields no batches. */
 export function splitBatch(batch: RecordBatch): RecordBatch[] {
   const batches: RecordBatch[] = []
   const done = { rules: 0, checks: 0, overuse: 0, keyUses: 0, hostnames: 0, activity: 0 }

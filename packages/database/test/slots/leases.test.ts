@@ -77,7 +77,7 @@ test('a claim grants a lease, and every further claim renews it', async () => {
   expect(await leases(id)).toEqual({ a: 60, b: 9 })
 })
 
-test('a claim can take the slot of an ended lease, even for its former machine', async () => {
+test('a claim can take the slot of an ended lease, even for the former machine', async () => {
   const id = await leased(3)
   await outcomes(id, ['a', 'b', 'c'])
   await end(id, 'a', 'b')
@@ -120,7 +120,7 @@ test('racing claims of 200 machines never hold more than 5 slots, while leases e
   expect(grants).toBe(5 + 4 * 3)
 })
 
-test('a claim takes a free slot although more leases have ended than it deletes', async () => {
+test('a claim takes a free slot even if it cannot delete all ended leases', async () => {
   const id = await leased(3_000)
   await database.pool.query(
     `insert into machines (id, license_id, machine_id, lease_ends_at)

@@ -8,7 +8,7 @@
 export class KeyedHash {
   readonly #key: readonly number[]
 
-  /** `key` has four words. The first run uses the first two words, and the second run uses the others. */
+  /** `key` has four words. The first run uses the first two words, and the second run uses the last two. */
   constructor(key: readonly number[]) {
     this.#key = key
   }

@@ -178,7 +178,7 @@ export const LICENSE_USED = 12
 export const LICENSE_STATE = 13
 export const LICENSE_STATUS_SHIFT = 1
 export const LICENSE_STATUS_MASK = 3
-/** Set when the license has a machine limit and leases. */
+/** The bit of a license with a machine limit and leases. */
 export const LICENSE_LEASED = 1 << 3
 export const LICENSE_SCOPE_SHIFT = 8
 export const STATUS_ACTIVE = 0
@@ -216,18 +216,18 @@ export const RULE_ORGANIZATION = 11
 export const RULE_NEXT = 12
 export const RULE_TRAITS = 13
 export const RULE_EXCLUSION = 1 << 1
-/** Set for an exclusion with `allowSuspendedOrExpired`. */
+/** The bit of an exclusion with `allowSuspendedOrExpired`. */
 export const RULE_ALLOW = 1 << 2
 export const RULE_TYPE_SHIFT = 3
 export const RULE_TYPE_MASK = 7
 export const RULE_PREFIX_SHIFT = 6
 export const RULE_PREFIX_MASK = 255
 export const RULE_RESTRICTION = 1 << 14
-/** Set for a monitored rule, which matches and never decides (docs/api.md#v14). */
+/** The bit of a monitored rule, which matches and never decides (docs/api.md#v14). */
 export const RULE_MONITOR = 1 << 15
-/** Set on a restriction that no check satisfies while a change is written in phases. */
+/** The bit of a restriction that no check satisfies while a change is written in phases. */
 export const RULE_HOLLOW = 1 << 16
-/** Set on a restriction that does not count in `restrictedUntil` of its scope while a change is written in phases. */
+/** The bit of a restriction that does not count in `restrictedUntil` of its scope while a change is written in phases. */
 export const RULE_DORMANT = 1 << 17
 
 /** The stored types of rules. An IP rule has one of two types, one for each address family. */
@@ -242,10 +242,10 @@ export const SCOPE_OWNER_KIND = 0
 export const SCOPE_OWNER = 1
 /** The number of rules of the scope, of all types. */
 export const SCOPE_RULES = 2
-/** The roots of the tries of IPv4 and IPv6 rules, 0 when the scope has no such rules. */
+/** The roots of the tries of IPv4 and IPv6 rules, 0 for an empty trie. */
 export const SCOPE_ROOT4 = 3
 export const SCOPE_ROOT6 = 4
-/** The numbers of rules of the other types, one word for each type from TYPE_HWID on. */
+/** The numbers of rules by type, one word for each type from TYPE_HWID on. */
 export const SCOPE_COUNTS = 5
 /**
  * Three doubles, one for each type of restrictions: addresses, machine ids and countries. Each double is the latest `expiresAtMs`

@@ -1,6 +1,7 @@
 /**
- * The memory of an index, shared between threads: a control block, and a region for each slab and each part of a hash table. A region has
- * its final length from the start, so it is never enlarged or copied. The operating system provides memory only for pages that are written.
+ * The memory of an index, shared between threads: a control block, a region for each slab, and two regions for each hash table. A region
+ * has its final length from the start, so it is never enlarged or copied. The operating system provides memory only for pages that are
+ * written.
  */
 
 export const REGION_NAMES = [
@@ -28,7 +29,7 @@ export const REGION_NAMES = [
 
 export type RegionName = (typeof REGION_NAMES)[number]
 
-/** The parts of an index that another thread needs for reading. This object can be posted to a worker (structured cloning). */
+/** The memory that another thread needs to read an index. This object can be posted to a worker (structured cloning). */
 export interface SharedIndex {
   /** The key of `KeyedHash`: four words. */
   readonly hashKey: readonly number[]
@@ -47,7 +48,7 @@ const CONTROL_BYTES = 4 * (FIRST_HEADER + REGION_NAMES.length * HEADER_WORDS)
 
 const MIB = 2 ** 20
 /**
- * The factor by which a small index is smaller than a large one. A small index has 9 MiB, enough for some thousands of rows, because
+ * The factor by which a small index is smaller than a large one. A small index has 9 MiB, enough for thousands of rows. It is small because
  * allocators may fill all of it with zeros.
  */
 const SMALL_PART = 1024
@@ -59,7 +60,10 @@ const LEAST_PART = 64
  */
 const SKIPPED_BYTES = 48
 
-/** The address space of a large index: 16 M licenses and customers, 8 M extensions, values, scopes and rules, 50 M machines. */
+/**
+ * The address space of a large index. It suffices for 16 M licenses and customers, 8 M extensions, values, scopes and rules, and 50 M
+ * machines.
+ */
 const LARGE_BYTES: Record<RegionName, number> = {
   organizations: 128 * MIB,
   credentials: 128 * MIB,
@@ -86,7 +90,7 @@ const LARGE_BYTES: Record<RegionName, number> = {
 /** The address space in bytes that a large index reserves where the system allows it. */
 export const LARGE_INDEX_BYTES = Object.values(LARGE_BYTES).reduce((sum, bytes) => sum + bytes)
 
-/** A part of the shared memory, as 32-bit words and as doubles. */
+/** One region of the shared memory, as 32-bit words and as doubles. */
 export class Region {
   readonly words: Int32Array
   readonly doubles: Float64Array

@@ -105,8 +105,8 @@ export class IndexReader {
   /**
    * Prefetches the rows of the first `count` checks of a batch. Acquires no lock, because it only loads memory.
    *
-   * Each loop loads what the next one needs. The loops are short and use no result of their own loads, so the processor
-   * executes many of their iterations at the same time and the loads overlap.
+   * Each loop loads the words that the next loop needs. The loops are short and use no result of their own loads, so the processor executes
+   * many of their iterations at the same time and the loads overlap.
    */
   prefetchChecks(hashes: Int32Array, count: number): void {
     const { lookup } = this.#store

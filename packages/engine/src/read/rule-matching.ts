@@ -42,7 +42,10 @@ const MAX_DUPLICATES = 64
 /** The result of `match` when only restrictions of the scope reject the check. */
 export const RESTRICTED = -1
 
-/** The offset of a type's count in a scope record, less the type. Rules about addresses are in tries and have no count. */
+/**
+ * The number that yields the offset of a type's count in a scope record when the type is added. Rules about addresses are in tries and have
+ * no count.
+ */
 const COUNTS_BY_TYPE = SCOPE_COUNTS - TYPE_HWID
 
 /** The traits of rules that do not decide when they match. */

@@ -85,9 +85,9 @@ export class IndexWriter {
   }
 
   /**
-   * Applies a batch of changes, whose order does not matter. Skips the changes that cannot be applied, and returns them
-   * with the reason. The reasons are an invalid value, a reference to an unknown row, the removal of a row that others
-   * refer to, and a new row in a full index. Applying a batch again changes nothing.
+   * Applies a batch of changes, whose order does not matter. Skips the changes that cannot be applied, and returns them with the reason.
+   * The reasons are an invalid value, a reference to an unknown row, the removal of a row that other rows refer to, and a new row in a full
+   * index. Applying a batch again changes nothing.
    *
    * Readers see the changes of an organization in one step, or in several steps if more than 5,000 of its rows change.
    * No intermediate state allows a check that both the state before and the state after reject (`section-order.ts`).
@@ -218,8 +218,8 @@ export class IndexWriter {
   }
 
   /**
-   * Returns the parts of memory that an image consists of. The caller must copy them before the next write. Returns null between the pages
-   * of a change, and from the start of a reload until a reload has ended, because the index then contains parts of two states.
+   * Returns the parts of an image. The caller must copy them before the next write. Returns null between the pages of a change, and from
+   * the start of a reload until a reload has ended, because the index then contains parts of two states.
    */
   image(): ImagePart[] | null {
     const isWhole = this.#reload === null && !this.#isMarkMixed && this.#pages.isEmpty
@@ -276,7 +276,7 @@ export class IndexWriter {
 
   /** Writes one section. `first` runs before the changes, in the same write section. */
   #writeSection({ changes, step }: Section, rejected: Rejected[], first?: () => void): void {
-    // A restricting section does not report rejections, because a later section writes the same change again and reports its rejection.
+    // A restricting section does not report rejections, because a later section writes the same changes and reports their rejections.
     const report = (change: Change, reason: string): void => {
       if (step !== 'restrict') rejected.push({ change, reason })
     }
@@ -338,7 +338,7 @@ export class IndexWriter {
       const row = this.#store.lookup.findId(kind, change.id)
       const reason = row === 0 ? null : this.#removeRow(kind, row)
       if (reason === null || this.#reload === null) return reason
-      // The reload may lack rows that refer to this one. In that case the end of the reload removes those rows and this one.
+      // The reload may lack the rows that refer to this row. Then the end of the reload removes all of them.
       this.#rows.setMark(kind, row, this.#rows.mark ^ 1)
       return null
     }

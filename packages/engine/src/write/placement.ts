@@ -40,7 +40,7 @@ export const KINDS = {
   rule: KIND_RULE,
 } as const satisfies Record<Exclude<Change['entity'], 'machine'>, number>
 
-/** Returns an id as a string, for maps and sets. */
+/** Returns an id as a string, which maps and sets compare by value. */
 export function nameOf(id: Id): string {
   return String.fromCharCode(...id)
 }

@@ -132,8 +132,8 @@ function copyBytes(row: object): void {
 }
 
 /**
- * Searches the index for rows and machines without the current mark. Rows written meanwhile get the mark, and marked
- * rows keep it, so the search can be done in parts.
+ * Searches the index for rows and machines without the current mark. Rows written meanwhile get the mark, and marked rows keep it, so one
+ * search may take several calls.
  */
 export class Unmarked {
   /** The buckets that contained a machine without the mark. */

@@ -127,9 +127,9 @@ export class RuleWriter {
    * Writes only the restricting part of a change. Afterwards the rules allow only checks that both the former rules and the new row allow.
    * `upsert` or `remove` completes the change later, and `removeDetached` removes the rows that this method leaves in force.
    *
-   * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed, unless
-   * it lacks `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have this field. In that case it becomes
-   * a blacklist. `transition.ts` describes how restrictions change. Monitored rules decide nothing, so they are written later.
+   * A blacklist stays in force. If only its expiry changes, the later expiry applies. An exclusion is removed. But if it lacks
+   * `allowSuspendedOrExpired` and may hide exclusions of broader scopes that have this field, it becomes a blacklist. `transition.ts`
+   * describes how restrictions change. Monitored rules decide nothing, so they are written later.
    */
   restrict({ id, row: record }: RuleChange): void {
     const target = record === null ? null : this.#resolve(record)

@@ -1,9 +1,9 @@
 /**
  * The order in which a batch of changes is written, and its division into write sections.
  *
- * Verdicts depend on rows of one organization, so an organization's part of a batch is one section unless it is too long. Readers see the
- * organization's old state until the section ends, and then its new state. A longer part is written in phases. No state between the phases
- * allows a check that both the old and the new state reject.
+ * A verdict depends on rows of one organization, so all changes of an organization are one section unless they are too many. Readers see
+ * the organization's old state until the section ends, and then its new state. Too many changes are written in phases. No state between the
+ * phases allows a check that both the old and the new state reject.
  *
  *   1. The restricting part: blacklists are added, exclusions and credentials removed, and machine slots released.
  *   2. The licenses, each with its own rules and machines in one section.

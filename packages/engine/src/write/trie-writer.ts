@@ -90,8 +90,7 @@ export class TrieWriter {
   }
 
   /**
-   * Inserts a rule before the others of its network. With `complement`, the word is a child and contains the complement
-   * of the rule.
+   * Inserts a rule before the other rules of its network. With `complement`, the word is a child and contains the complement of the rule.
    */
   #push(words: Int32Array, at: number, rule: number, complement: boolean): void {
     const first = complement ? ~words[at]! : words[at]!
@@ -113,10 +112,7 @@ export class TrieWriter {
     rules[before * ROW_WORDS + RULE_NEXT] = next
   }
 
-  /**
-   * Creates a node at `depth` with `child` as its only entry. The caller must add another one. `sample` is any rule
-   * below `child`.
-   */
+  /** Creates a node at `depth` with `child` as its only entry. The caller must add another entry. `sample` is any rule below `child`. */
   #nodeAbove(child: number, sample: number, depth: number): number {
     const node = this.#nodes.allocate()
     const { words } = this.#nodes.region

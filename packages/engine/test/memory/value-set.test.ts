@@ -65,7 +65,7 @@ test('rejects a value that does not fit, and still adds references to a stored v
   expect(values.acquire(valueOf(last + 2))).toBeGreaterThan(0)
 })
 
-test('reads at most the maximum length from a row with arbitrary words', () => {
+test('reads at most MAX_VALUE_BYTES from a row with arbitrary words', () => {
   const { values } = setUp()
   const { words } = values.slab.region
   words.fill(-1, 16, 64)

@@ -41,7 +41,7 @@ export interface NaiveCheck {
 export interface NaiveVerdict {
   code: Code
   license: LicenseRecord | null
-  /** All rules that match, in any scope. */
+  /** All matching rules of all scopes. */
   matched: AccessRuleRecord[]
   /** The deciding rule: the first one of the deciding scope in the order of `byPrecedence`. */
   decidedBy: AccessRuleRecord | null
@@ -49,9 +49,8 @@ export interface NaiveVerdict {
   restricted: RestrictionType[]
   excluded: boolean
   /**
-   * `claim`: the machine needs a slot. `record`: the machine is only recorded, because there is no limit. `start`: the
-   * check starts the term. `lease`: the machine holds a slot by a lease, and the caller must verify that the lease has
-   * not ended.
+   * `claim`: the machine needs a slot. `record`: the machine is only recorded, because the license has no limit. `start`: the check starts
+   * the term. `lease`: the machine holds a slot by a lease, and the caller must verify that the lease has not ended.
    */
   slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
 }

@@ -37,7 +37,7 @@ interface Story {
   checks: { check: NaiveCheck; secretHash: Uint8Array | null; nowMs: number }[]
 }
 
-/** Returns a world, its state some transactions earlier, and random checks of both states. */
+/** Returns a world, an earlier state of it, and random checks for both. */
 function storyOf(seed: number): Story {
   const world = new History(seed, seed % 2 === 0)
   const { random } = world

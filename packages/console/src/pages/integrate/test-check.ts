@@ -10,7 +10,7 @@ export interface Outcome {
   code: Code
   /** The body of the response, indented, or null for a dry run. */
   body: string | null
-  /** Whether the code comes from the validation API. False for a dry run. */
+  /** Whether the code comes from the validation API and not from a dry run. */
   isReal: boolean
 }
 

@@ -23,7 +23,7 @@ import { bodyOf, formerPolicy, type Policy, PolicyFields, policyOf } from './pol
 
 const t = text.license
 
-/** Returns the text shown when a license has no expiry: a term that has not started, or "never". */
+/** Returns the text for a license without an expiry: a term that has not started, or "never". */
 export function termOf({ policy: { durationDays } }: License): string {
   return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
 }

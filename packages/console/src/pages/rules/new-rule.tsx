@@ -1,4 +1,4 @@
-/** Creates an access rule. Before saving, shows its effect in one sentence, the stored form of a range, and warnings. */
+/** Creates an access rule. Before the person saves the rule, shows its effect in one sentence, the stored form of a range, and warnings. */
 
 import { accessRule, myIp, type RuleKind, type RuleMode, type RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_TYPES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'

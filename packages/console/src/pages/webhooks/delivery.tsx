@@ -94,7 +94,7 @@ export function DeliveryWindow({
   delivery: Delivery
   url: string
   onClose: () => void
-  /** Sends the event again. Null if the person lacks the permission or the endpoint is turned off. */
+  /** A function that sends the event again, or null if the person lacks the permission or the endpoint is turned off. */
   onAgain: (() => void) | null
   isSending: boolean
 }) {

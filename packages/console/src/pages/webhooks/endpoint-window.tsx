@@ -101,7 +101,7 @@ export function EndpointWindow({
   onClose,
   onCreated,
 }: {
-  /** The endpoint to change. Absent for a new endpoint. */
+  /** The endpoint to change, or undefined to create one. */
   before?: WebhookEndpoint
   onClose: () => void
   onCreated?: (endpoint: WebhookEndpoint, secret: string | null) => void

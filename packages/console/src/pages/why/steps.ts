@@ -11,7 +11,7 @@ const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
 
 export interface Decision {
   evaluation: z.infer<typeof evaluation>
-  /** Null if no license has the key. */
+  /** The license with the key, or null if no license has the key. */
   license: License | null
   /** Whether the machine holds a slot of the license. */
   holdsSlot: boolean
