@@ -70,7 +70,7 @@ const decideCheck = z.strictObject({
   productId: z.uuid().optional(),
   licenseKey: z.string().min(1),
   machineId: z.string().min(1).nullable(),
-  /** The address of the check as text, not a range. It is neither stored nor logged (docs/api.md#d1). */
+  /** The address of the check as text, not a range. The address is neither stored nor logged (docs/api.md#d1). */
   ip: z.string().nullable(),
   /** Two upper-case letters. The country is neither stored nor logged (docs/api.md#d1). */
   country: z

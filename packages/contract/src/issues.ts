@@ -1,6 +1,6 @@
 /**
- * The messages of common validation errors. Each message completes a sentence that begins with the name of the field. zod uses them as its
- * error map, which replaces all messages of the library.
+ * The messages of common validation errors. Each message completes a sentence that begins with the name of the field. As the error map of
+ * zod, they replace all messages of the library.
  */
 
 import type { z } from 'zod'

@@ -94,7 +94,7 @@ export const deactivateRequest = z
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
 
-/** The maximum number of checks in a batch, and of bytes in its body (docs/api.md#h13). */
+/** The maximum number of checks in a batch, and the maximum size of its body in bytes (docs/api.md#h13). */
 export const MAX_BATCH_CHECKS = 100
 export const MAX_BATCH_BODY_BYTES = 128 * 1024
 

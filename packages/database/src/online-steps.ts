@@ -122,7 +122,7 @@ async function fillOrganizations(client: pg.ClientBase, fill: Fill): Promise<voi
   }
 }
 
-/** Returns the key of the last row of the batch after the key `after`, or undefined if at most one batch is left. */
+/** Returns the key of the last row in the batch that follows the key `after`, or undefined if at most one batch is left. */
 async function lastOfBatch(
   client: pg.ClientBase,
   { table, key }: Fill,

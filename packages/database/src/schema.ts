@@ -44,7 +44,7 @@ export interface Database {
     organizationId: string
     email: string
     permissions: string[]
-    /** The account at the identity provider with which the member has first signed in. */
+    /** The identity provider's account with which the member first signed in. */
     openidIssuer: Generated<string | null>
     openidSubject: Generated<string | null>
     createdAt: DefaultMoment

@@ -73,7 +73,7 @@ export class Sessions {
     this.#watch(client)
   }
 
-  /** Forgets the sessions that the server has ended, and those of another server. */
+  /** Forgets the sessions that the server has ended, and the sessions of another server. */
   async #forgetEnded(client: pg.Client): Promise<void> {
     const { rows } = await client.query<{ pid: number }>(WAITING, [[...this.#abandoned]])
     const waiting = new Set(rows.map(({ pid }) => pid))

@@ -36,7 +36,7 @@ async function names(statement: string, values: unknown[]): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Returns the functions that a role may execute, except those of extensions, which access no tables. */
+/** Returns the functions that a role may execute. Omits the functions of extensions, because they access no tables. */
 const executable = (role: string) =>
   names(
     `select p.proname as name from pg_proc p where p.pronamespace = 'public'::regnamespace

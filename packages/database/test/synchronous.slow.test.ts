@@ -105,7 +105,7 @@ test('writes of rate limits do not wait for the standby', async () => {
   await pool.end()
 })
 
-test('ends a transaction at its first timeout, and does not wait for its rollback', async () => {
+test('ends a transaction at its first timeout, and does not wait for the rollback', async () => {
   const pool = open(1, 1_500)
   const transaction = createDatabase(pool)
     .transaction()

@@ -25,7 +25,7 @@ export interface PostmasterState {
 }
 
 /**
- * Reads `postmaster.pid`. Returns null if the file contains no pid or does not exist. Its lines are pid, folder, start time,
+ * Reads `postmaster.pid`. Returns null if the file contains no pid or does not exist. The lines of the file are pid, folder, start time,
  * port, socket, address, shared memory and state.
  */
 export async function readPostmaster(folder: string): Promise<PostmasterState | null> {

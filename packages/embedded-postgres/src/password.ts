@@ -27,8 +27,8 @@ host replication all 127.0.0.1/32 scram-sha-256
 const SESSION_SETTINGS = ['alter role all set log_error_verbosity = terse']
 
 /**
- * Returns the superuser's password for a data folder on which no server runs. If none is stored, as in new folders and those
- * of earlier versions, sets a new password. The file is written last, so the next call repeats an interrupted one.
+ * Returns the superuser's password for a data folder on which no server runs. If none is stored, as for a new folder or a folder of an
+ * earlier version, sets a new password. The file is written last, so the next call repeats an interrupted one.
  */
 export async function ensurePassword(folder: string, binaries: string, account: Account | null): Promise<string> {
   const path = passwordFile(folder)

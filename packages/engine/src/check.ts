@@ -155,7 +155,7 @@ export function createVerdict(): Verdict {
 
 /** The fields of the caller's credential that a check needs. */
 export interface CredentialView {
-  /** The generation of the row. If it differs from the one that the caller stored, the row contains another credential or secret. */
+  /** The generation of the row. If the generation has changed since the caller stored it, the row contains another credential or secret. */
   generation: number
   /** Row of the organization. */
   organization: number

@@ -46,7 +46,7 @@ test('rejects a file whose kid names a key that did not sign it', () => {
   expect(verifyLicenseFile(renamed, [key])).toEqual({ ok: false, reason: 'UNKNOWN_KEY' })
 })
 
-test('rejects signatures by a key of small order, with which one signature fits every message', () => {
+test('rejects signatures by a key of small order, for which one signature is valid for every message', () => {
   const neutral = ed25519.Point.ZERO.toBytes()
   const weak = { keyId: 'weak', publicKey: neutral }
   const bytes = serializePayload({ ...payload, kid: 'weak' })

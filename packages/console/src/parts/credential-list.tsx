@@ -1,4 +1,4 @@
-/** Lists credentials of one kind, with a window that creates one and a window that shows its secret once. */
+/** Lists credentials of one kind. One window creates a credential, and another window shows the secret once. */
 
 import { apiKey, createdApiKey, createdToken, token } from '@keyward/contract'
 import { Button, Text, TextInput } from '@mantine/core'
@@ -26,7 +26,7 @@ interface Texts {
   revokeHint: string
 }
 
-/** The fields that are shown. API keys have a product, and tokens have permissions. */
+/** The fields that are shown. Only API keys have `productId`, and only tokens have `permissions`. */
 interface Shown {
   id: string
   name: string

@@ -1,4 +1,4 @@
-/** The name of a resource of any type, as a link to its screen if it has one. */
+/** The name of a resource of any type, as a link to the screen of the resource if one exists. */
 
 import { TextLink } from './parts.tsx'
 

@@ -21,7 +21,7 @@ export interface ColumnReader {
   integer(name: string, options?: ColumnOptions): number
   integerOrNull(name: string, options?: ColumnOptions): number | null
   boolean(name: string, options?: ColumnOptions): boolean
-  /** Reads a `timestamptz` in milliseconds since 1970, rounded down. Returns Infinity for null. */
+  /** Reads a `timestamptz` as milliseconds since 1970, rounded down. Returns Infinity for null. */
   timeOrNever(name: string, options?: ColumnOptions): number
 }
 

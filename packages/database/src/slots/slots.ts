@@ -1,6 +1,6 @@
 /**
- * Claims and releases machine slots, many in one statement (docs/api.md#s1, docs/api.md#s3). The database grants a slot
- * under the lock of the license's row in `license_slots`, so the limit holds across all validators.
+ * Claims and releases many machine slots with one statement (docs/api.md#s1, docs/api.md#s3). The database grants a slot under the lock of
+ * the license's row in `license_slots`, so the limit holds across all validators.
  */
 
 import type pg from 'pg'

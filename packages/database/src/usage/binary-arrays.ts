@@ -7,7 +7,7 @@
  */
 
 const HEADER_BYTES = 20
-/** OIDs in pg_type. Those of built-in types never change. */
+/** The OIDs of built-in types in pg_type, which never change. */
 const TYPES = { boolean: 16, bytea: 17, integer: 23, text: 25, float8: 701, uuid: 2950 }
 const NULL = -1
 

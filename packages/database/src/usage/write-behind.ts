@@ -23,7 +23,7 @@ export interface RecordBatch {
     readonly count: number
   }[]
   readonly activity: ActivityColumns
-  /** Checks that ended in `TOO_MANY_MACHINES`, by license. They raise the license's alert (docs/api.md#d4). */
+  /** Checks with the code `TOO_MANY_MACHINES`, by license. They raise the license's alert (docs/api.md#d4). */
   readonly overuse: readonly {
     readonly licenseId: Id
     readonly count: number

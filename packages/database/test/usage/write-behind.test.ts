@@ -97,7 +97,7 @@ const countsOf = () =>
   )
 
 describe('writeBehind', () => {
-  test('adds the matches of a folded rule to those of the rule that was kept', async () => {
+  test('adds the matches of a folded rule to the matches of the kept rule', async () => {
     const gone = uuidv7()
     await database.pool.query('insert into folded_rules (gone, kept) values ($1, $2)', [gone, ruleId])
     const match = (id: string, count: number) => ({ id: bytes(id), count, lastAtMs: NOON + count })
@@ -165,7 +165,7 @@ describe('writeBehind', () => {
     expect(last).toEqual([{ at: new Date(later) }])
   })
 
-  test('keeps one open alert per license and opens another after it is acknowledged', async () => {
+  test('keeps one open alert per license and opens another after an acknowledgement', async () => {
     const alerts = () =>
       rows('select count::integer, last_at as last from alerts where license_id = $1 order by id', [license.id])
     await write(overuse(2))

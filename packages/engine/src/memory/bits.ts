@@ -19,7 +19,7 @@ export function writeBytes(words: Int32Array, from: number, count: number, out: 
   }
 }
 
-/** Maps words to words one to one. Every input bit affects every output bit (the finalizer of MurmurHash3). */
+/** A bijection of 32-bit words in which every input bit affects every output bit (the finalizer of MurmurHash3). */
 export function scramble(word: number): number {
   let h = word
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)

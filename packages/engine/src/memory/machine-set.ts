@@ -3,13 +3,13 @@
  *
  * An entry is the machine id's keyed 128-bit hash, truncated to three words. The first word is XORed with a bijection of the license's row,
  * and the other two words are XORed with bijections of the license's generation. So a check needs only one hash of the machine id. One bit
- * is set in every entry in use, and one is the mark of a reload, which leaves 94 bits to compare. Without the hash's key, callers cannot
+ * is set in every entry in use, and another bit is the mark of a reload, so 94 bits are compared. Without the hash's key, callers cannot
  * choose two ids with equal entries. Among 2^26 machines, the probability that an unknown machine has the entry of another is 2^-68. An
  * entry that a deleted license left behind never matches the next license in the same row, because the two licenses have different
  * generations.
  *
- * The first word addresses the bucket. Apart from the hash it depends only on the row, which a check has before it
- * reads the license. So `prefetch` can load the cache line of the entry while that of the license is still loading.
+ * The first word addresses the bucket. It depends only on the hash and the license's row, which are available before the license's record
+ * is read. So `prefetch` can load the cache line of the entry while the cache line of the license is still loading.
  */
 
 import { scramble } from './bits.ts'

@@ -202,7 +202,7 @@ export class LicenseWriter {
     return row
   }
 
-  /** Removes the row from the lookup of keys and from the counts of its parents. It can still be found by its id. */
+  /** Removes the row from the lookup of keys and from the counts of its parents. The row can still be found by its id. */
   #unlink(row: number): void {
     this.#rows.store.lookup.removeLicenseKey(row)
     this.#countAtParents(row, -1)

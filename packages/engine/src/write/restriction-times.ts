@@ -34,7 +34,7 @@ class Multiset {
     const count = this.#counts.get(value) ?? 0
     this.#counts.set(value, count + 1)
     if (count > 0) return
-    // The heap is rebuilt before deleted numbers make up much more than half of it.
+    // The heap is rebuilt when more than half of it consists of deleted numbers. The margin of 16 avoids rebuilding small heaps.
     if (this.#heap.length > 2 * this.#counts.size + 16) this.#heap = [...this.#counts.keys()].toSorted((a, b) => b - a)
     else this.#push(value)
   }

@@ -90,7 +90,7 @@ interface Way {
 interface Outcome {
   rejected: Rejected[]
   rows: IndexStats['rows']
-  /** The rows of an index that was built from the new world alone. */
+  /** The row counts of an index that was built from the new world alone. */
   expectedRows: IndexStats['rows']
 }
 

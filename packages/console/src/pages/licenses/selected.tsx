@@ -1,4 +1,4 @@
-/** Actions on the selected licenses. Before an action, the person sees its effect and the number of licenses that it skips. */
+/** Actions on the selected licenses. Before an action, the person sees the effect and the number of licenses that the action skips. */
 
 import type { License } from '@keyward/contract'
 import { Button, Group, Paper, Stack, Text } from '@mantine/core'

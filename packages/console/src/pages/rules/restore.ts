@@ -19,7 +19,8 @@ function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set,
 }
 
 /**
- * Creates at most 1,000 deleted rules again, except expired ones. Their counters begin at zero. A rule of a set is added to the set again.
+ * Creates at most 1,000 deleted rules again, except expired ones. The counters of the new rules begin at zero. A rule of a set is added to
+ * the set again.
  */
 export function restoreRules(rules: readonly AccessRule[]) {
   const body = { rules: rules.filter(canRestore).map(bodyOf) }

@@ -17,7 +17,7 @@ export interface RuleRow {
   where: string
   /** The rule as the request contains it. */
   body: Fields
-  /** Kind, type, canonical value and scope. Rules with the same identity are duplicates. */
+  /** The kind, type, canonical value and scope of the rule. Rules with the same identity are duplicates. */
   identity: string
 }
 
