@@ -165,7 +165,7 @@ export const CREDENTIAL_PRODUCT = 12
 export const CREDENTIAL_STATE = 13
 export const CREDENTIAL_ORGANIZATION_SHIFT = 2
 
-/** The first words of the license key's hash within its organization, see `bindKey`. */
+/** The first words of the license key's hash, which `bindKey` binds to the organization. */
 export const LICENSE_KEY_HASH = 5
 export const LICENSE_KEY_HASH_WORDS = 3
 /** Row of the extension, 0 when there is none. */

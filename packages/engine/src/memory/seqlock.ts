@@ -58,10 +58,7 @@ export class ReadLock {
     this.#enabled = enabled
   }
 
-  /**
-   * Returns the version before a read. If it is odd, a write section is open, and the caller must try again without
-   * reading.
-   */
+  /** Returns the version at the start of a read. If it is odd, a write section is open, and the caller must try again without reading. */
   begin(attempt: number): number {
     const version = Atomics.load(this.#control, VERSION)
     if ((version & 1) === 0) return version

@@ -35,7 +35,8 @@ import { validationError } from './validation.ts'
 
 export interface IndexOptions {
   /**
-   * 16 random bytes, which must be secret. The default makes hashes predictable, which is acceptable only in tests and measurements.
+   * The secret key of all hashes, 16 random bytes. The default makes hashes predictable, which is acceptable only in tests and
+   * measurements.
    */
   hashKey?: Uint8Array
   /** The address space to reserve: `large` (default) for a service, or `small` (1/1024) for tests. */
@@ -63,7 +64,7 @@ export class IndexWriter {
   readonly #pages = new Transition()
   /** The differences that the current reload has found, 'in place' when the reload is written as it arrives, or null without a reload. */
   #reload: Differences | 'in place' | null = null
-  /** Whether rows may have different marks: during a reload, and after an abandoned one. */
+  /** Whether rows may have different marks, as during a reload and after an abandoned reload. */
   #isMarkMixed = false
   readonly #section = (write: () => void): void => this.#lock.section(write)
 
