@@ -2,8 +2,8 @@
  * Reads the changes of organizations that have too many changes for one read. The changes are read in pages over a separate connection, in
  * one repeatable-read transaction. So all pages have the same snapshot, and memory is bounded.
  *
- * A consumer can apply each page immediately. The first pages restrict, the next pages change licenses one by one, and the last pages
- * loosen. So between two pages, no check is valid that is rejected both before the first and after the last page.
+ * A consumer can apply each page immediately. Pages restrict before they change licenses one by one, and loosen after that. So no check
+ * that is rejected both before the first and after the last page is `VALID` between two pages.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
