@@ -63,7 +63,9 @@ export interface Since {
 /** The target that applies changes. Methods that receive rows return those that could not be stored. */
 export interface FeedTarget {
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[]
-  /** Applies a page of a large change. The caller ends the change with `endPages` or `abandonPages`. */
+  /** Begins a large change, which ends with `endPages` or `abandonPages`. Meanwhile `apply` receives only the changes of other organizations. */
+  beginPages(): void
+  /** Applies a page of the large change. */
   applyPage(
     changes: readonly Change[],
     signingKeys: readonly SigningKeyChange[],

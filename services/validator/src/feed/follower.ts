@@ -330,6 +330,7 @@ export class Follower {
     // A running comparison would keep every row of the large change in memory, as a difference or as a change since the comparison began.
     await this.#stopComparison()
     const since = this.#snapshot ?? from
+    this.#target.beginPages()
     this.#largeRead = new LargeRead(connection, this.#target, {
       since,
       organizations,

@@ -189,14 +189,21 @@ export class IndexUpdater implements FeedTarget {
     return this.#noteMissing(rejected).filter((_, i) => !known.has(keyOf(rejected[i]!.change)))
   }
 
+  /**
+   * Discards the trail. From now on, the pages deliver the machines of every deleted license, but a read of other organizations may deliver
+   * the deletion of the license itself. If a crash undoes this deletion, the trail would lack the machines.
+   */
+  beginPages(): void {
+    this.#isPaging = true
+    this.#isTrailLost = true
+    this.#trail.restart(null)
+  }
+
   applyPage(
     changes: readonly Change[],
     signingKeys: readonly SigningKeyChange[],
     { step, snapshot }: Omit<LargePage, 'changes'>,
   ): SkippedRow[] {
-    this.#isPaging = true
-    this.#isTrailLost = true
-    this.#trail.restart(null)
     this.#publicKeys.apply(signingKeys)
     const filtered = this.#ownWrites.filter(changes, snapshot)
     if (step === 'finish') this.#index.finishPages()

@@ -18,6 +18,7 @@ const nothing = (): void => undefined
 const target: FeedTarget = {
   apply: () => [],
   applyPage: () => [],
+  beginPages: nothing,
   endPages: nothing,
   abandonPages: nothing,
   changeHistory: nothing,
