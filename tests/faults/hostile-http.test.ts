@@ -95,7 +95,7 @@ interface Exchange {
   localPort: number
 }
 
-/** Writes bytes. Resolves to the response when the peer closes the connection or is silent for `silentMs`. */
+/** Writes bytes. Resolves to the response when the peer closes the connection, or has sent nothing for `silentMs` after the response. */
 function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Promise<Exchange> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -121,7 +121,7 @@ function exchange(port: number, bytes: string | Uint8Array, silentMs = 40): Prom
   })
 }
 
-/** Sends the second part of a text after the first has been read. Resolves to all received bytes. */
+/** Writes a text in two parts with a pause of 15 ms, so that they arrive in two packets. Resolves to all received bytes. */
 function inTwoPackets(whole: string, at: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(validator.port, '127.0.0.1').setNoDelay(true)

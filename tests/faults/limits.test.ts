@@ -110,7 +110,7 @@ test('sends 503 with a code while Postgres has no free connection, and recovers'
   const known = watch(() => ask('known'), 'VALID')
   await onServer(withDatabase(postgres.url, 'postgres'), async (administrator) => {
     const hoards = Array.from({ length: 3 }, () => createPool(postgres.url, { name: 'hoard', max: 30 }))
-    // Closes all connections of Keyward, and opens as many before Keyward reconnects.
+    // Takes the connections that become free when those of Keyward are terminated.
     const take = (): Promise<unknown> =>
       Promise.all(hoards.flatMap((hoard) => Array.from({ length: 30 }, () => hoard.connect().catch(() => null))))
     const held = [take()]

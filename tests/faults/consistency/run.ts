@@ -62,7 +62,7 @@ class Run {
     return last.state
   }
 
-  /** Sends changes and checks and injects faults for about `lastsMs`, concurrently. Returns the names of the faults. */
+  /** Concurrently sends changes and checks, and injects faults, for about `lastsMs`. Returns the names of the faults. */
   async live(lastsMs: number): Promise<string[]> {
     const seeds = Array.from({ length: CHECKERS + 1 }, () => random(this.#random.int(2 ** 31)))
     const over = sleep(lastsMs).then(() => (this.#isOver = true))
@@ -149,7 +149,7 @@ class Run {
     }
   }
 
-  /** Asserts that every slot of the unchanged license exists and that no license exceeds its highest limit. */
+  /** Records each lost slot of the untouched license, and each license that exceeds its highest limit, in `wrong`. */
   async compareSlots(): Promise<void> {
     const { rows } = await this.#fleet.pool.query<{ license: string; machine: string }>(
       `select license_id as license, convert_from(machine_id, 'UTF8') as machine from machines m
@@ -200,7 +200,7 @@ class Run {
     for (const { proxy } of this.#fleet.members) proxy.heal()
   }
 
-  /** Sends a check. Retries if an idle connection was closed when the check was sent. */
+  /** Sends a check. Retries once over a new connection, because the server may have closed an idle connection. */
   async #ask(port: number, asked: ModelCheck): Promise<Reply> {
     const reply = await check(port, this.#tenant.apiKey, asked, this.#agent)
     return reply.status === 0 ? await check(port, this.#tenant.apiKey, asked) : reply
