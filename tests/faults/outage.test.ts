@@ -43,7 +43,7 @@ const ask = (fingerprint: string, key = license.key): Promise<Reply> =>
 let machines = 0
 const granted: string[] = []
 
-/** Sends the check of a new machine. The machine must receive a slot, or a 503 with Retry-After, in time. */
+/** Sends the check of a new machine. Records the machine in `granted` if the check is VALID. */
 async function askNew(): Promise<Reply> {
   const fingerprint = `new ${++machines}`
   const reply = await ask(fingerprint)

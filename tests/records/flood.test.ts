@@ -59,7 +59,7 @@ afterAll(async () => {
   await postgres.remove()
 })
 
-/** Sends the checks, several at a time, and asserts their code. */
+/** Sends the checks, 32 at a time, and asserts their code. */
 async function sendAll(
   checks: number,
   code: string,

@@ -78,7 +78,7 @@ async function during(work: () => Promise<unknown>): Promise<Record<'claims' | '
   return { claims: rate('claims'), flushes: rate('flushes'), all: rate('all'), seconds: Math.round(seconds * 10) / 10 }
 }
 
-/** Sends checks of different machines to the validators in turn, several at a time. */
+/** Sends checks of different machines to the validators in turn, 96 at a time. */
 async function flood(keys: readonly string[]): Promise<void> {
   let next = 0
   const send = async (): Promise<void> => {
@@ -104,7 +104,7 @@ test.each([1, 40])(
       ...flooded,
       'all when idle': idle.all,
     })
-    // Each validator rechecks its full licenses in batches, a few times per second, for any number of checks and licenses.
+    // Each validator rechecks its full licenses in batches, at most five times per second, for any number of checks and licenses.
     expect(flooded.claims).toBeLessThan(validators.length * 7)
   },
 )

@@ -111,7 +111,7 @@ async function send(program: Service, request: Request): Promise<string> {
   return code
 }
 
-/** Sends every case of one caller, several at a time. */
+/** Sends every case of one caller, eight at a time. */
 async function sendAll(program: Service, requests: readonly Request[]): Promise<void> {
   const waiting = [...requests]
   const work = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 /**
  * Simulates three validators, one Postgres and 200 machines that race for five leased slots, in virtual time. The slot service,
- * its queues and the cache of leases are real. Validators pause or are killed, and their wall clocks differ by up to ten
- * minutes. Postgres is sometimes not reachable or loses responses, and the change log arrives late.
+ * its queues and the cache of leases are real. Validators pause or are killed, and their wall clocks are wrong by up to
+ * ten minutes. Postgres is sometimes not reachable or loses responses, and the change log arrives late.
  */
 
 import type { ClaimAnswer } from '@keyward/database'
