@@ -66,7 +66,7 @@ export const validateRequestV2 = z
     return { licenseKey: body.license, machineId: null, include: body.include }
   })
 
-/** The name by which people recognize the machine, at most as long as a machine id. */
+/** The name by which people recognize the machine. The name may be as long as a machine id. */
 const optionalHostname = optionalExactText(MAX_MACHINE_ID_BYTES)
 
 /** The body of v1 validate and activate: `{licenseKey, fingerprint?, hostname?, include?}`. */

@@ -17,7 +17,7 @@ type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined,
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
-/** The stored form of entitlements. A check constraint of the table ensures it. */
+/** The stored form of entitlements. A check constraint of the table ensures this form. */
 type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number | string | Removed>>
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'

@@ -17,7 +17,7 @@ export interface Check {
   licenseKeyLength: number
   /** A buffer whose first `machineIdLength` bytes are the machine id. */
   machineId: Uint8Array
-  /** Length of the machine id in bytes, or 0 when the request has none. */
+  /** Length of the machine id in bytes, or 0 without a machine id. */
   machineIdLength: number
   /** The family of the address. 0 means that the address is unknown, so no IP rule matches. */
   addressFamily: 0 | 4 | 6

@@ -24,7 +24,7 @@ function screen<Props extends object>(load: () => Promise<{ default: ComponentTy
   loads.push(loadOnce)
   const Lazy = lazy(loadOnce)
   return function LoadedScreen(props: Props) {
-    // A component stays the same while it is shown, so that it keeps its state.
+    // The component does not change while the screen is shown, so that the screen keeps its state.
     const [Shown] = useState<ComponentType<Props>>(() => loaded ?? Lazy)
     return <Shown {...props} />
   }

@@ -35,7 +35,7 @@ export interface ClaimAnswer {
   readonly outcome: ClaimOutcome
   /** The number of slots taken after the call, or null for the outcomes `busy` and `no_license`. */
   readonly used: number | null
-  /** The machine limit, or null if there is none, and for the outcomes `busy` and `no_license`. */
+  /** The machine limit, or null for a license without a limit and for the outcomes `busy` and `no_license`. */
   readonly max: number | null
   /** The id of the claim's transaction. A snapshot of the feed that includes the transaction also includes this claim. */
   readonly xid: string

@@ -69,7 +69,7 @@ test('reports another log after a crash of Postgres, and continues from the last
     for (let i = 0; i < 5; i++) await client.query('begin; select pg_current_xact_id(); rollback')
     await insertOrganization(client)
     const reading = await readFeed(client, before.snapshot)
-    // A commit that waits for the disk would also write the earlier transactions to disk, so none follows.
+    // A commit that waits for the disk would also write the earlier transactions to disk, so no such commit follows.
     expect(await landmarkOf(client, heartbeat.id)).toBe(before.snapshot)
     process.kill(postgres.pid, 'SIGQUIT') // an immediate shutdown, which loses unwritten data like a crash
     return reading

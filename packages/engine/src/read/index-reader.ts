@@ -274,8 +274,7 @@ export class IndexReader {
   }
 
   /**
-   * Writes the hash of a license key, bound to its organization. Needs no lock, because an organization's generation is
-   * constant.
+   * Writes the hash of a license key to `out`, bound to the organization. Needs no lock, because an organization's generation is constant.
    */
   #hashKey(organization: number, licenseKey: Uint8Array, length: number, out: Int32Array): void {
     const { hash, organizations } = this.#store

@@ -103,7 +103,7 @@ export class RuleMatching {
     const rule = firstByPrecedence(rules, verdict.matched, from, verdict.matchedCount)
     this.unsatisfied = 0
     const until = base + SCOPE_RESTRICTED_UNTIL
-    // These words are the upper halves of three doubles. Each is 0 only if its time is 0.
+    // These words are the upper halves of three doubles. Such a word is 0 only if the time is 0.
     if ((words[until + 1]! | words[until + 3]! | words[until + 5]!) === 0) return rule
     if (rule !== 0 && (rules[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) return rule
     this.unsatisfied = this.#restrictedTypes(scope, nowMs) & ~satisfiedTypes(rules, verdict, from)

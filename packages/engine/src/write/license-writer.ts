@@ -133,7 +133,7 @@ export class LicenseWriter {
     return machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, this.#hashMachine(change))
   }
 
-  /** Sets the mark of a machine that holds a slot. Returns false when it holds none. */
+  /** Sets the mark of a machine that holds a slot. Returns false when the machine holds no slot. */
   markMachine(change: MachineChange): boolean {
     const row = this.#findLatest(change.licenseId)
     if (row === 0) return false

@@ -286,7 +286,7 @@ export class RuleWriter {
     return { organization, ownerKind, owner, match, value }
   }
 
-  /** Writes a rule and returns its row. Sets `extraBits` in its traits. */
+  /** Writes a rule and returns its row. Sets `extraBits` in the traits of the rule. */
   #write(record: AccessRuleRecord, target: Target, extraBits = 0): number {
     const { lookup, rules } = this.#rows.store
     let row = lookup.findId(KIND_RULE, record.id)

@@ -29,8 +29,8 @@ export const SECTION_LIMITS: SectionLimits = { rows: 1000, atomicRows: 5_000 }
 export interface Section {
   changes: readonly Change[]
   /**
-   * `apply` writes the changes. `restrict` writes only their restricting parts. `loosen` first removes up to `SectionLimits.rows` rules
-   * that `restrict` kept in force, and then writes the changes.
+   * `apply` writes the changes. `restrict` writes only the restricting parts of the changes. `loosen` first removes up to
+   * `SectionLimits.rows` rules that `restrict` kept in force, and then writes the changes.
    */
   step: 'apply' | 'restrict' | 'loosen'
 }
@@ -136,7 +136,7 @@ function* phasesOf(changes: readonly Change[], placement: Placement, limits: Sec
   const rules = shared.filter(({ entity }) => entity === 'rule')
   const credentials = shared.filter(({ entity }) => entity === 'credential')
   const others = shared.filter(({ entity }) => entity !== 'rule' && entity !== 'credential')
-  // A license must exist before rules that refer to it. A new license is revoked until its own section is written.
+  // A license must exist before rules that refer to it. A new license counts as revoked until its own section is written.
   const scopes = new Set(rules.map(scopeOf))
   const early = changes.filter((change) => change.entity === 'license' && scopes.has(nameOf(change.id)))
 

@@ -1,4 +1,4 @@
-/** Statistics of an index: the number of its rows, and the memory that they use. */
+/** Statistics of an index: the number of rows, and the memory in use. */
 
 import type { IndexStore } from '../memory/index-store.ts'
 import { REGION_NAMES } from '../memory/shared-memory.ts'
