@@ -75,7 +75,7 @@ export function reportFailure(streams: Streams, json: boolean, failure: Failure)
   for (const detail of details) streams.err(`  ${detail}\n`)
 }
 
-/** Formats names and values with one pair in each line. A null value is a dash. */
+/** Formats names and values with one pair in each line. A null value is shown as a dash. */
 export function describe(fields: Readonly<Record<string, string | number | null>>): string {
   const width = Math.max(...Object.keys(fields).map((name) => name.length))
   return Object.entries(fields)

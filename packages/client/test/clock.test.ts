@@ -14,7 +14,7 @@ describe.concurrent('an offline check', () => {
   test('an offline check rejects a clock behind the issuedAt of the file', async () => {
     const { client, gateway, clock, storage } = await startWorldWithFile()
     await gateway.stop()
-    // Removes the observed time from the storage. The times in the file remain.
+    // Removes the observed time from the storage. The times in the license file remain.
     await storage.write(((await storage.read()) ?? '').replace(/"latestSeenMs":\d+/, '"latestSeenMs":0'))
     clock.aheadMs = -4 * MINUTE_MS
     expect(await client.validate()).toMatchObject(valid)

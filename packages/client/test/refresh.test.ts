@@ -288,7 +288,7 @@ describe.concurrent('a callback of the app', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('mistake of the app'))],
-  ])('a callback has no effect on the call when it %s', async (_how, fail) => {
+  ])('a callback that %s has no effect on the call', async (_how, fail) => {
     let isPlugged = false
     const inner = memoryStorage()
     const storage = { ...inner, read: () => (isPlugged ? inner.read() : Promise.reject(new Error('unplugged'))) }
