@@ -37,8 +37,10 @@ let database: TestDatabase
 let folder: string
 let started: StartProcess
 let baseUrl: string
-/** A server to which the shell sends a request in place of each `sleep` of a guide. On each request, the server ages the leases of machines
- * that send no checks. */
+/**
+ * A server to which the shell sends a request in place of each `sleep` of a guide. On each request, the server ages the leases of machines
+ * that send no checks.
+ */
 let clock: Server
 let clockUrl: string
 
