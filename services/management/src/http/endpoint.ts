@@ -19,8 +19,8 @@ import { validationErrors } from './validation-errors.ts'
 export const BASE_PATH = '/api/v1'
 
 /**
- * The callers that an endpoint accepts. The permission `any` accepts every management token and access token of an organization. The kind
- * `person` accepts the operator and the credentials of vendors. The kind `anyone` requires no credential.
+ * The callers that an endpoint accepts. With the permission `any`, these are all management tokens and access tokens of an organization.
+ * With the kind `person`, they are the operator and the credentials of vendors. The kind `anyone` requires no credential.
  */
 export type Access =
   | { kind: 'operator' }

@@ -1,4 +1,4 @@
-/** Defines the rows of webhook endpoints and their representation, which contains no secret. */
+/** Defines the rows of webhook endpoints. The representation of a row contains no secret. */
 
 import type { WebhookEndpoint } from '@keyward/contract/management/webhooks'
 

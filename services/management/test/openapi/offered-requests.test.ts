@@ -106,7 +106,7 @@ async function fetchFromValidator(
   return { status: response.status, text, body: parsed }
 }
 
-// The operations have the order of the document. Deletions and state changes use invented ids, so they change nothing.
+// The requests are sent in the order of the document. Deletions and state changes use invented ids, so they change nothing.
 const byMethod = (method: string) => operations.filter((operation) => operation.method === method)
 
 describe('as offered on the page', () => {

@@ -91,7 +91,7 @@ function personOf({ actor, session, organizationId }: Pick<AnyCall, 'actor' | 's
   throw new ApiError('NOT_FOUND', 'Only a member or the operator has sessions. Send the request with a session.')
 }
 
-/** Returns whether the request was sent without a session, with a token that belongs to no member. */
+/** Returns whether the credential of the request is a token that belongs to no member. */
 function isProgram({ actor, session }: Pick<AnyCall, 'actor' | 'session'>): boolean {
   return session === null && actor.memberId === undefined
 }
