@@ -15,7 +15,7 @@ const GROUP_ROLES = ['keyward_validator', 'keyward_management']
 /** The time to wait for the lock of a table that a service uses. */
 const LOCK_TIMEOUT = '10s'
 
-type Pool = ReturnType<typeof createPool>
+type Client = Parameters<typeof runFormatted>[0]
 
 /**
  * Creates the group roles, and the user and the database that `ownerUrl` names, unless they exist. Makes that user the owner of all tables,
@@ -29,22 +29,23 @@ export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promi
       'DATABASE_URL must name another user than ADMIN_DATABASE_URL, because the owner must not be an administrator',
     )
   const done: string[] = []
-  await withPool(adminUrl, async (pool) => {
+  await withConnection(adminUrl, async (client) => {
     for (const role of GROUP_ROLES)
-      if (!(await exists(pool, 'pg_roles', 'rolname', role))) await runFormatted(pool, 'create role %I nologin', role)
-    if (!(await exists(pool, 'pg_roles', 'rolname', owner))) {
-      await runFormatted(pool, 'create role %I login', owner)
+      if (!(await exists(client, 'pg_roles', 'rolname', role)))
+        await runFormatted(client, 'create role %I nologin', role)
+    if (!(await exists(client, 'pg_roles', 'rolname', owner))) {
+      await runFormatted(client, 'create role %I login', owner)
       done.push(`Created role ${owner}, the owner of the tables.`)
     }
-    if (password !== '') await runFormatted(pool, 'alter role %I password %L', owner, scramVerifier(password))
-    if (await exists(pool, 'pg_database', 'datname', database)) return
-    await runFormatted(pool, 'create database %I owner %I', database, owner)
+    if (password !== '') await runFormatted(client, 'alter role %I password %L', owner, scramVerifier(password))
+    if (await exists(client, 'pg_database', 'datname', database)) return
+    await runFormatted(client, 'create database %I owner %I', database, owner)
     done.push(`Created database ${database}.`)
   })
   const inDatabase = new URL(adminUrl)
   inDatabase.pathname = `/${encodeURIComponent(database)}`
-  await withPool(inDatabase.href, async (pool) => {
-    const moved = await handOver(pool, database, owner)
+  await withConnection(inDatabase.href, async (client) => {
+    const moved = await handOver(client, database, owner)
     if (moved > 0) done.push(`Handed ${moved} objects over to ${owner}.`)
   })
   return done
@@ -58,17 +59,19 @@ function parseOwner(ownerUrl: string): { owner: string; password: string; databa
   return { owner, password: decodeURIComponent(password), database }
 }
 
-async function withPool(url: string, work: (pool: Pool) => Promise<void>): Promise<void> {
+/** Runs `work` with one connection. A pool would replace a broken connection, also in the middle of a transaction. */
+async function withConnection(url: string, work: (client: Client) => Promise<void>): Promise<void> {
   const pool = createPool(url, { name: 'keyward migrate', max: 1, statementTimeoutMs: 60_000 })
   try {
-    await work(pool)
+    const client = await pool.connect()
+    await work(client).finally(() => client.release(true))
   } finally {
     await pool.end()
   }
 }
 
-async function exists(pool: Pool, catalog: string, column: string, name: string): Promise<boolean> {
-  return ((await pool.query(`select from ${catalog} where ${column} = $1`, [name])).rowCount ?? 0) > 0
+async function exists(client: Client, catalog: string, column: string, name: string): Promise<boolean> {
+  return ((await client.query(`select from ${catalog} where ${column} = $1`, [name])).rowCount ?? 0) > 0
 }
 
 /**
@@ -88,22 +91,22 @@ const FOREIGN_OBJECTS = `
   where p.pronamespace = 'public'::regnamespace and pg_get_userbyid(p.proowner) <> $1
     and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`
 
-async function handOver(pool: Pool, database: string, owner: string): Promise<number> {
-  await pool.query('begin')
-  await pool.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-  const { rows: databases } = await pool.query(
+async function handOver(client: Client, database: string, owner: string): Promise<number> {
+  await client.query('begin')
+  await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+  const { rows: databases } = await client.query(
     'select from pg_database where datname = $1 and pg_get_userbyid(datdba) <> $2',
     [database, owner],
   )
-  if (databases.length > 0) await runFormatted(pool, 'alter database %I owner to %I', database, owner)
+  if (databases.length > 0) await runFormatted(client, 'alter database %I owner to %I', database, owner)
   // Since Postgres 15, the schema `public` belongs to the owner of the database, unless the database comes from an older server.
-  const { rows: schemas } = await pool.query(
+  const { rows: schemas } = await client.query(
     `select from pg_namespace where nspname = 'public' and pg_get_userbyid(nspowner) not in ('pg_database_owner', $1)`,
     [owner],
   )
-  if (schemas.length > 0) await runFormatted(pool, 'alter schema public owner to %I', owner)
-  const { rows } = await pool.query<{ statement: string }>(FOREIGN_OBJECTS, [owner])
-  for (const { statement } of rows) await pool.query(statement)
-  await pool.query('commit')
+  if (schemas.length > 0) await runFormatted(client, 'alter schema public owner to %I', owner)
+  const { rows } = await client.query<{ statement: string }>(FOREIGN_OBJECTS, [owner])
+  for (const { statement } of rows) await client.query(statement)
+  await client.query('commit')
   return rows.length
 }

@@ -62,13 +62,13 @@ export async function ensureServiceLogins(url: string, prefix: string): Promise<
 
 /** Runs a statement about roles or databases. Such statements accept no parameters, so the server quotes and inserts the values. */
 export async function runFormatted(
-  pool: ReturnType<typeof createPool>,
+  client: Pick<ReturnType<typeof createPool>, 'query'>,
   template: string,
   ...values: string[]
 ): Promise<void> {
-  const { rows } = await pool.query<{ statement: string }>('select format($1, variadic $2::text[]) as statement', [
+  const { rows } = await client.query<{ statement: string }>('select format($1, variadic $2::text[]) as statement', [
     template,
     values,
   ])
-  await pool.query(rows[0]?.statement ?? '')
+  await client.query(rows[0]?.statement ?? '')
 }

@@ -8,11 +8,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-import { isLockTimeout } from './errors.ts'
+import { isConnectionFailure, isLockTimeout } from './errors.ts'
 import { connectionTo } from './hosts.ts'
 import { listMigrations } from './migrations.ts'
 import { runOnlineSteps } from './online-steps.ts'
 
+const CONNECT_TIMEOUT_MS = 5_000
+/** The time without data after which the connection is probed. Probes fail after another ten seconds. */
+const KEEP_ALIVE_MS = 10_000
 const LOCK = 7_201_945_338
 const LOCK_RETRY_MS = 50
 /** The time for which requests may have to wait, because they queue behind a migration that waits for its locks. */
@@ -58,31 +61,39 @@ export class NewerSchemaError extends Error {
 
 /**
  * Migrates the database at `url`. Throws an error with a message for operators when the server is too old, and NewerSchemaError when the
- * database belongs to a newer version.
+ * database belongs to a newer version. A run after a broken connection continues with the first incomplete migration or step.
  */
 export async function migrate(url: string): Promise<MigrationReport> {
-  const pool = new pg.Pool({ ...connectionTo(url), max: 2, connectionTimeoutMillis: 5_000 })
-  pool.on('error', () => undefined)
+  const client = new pg.Client({
+    ...connectionTo(url),
+    application_name: 'keyward migrate',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    // Long statements have no timeout. Probes detect a server that disappears meanwhile, as during a failover.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+  })
+  // The connection can break between two statements, and then only this event contains the reason.
+  let broken: Error | undefined
+  client.on('error', (error) => void (broken ??= error))
+  const warnings: string[] = []
+  client.on('notice', (notice) => {
+    if (notice.severity === 'WARNING' && notice.message !== undefined) warnings.push(notice.message)
+  })
   try {
-    const warnings: string[] = []
-    const client = await pool.connect()
-    client.on('notice', (notice) => {
-      if (notice.severity === 'WARNING' && notice.message !== undefined) warnings.push(notice.message)
-    })
-    try {
-      await requireServer(client)
-      await takeLock(client)
-      const applied = await migrateToLatest(client)
-      await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
-      await client.query(READ_MIGRATIONS)
-      await runOnlineSteps(client)
-      await client.query('select pg_advisory_unlock($1)', [LOCK])
-      return { applied, warnings }
-    } finally {
-      client.release(true)
-    }
+    await client.connect()
+    await requireServer(client)
+    await takeLock(client)
+    const applied = await migrateToLatest(client)
+    await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
+    await client.query(READ_MIGRATIONS)
+    await runOnlineSteps(client)
+    await client.query('select pg_advisory_unlock($1)', [LOCK])
+    return { applied, warnings }
+  } catch (error) {
+    if (broken === undefined || !isConnectionFailure(error)) throw error
+    throw new Error(`The connection to Postgres broke during the migration: ${broken.message}`, { cause: error })
   } finally {
-    await pool.end()
+    await client.end().catch(() => undefined)
   }
 }
 
@@ -126,7 +137,8 @@ async function applyMigration(client: pg.ClientBase, name: string, text: string,
       await client.query('commit')
       return
     } catch (error) {
-      await client.query('rollback')
+      // A rollback fails only on a broken connection, and Postgres rolls back then.
+      await client.query('rollback').catch(() => undefined)
       if (!isLockTimeout(error) || performance.now() > endMs) {
         const reason = error instanceof Error ? error.message : 'no reason is known'
         throw new Error(`The database could not be migrated, ${name} failed: ${reason}`, { cause: error })
