@@ -88,7 +88,7 @@ export const delivery = z
           response: z
             .string()
             .nullable()
-            .meta({ description: 'The first 2 kB of the body of the response.', example: 'ok' }),
+            .meta({ description: 'The first 2 KiB of the body of the response.', example: 'ok' }),
         }),
       )
       .meta({ description: 'The attempts, oldest first.' }),
