@@ -60,7 +60,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     await rm(home, { recursive: true, force: true })
   }, 60_000)
 
-  test('prints commands that show a verdict, a rule that changes it, and how to delete the rule', async () => {
+  test('prints commands that request a verdict, add a rule that changes it, and delete the rule', async () => {
     const [, blacklist = '', remove = ''] = started.curlLines()
     expect(await check()).toMatchObject({ status: 200, body: { valid: true, code: 'VALID' } })
     const rule = await runCurl(blacklist)

@@ -93,7 +93,7 @@ describe.concurrent('the background', () => {
 })
 
 describe.concurrent('refreshFile', () => {
-  test('refreshFile returns the refreshAfter of the new file', async () => {
+  test('refreshFile returns REFRESHED and the expiry of the license', async () => {
     const { client, service } = await startWorld()
     const { expiresAt } = service.license
     const result = await client.refreshFile()

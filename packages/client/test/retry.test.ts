@@ -1,4 +1,4 @@
-/** Tests retries within the time budget. The tests count requests instead of measuring durations. */
+/** Tests retries within the time budget. */
 
 import { describe, expect, test } from 'vitest'
 

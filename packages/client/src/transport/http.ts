@@ -75,7 +75,7 @@ async function exchange<Value>(
     method: 'POST',
     headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(endpoint.body),
-    // The service never redirects. Following a redirect would send the API key to another host.
+    // The service never redirects. Following a redirect could send the license key to another host.
     redirect: 'error',
     credentials: 'omit',
     signal,

@@ -1,5 +1,5 @@
 /**
- * Validates a change by itself, before the index is read. A row with an invalid value is rejected with a reason and
+ * Validates a change without reading the index. A row with an invalid value is rejected with a reason and
  * never stored, because it would lead to wrong verdicts.
  */
 

@@ -34,7 +34,7 @@ function show(row: Selectable<Database['activity']>): ActivityEntry {
   }
 }
 
-/** The largest difference that filters allow between the column `at`, which is the minute of a check, and the time in the id. */
+/** The largest difference between the column `at` and the time in the id. A filter reads the partitions up to this far outside its period. */
 const DAY_MS = 86_400_000
 
 export interface ActivityQuery extends PageQuery {

@@ -50,8 +50,7 @@ interface Connection {
 }
 
 /**
- * Sends the responses to protocol errors of the server, and passes valid requests to `serve`. The server must have `requireHostHeader:
- * false`.
+ * Responds to requests that violate HTTP, and passes valid requests to `serve`. The server must have `requireHostHeader: false`.
  */
 export function handleProtocolErrors(
   server: Server,

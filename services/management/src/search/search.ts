@@ -20,17 +20,17 @@ const MAX_RESULTS = 10
  * The minimum length of a text that is searched within names. A shorter text occurs in too many names, and trigram indexes do not support
  * it.
  */
-const MIN_PART_LENGTH = 3
+const MIN_TEXT_LENGTH = 3
 /** The maximum number of rows that a search for machines reads. Some of these machines no longer hold a slot. */
 const MAX_MACHINES_READ = 1_000
 /** The number of newest customers that are compared one by one. If they contain enough results, the index is not read. */
 const NEWEST_CUSTOMERS = 2_000
-/** The number of newest customers among which the parts of a text are counted. */
+/** The number of newest customers in which the trigrams of a searched text are counted, to find the rarest ones. */
 const SAMPLED_CUSTOMERS = 300
-const PART_LENGTH = 3
-/** The maximum numbers of parts of a text that are counted, and for which the index is searched. */
-const MAX_COUNTED_PARTS = 100
-const MAX_SEARCHED_PARTS = 4
+const TRIGRAM_LENGTH = 3
+/** The maximum numbers of trigrams of a text that are counted, and for which the index is searched. */
+const MAX_COUNTED_TRIGRAMS = 100
+const MAX_SEARCHED_TRIGRAMS = 4
 const LETTERS_OR_DIGITS = /^[\p{L}\p{N}]*$/u
 const CUSTOMER_TEXT = sql<string>`customer_text(email, name, external_id)`
 
@@ -50,32 +50,32 @@ export async function searchLicenses(context: ReadContext, q: string): Promise<S
 }
 
 /**
- * Returns the parts of the text that are rarest among the newest customers. For each row with the rarest part, an index scan looks for all
- * other parts, so a scan for all parts of a long text is slow. Returns all parts of a text with at most MAX_SEARCHED_PARTS.
+ * Returns the trigrams of the text that are rarest among the newest customers. For each row with the rarest trigram, an index scan looks for all
+ * other trigrams, so a scan for all trigrams of a long text is slow. Returns all trigrams of a text with at most MAX_SEARCHED_TRIGRAMS.
  */
-async function rarestParts({ db, organizationId }: ReadContext, text: string): Promise<string[]> {
+async function rarestTrigrams({ db, organizationId }: ReadContext, text: string): Promise<string[]> {
   const characters = Array.from(text)
   const all = characters
-    .slice(PART_LENGTH - 1)
-    .map((_, at) => characters.slice(at, at + PART_LENGTH).join(''))
-    .filter((part) => LETTERS_OR_DIGITS.test(part))
-  const parts = [...new Set(all)].slice(0, MAX_COUNTED_PARTS)
-  if (parts.length <= MAX_SEARCHED_PARTS) return parts
-  const { rows } = await sql<{ part: string }>`
+    .slice(TRIGRAM_LENGTH - 1)
+    .map((_, at) => characters.slice(at, at + TRIGRAM_LENGTH).join(''))
+    .filter((trigram) => LETTERS_OR_DIGITS.test(trigram))
+  const trigrams = [...new Set(all)].slice(0, MAX_COUNTED_TRIGRAMS)
+  if (trigrams.length <= MAX_SEARCHED_TRIGRAMS) return trigrams
+  const { rows } = await sql<{ trigram: string }>`
     with sample as materialized (
       select ${CUSTOMER_TEXT} as sampled from customers
       where organization_id = ${organizationId} order by id desc limit ${SAMPLED_CUSTOMERS})
-    select part from unnest(${parts}::text[]) as part
-    order by (select count(*) from sample where position(part in sampled) > 0), part
-    limit ${MAX_SEARCHED_PARTS}`.execute(db)
-  return rows.map(({ part }) => part)
+    select trigram from unnest(${trigrams}::text[]) as trigram
+    order by (select count(*) from sample where position(trigram in sampled) > 0), trigram
+    limit ${MAX_SEARCHED_TRIGRAMS}`.execute(db)
+  return rows.map(({ trigram }) => trigram)
 }
 
 /** Finds customers by a part of the email, the name or the external id, without regard to case. */
 export async function searchCustomers(context: ReadContext, q: string): Promise<SearchResults['customers']> {
   const { db, organizationId } = context
   // A line break separates the fields in `customer_text`. A text that contains a line break would match across fields.
-  if (q.length < MIN_PART_LENGTH || q.includes('\n')) return []
+  if (q.length < MIN_TEXT_LENGTH || q.includes('\n')) return []
   const text = q.toLowerCase()
   const isMatch = sql<boolean>`position(${text}::text in ${CUSTOMER_TEXT}) > 0`
   const own = db.selectFrom('customers').selectAll().where('organizationId', '=', organizationId)
@@ -87,10 +87,10 @@ export async function searchCustomers(context: ReadContext, q: string): Promise<
     .execute()
   if (newest.length === MAX_RESULTS) return newest.map(showCustomer)
   // The index supports `like`. The condition on the whole text then selects among the rows that the index returns.
-  const parts = await rarestParts(context, text)
+  const trigrams = await rarestTrigrams(context, text)
   let found = own.where(isMatch)
-  for (const part of parts.length === 0 ? [escapeLike(text)] : parts)
-    found = found.where(sql<boolean>`${CUSTOMER_TEXT} like ${`%${part}%`}`)
+  for (const trigram of trigrams.length === 0 ? [escapeLike(text)] : trigrams)
+    found = found.where(sql<boolean>`${CUSTOMER_TEXT} like ${`%${trigram}%`}`)
   return (await found.limit(MAX_RESULTS).execute()).map(showCustomer)
 }
 
@@ -99,7 +99,7 @@ export async function searchProducts(
   { db, organizationId }: ReadContext,
   q: string,
 ): Promise<SearchResults['products']> {
-  if (q.length < MIN_PART_LENGTH) return []
+  if (q.length < MIN_TEXT_LENGTH) return []
   const rows = await db
     .selectFrom('products')
     .selectAll()
@@ -125,7 +125,7 @@ export async function searchMachines(
   { db, organizationId }: ReadContext,
   q: string,
 ): Promise<SearchResults['machines']> {
-  if (q.length < MIN_PART_LENGTH) return []
+  if (q.length < MIN_TEXT_LENGTH) return []
   const own = db.selectFrom('machines').selectAll().where('organizationId', '=', organizationId)
   const prefix = Buffer.from(q)
   const end = afterPrefix(prefix)

@@ -19,7 +19,7 @@ interface OwnWrite {
   change: OwnChange
 }
 
-/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. Returns a predicate for the transactions that it contains. */
+/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. Returns a predicate that is true for the transactions that are visible in it. */
 export function parseSnapshot(text: string): (xid: bigint) => boolean {
   const [xmin = '0', xmax = '0', running = ''] = text.split(':')
   const min = BigInt(xmin)

@@ -59,7 +59,7 @@ export class PostgresSource implements FeedSource {
         // The connection is destroyed, because ending it would wait for a server that no longer responds.
         reader.release(true)
       })
-      // A proxy may lead to a standby. The server is identified first, so that a failed attempt opens only one connection.
+      // A proxy in front of Postgres may connect the validator to a standby. The server is identified first, so that a failed attempt opens only one connection.
       await requireMigrated(reader)
       const identity = await openChangeLog(reader)
       const listening = await this.#listen(onWake, onLost)

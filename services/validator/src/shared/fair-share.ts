@@ -36,7 +36,7 @@ export class FairShare {
 
   clear(): void {
     this.#used = 0
-    // The Map is replaced, because the table of a cleared Map keeps its size.
+    // The Map is replaced, because the old table of a cleared Map refers to the next one and so keeps all later tables alive.
     this.#counts = new Map()
   }
 }

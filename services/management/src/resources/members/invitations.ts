@@ -47,7 +47,7 @@ export async function invite(context: WriteContext, member: Member): Promise<Inv
 export interface Invited {
   memberId: string
   organizationId: string
-  /** The actor that sent the invitation, or null when the member sent it. */
+  /** The actor that sent the invitation, or null if the invited member sent it. */
   invitedBy: Actor | null
 }
 

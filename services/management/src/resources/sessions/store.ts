@@ -27,7 +27,7 @@ export type SessionOwner =
       memberId: string
       /** The id of the access token that opens the session. */
       credentialId?: string
-      /** The actor that sent the invitation, or null when the member sent it. */
+      /** The actor that sent the invitation that opens the session, or null if the invited member sent it. Absent without an invitation. */
       invitedBy?: Actor | null
     }
   | { operatorToken: string }
