@@ -1,7 +1,7 @@
 /**
  * Builds the console and starts one Postgres for a run of the tests, with a migrated template database that each test file
- * clones. The server is embedded, with its data in a temporary folder. TEST_DATABASE_URL may name another server instead:
- * Postgres 15 or newer, with a user that can create databases and roles.
+ * clones. The server is embedded, with its data in a temporary folder. TEST_DATABASE_URL may name another server instead.
+ * This server must be Postgres 15 or newer, and the login must be a superuser.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'

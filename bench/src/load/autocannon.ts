@@ -1,5 +1,5 @@
 /**
- * Sends with autocannon as fast as responses arrive. autocannon's own histogram counts whole milliseconds, but most
+ * Sends the next request of a connection as soon as its response has arrived, with autocannon. autocannon's own histogram counts whole milliseconds, but most
  * responses take less, so latencies are measured from its events.
  */
 

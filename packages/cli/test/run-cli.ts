@@ -22,7 +22,7 @@ export interface TestShell {
   clear: () => Promise<void>
 }
 
-/** Opens a shell in a new folder, in which the program also stores `.keyward/`. */
+/** Creates a folder, and returns functions that run the program in it. The program also stores `.keyward/` there. */
 export async function openShell(): Promise<TestShell> {
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cli-'))
   const env: Record<string, string> = {}

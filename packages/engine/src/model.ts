@@ -1,6 +1,6 @@
 /**
- * The rows that a verdict depends on, and the changes of these rows. A change contains the whole new row, or null for a deletion, so
- * changes are idempotent.
+ * The rows that a verdict depends on, and the changes of these rows. A change contains the whole new row, null for a deletion, or
+ * whether a machine has a slot. So changes are idempotent.
  */
 
 /** The 16 bytes of a UUID. The older of two rules has the smaller id. */

@@ -13,8 +13,8 @@ const MIN_SHARE = 1 / 8
 
 /**
  * Calls an endpoint up to three times. An attempt may use half of the remaining time, and the last attempt all of it. So a dead connection
- * does not consume the whole budget. The pauses between attempts are random, first up to 200 ms and then up to 400 ms. So apps do not retry
- * in unison after an outage. A pause is never shorter than the `Retry-After` of the service.
+ * does not consume the whole budget. The pauses between attempts are random, first up to 200 ms and then up to 400 ms, so that apps do not
+ * retry in unison after an outage. A `Retry-After` of the service is added to the pause.
  */
 export async function call<Value>(settings: Settings, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
   const deadlineMs = performance.now() + settings.timeoutMs

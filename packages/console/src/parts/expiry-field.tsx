@@ -26,7 +26,7 @@ export function expiryAt(time: string | null): Expiry {
   return { preset: 'AT', at: local.toISOString().slice(0, 16) }
 }
 
-/** Returns the time to send, or null for never. Returns an incomplete time as typed, so that the API rejects it. */
+/** Returns the time to send, or null for never. Returns the text of the field if it is not a time, so that the API rejects it. */
 export function timeOf({ preset, at }: Expiry): string | null {
   if (preset !== 'AT') {
     const ms = PRESETS[preset]

@@ -117,7 +117,7 @@ export class IndexReader {
       lookup.prefetchLicense(hashes[at + LIKELY_ROW]!, hashes[at + MACHINE_HASH]!)
   }
 
-  /** Decides a check of a batch, as `decide` does, with the hashes that `hashCheck` wrote for the index `n`. */
+  /** Decides a check of a batch, as `decide` does, with the hashes that `hashCheck` wrote at position `n` of `hashes`. */
   decideHashed(check: Check, hashes: Int32Array, n: number, nowMs: number, verdict: Verdict): void {
     const key = this.#key
     const machineHash = this.#machineHash

@@ -86,9 +86,9 @@ export class IndexWriter {
   }
 
   /**
-   * Applies a batch of changes, whose order does not matter. Skips the changes that cannot be applied, and returns them with the reason.
-   * The reasons are an invalid value, a reference to an unknown row, the removal of a row that other rows refer to, and a new row in a full
-   * index. Applying a batch again changes nothing.
+   * Applies a batch of changes. Only the order of several changes of one row matters. Skips the changes that cannot be applied, and returns
+   * them with the reason: an invalid value, a reference to an unknown row, the removal of a row that other rows refer to, or an index that is
+   * too full. Applying a batch again changes nothing.
    *
    * Readers see the changes of an organization in one step, or in several steps if more than 5,000 of its rows change.
    * No intermediate state allows a check that both the state before and the state after reject (`section-order.ts`).

@@ -5,9 +5,9 @@
  * the organization's old state until the section ends, and then its new state. Too many changes are written in phases. No state between the
  * phases allows a check that both the old and the new state reject.
  *
- *   1. The restricting part: blacklists are added, exclusions and credentials removed, and machine slots released.
+ *   1. The restricting changes: blacklists are added, exclusions and credentials are removed, and slots are released.
  *   2. The licenses, each with its own rules and machines in one section.
- *   3. The loosening part: blacklists are removed, exclusions and credentials added.
+ *   3. The loosening changes: blacklists are removed, exclusions and credentials are added.
  *
  * In phase 1, a rule or credential that changes in another way gets a row that restricts at least as much as its old
  * and its new row. So a license in its old state is never combined with rules that allow more than the old ones, and a

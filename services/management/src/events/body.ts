@@ -1,4 +1,4 @@
-/** Builds the representation of events in responses and webhooks. The time of an event is the time in its id. */
+/** Builds the body of a webhook. The time of an event is the time in its id. */
 
 export function timeOfEvent(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()

@@ -96,7 +96,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
   responseType?: 'text/plain'
   /** Errors in addition to those that every endpoint of this kind can return. */
   errors?: readonly (ProblemCode | DocumentedError)[]
-  /** Members of the response that are returned once and never stored. The response to a repeated request lacks them. */
+  /** Members of the response that are returned only once. The stored response, which a repeated request receives, lacks them. */
   secrets?: readonly string[]
   /** The definition of the rows of an import, which are parsed one by one. A definition with `rows` has no `body`. */
   rows?: RowsOf<Body>

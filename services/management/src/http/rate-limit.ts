@@ -9,7 +9,7 @@ import { ApiError } from './problem.ts'
 import { type Count, type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
-/** The limit of requests from one address with one API key. An app requests a license file once a day. */
+/** The limit of requests from one address with one API key. It is enough, because each installation requests one license file a day. */
 const APP_REQUESTS = 100
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000

@@ -54,8 +54,8 @@ function before(days: number): RawBuilder<unknown> {
 const SKIP_LOCKED = sql`for update skip locked`
 
 /**
- * Returns a batch that deletes from a table the rows that satisfy the condition. Rows that another transaction has locked remain until the
- * next run.
+ * Returns a batch that deletes from a table the rows that satisfy the condition. By default, rows that another transaction has locked
+ * remain until the next run.
  */
 function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder<unknown> = SKIP_LOCKED): Batch {
   return async (db, rows) => {

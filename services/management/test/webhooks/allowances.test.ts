@@ -46,7 +46,7 @@ test('failing endpoints are allowed one delivery each, while fewer than 600 are 
   expect(countsOf(failing, NONE, 600)).toEqual([])
 })
 
-test('disabled and deleted endpoints are allowed none', () => {
+test('disabled and deleted endpoints are allowed no deliveries', () => {
   expect(countsOf(endpoints(2, 1, { enabled: false }), NONE, 0)).toEqual([])
   expect(countsOf(endpoints(2, 1, { organizationId: null, enabled: null }), NONE, 0)).toEqual([])
 })

@@ -135,7 +135,7 @@ export class Metrics {
     this.#gauge('keyward_records_waiting', 'Rows of usage that are waiting to be written.', () => recorder().waiting)
     const dropped = new Counter({
       name: 'keyward_records_dropped_total',
-      help: 'Checks that are missing from the recorded usage because memory was full, by the part of the usage.',
+      help: 'Entries (checks, or matches of rules) that are missing from the recorded usage because its memory was full, by the part of the usage.',
       labelNames: ['reason'],
       ...this.#register,
       collect: () => {

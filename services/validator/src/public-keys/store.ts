@@ -26,7 +26,7 @@ export interface PublicKey {
   retiredAtMs: number
   /** Whether the key is listed but does not sign yet. */
   isPrepared: boolean
-  /** The time from which files that this key has signed are invalid (docs/api.md#f5). */
+  /** The time from which the list of public keys lacks this key; `-Infinity` for a withdrawn key (docs/api.md#f5). */
   inForceUntilMs: number
 }
 

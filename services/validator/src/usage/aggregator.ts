@@ -42,7 +42,7 @@ export interface AggregatorLimits {
   hostnames: number
 }
 
-/** The number of dropped checks. Each key names the part of the usage that lacks these checks. */
+/** The number of dropped entries, by the part of the usage that lacks them. */
 export type Dropped = Record<'activity' | 'analytics' | 'rules' | 'alerts', number>
 
 /** Reads the ids of rows. Each function writes 16 bytes, or returns false if the row has been deleted. */
@@ -117,7 +117,7 @@ export class Aggregator {
     this.#hostnameShare = new FairShare(limits.hostnames)
   }
 
-  /** The number of checks that were dropped since the start. */
+  /** The number of entries that were dropped since the start. */
   get dropped(): Readonly<Dropped> {
     return this.#dropped
   }

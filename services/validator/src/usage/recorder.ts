@@ -43,7 +43,8 @@ export interface RecorderStatus {
   /** The number of rows that wait to be written. */
   readonly waiting: number
   /**
-   * The number of checks that were dropped since the start because memory was full, by the part of the usage that lacks them.
+   * The number of entries that were dropped since the start because the memory for usage was full, by the part of the usage. An entry of
+   * `rules` is a match of a rule. Every other entry is a check.
    */
   readonly dropped: Readonly<Dropped & Record<'machines', number>>
   /** The number of batches that Postgres has rejected permanently since the start. */

@@ -72,7 +72,7 @@ export interface Plan {
   readonly lastsMs: number
   /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs: number
-  /** The maximum number of changes that one read of the log returns. */
+  /** The maximum number of changes that a read of the log returns. A long read returns up to ten times as many. */
   readonly maxChanges: number
   /** The number of changes above which a read of the log exceeds its timeout, unless its limit is at most 3,000 changes. */
   readonly slowAbove: number

@@ -16,7 +16,7 @@ export interface Scenario {
   readonly steps: readonly Step[]
   /** The maximum time that a page of a load takes to arrive. */
   readonly pageMs?: number
-  /** The maximum number of changes that one read of the log returns. */
+  /** The maximum number of changes that a read of the log returns. A long read returns up to ten times as many. */
   readonly maxChanges?: number
   /** The interval at which the validator writes its index file. If it is undefined, the validator has no file. */
   readonly fileIntervalMs?: number
