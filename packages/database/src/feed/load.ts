@@ -28,7 +28,7 @@ import { openChangeLog } from './history.ts'
 
 export interface LoadOptions {
   /**
-   * Receives a batch of up to a few thousand changes of the snapshot. The next batch is read after the call has returned or its promise has
+   * Receives a batch of up to 256 changes of the snapshot. The next batch is read after the call has returned or its promise has
    * resolved.
    */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
@@ -123,25 +123,20 @@ async function load(client: pg.Client, { onBatch }: LoadOptions, onProgress: () 
   )
   const { snapshot = '', reloads = '0' } = rows[0] ?? {}
   let loaded = 0
-  const deliver = async ({ fields, read }: Step, chunks: AsyncIterable<Buffer>): Promise<void> => {
+  const deliver = async ({ select, fields, read }: Step): Promise<void> => {
     const decoder = new CopyDecoder(read, fields)
+    const chunks: AsyncIterable<Buffer> = client.query(copyTo(`copy (${select}) to stdout (format binary)`))
     for await (const chunk of chunks) {
       onProgress()
-      const batch = decoder.push(chunk)
-      loaded += batch.length
-      if (batch.length > 0) await onBatch(batch, snapshot)
+      for (const batch of decoder.push(chunk)) {
+        loaded += batch.length
+        await onBatch(batch, snapshot)
+      }
       await nextTurn()
       onProgress()
     }
   }
-  for (const table of STEPS) await deliver(table, copyOut(client, table, onProgress))
+  for (const table of STEPS) await deliver(table)
   await client.query('commit')
   return { snapshot, server, rows: loaded, reloads: Number(reloads) }
-}
-
-async function* copyOut(client: pg.Client, { select }: Step, onProgress: () => void): AsyncGenerator<Buffer> {
-  for await (const chunk of client.query(copyTo(`copy (${select}) to stdout (format binary)`))) {
-    onProgress()
-    yield Buffer.from(chunk)
-  }
 }

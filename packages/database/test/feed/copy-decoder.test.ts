@@ -65,9 +65,19 @@ test.each([1, 2, 3, 7, 64, 100_000])('decodes a COPY stream that arrives %i byte
   const stream = await copied(`select ${list} from generate_series(0, 2) i`)
   const decoder = new CopyDecoder(read, columns.length)
   const rows = []
-  for (let at = 0; at < stream.length; at += size) rows.push(...decoder.push(stream.subarray(at, at + size)))
+  for (let at = 0; at < stream.length; at += size)
+    rows.push(...[...decoder.push(stream.subarray(at, at + size))].flat())
   expect(rows).toEqual([0, 1, 2].map(expected))
   expect(rows[1]?.repeated).toBe(rows[0]?.repeated)
+})
+
+test('yields the rows of a large chunk in small batches', async () => {
+  const stream = await copied('select i from generate_series(1, 1000) i')
+  const decoder = new CopyDecoder((column) => column.integer('i'), 1)
+  const batches: number[][] = []
+  for (const at of [0, stream.length / 2]) batches.push(...decoder.push(stream.subarray(at, at + stream.length / 2)))
+  expect(batches.flat()).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1))
+  expect(Math.max(...batches.map(({ length }) => length))).toBe(256)
 })
 
 test('decodes the output of record_send', async () => {
@@ -84,7 +94,7 @@ test('rounds times of all centuries down to milliseconds, except infinite ones',
   const decoded: number[] = []
   for (const time of [...TIMES, 'infinity', '-infinity']) {
     const decoder = new CopyDecoder(readTime, 1)
-    decoded.push(...decoder.push(await copied(`select '${time}'::timestamptz`)))
+    decoded.push(...[...decoder.push(await copied(`select '${time}'::timestamptz`))].flat())
   }
   const { rows } = await database.pool.query<{ ms: string }>(
     `select floor(extract(epoch from t::timestamptz) * 1000)::text as ms from unnest($1::text[]) t`,
@@ -95,5 +105,5 @@ test('rounds times of all centuries down to milliseconds, except infinite ones',
 
 test('rejects a row with the wrong number of fields', async () => {
   const stream = await copied('select 1, 2')
-  expect(() => new CopyDecoder(read, columns.length).push(stream)).toThrow('COPY sent 2 fields instead of 11')
+  expect(() => new CopyDecoder(read, columns.length).push(stream).next()).toThrow('COPY sent 2 fields instead of 11')
 })
