@@ -1,4 +1,5 @@
-/** The changes of the last month in the demo data: rules, suspensions, renewals and alerts. Members make them through the management API. */
+/** The changes of the last month in the demo data: rules, suspensions, renewals and acknowledged alerts.
+ * The steps send requests to the management API with the credentials of members. */
 
 import { z } from 'zod'
 

@@ -87,7 +87,7 @@ export async function preparePrograms(folder: string): Promise<string[][]> {
 
 /**
  * Sends every case with every client over every path, with three programs at a time. If `idleSeconds` is 0, leaves out the case `idle`.
- * Otherwise, runs each program once per path, and these runs concurrently, because they mostly wait.
+ * Otherwise, starts one process for each program and path. The processes of one program run concurrently, because they are mostly idle.
  */
 export async function runClients(paths: Paths, idleSeconds: number, commands: string[][]): Promise<Result[]> {
   const urls = [...paths.urls].map(([name, url]) => `${name}=${url}/api/v2/license/validate`)

@@ -20,8 +20,8 @@ export async function landmarkOf(client: Pick<pg.ClientBase, 'query'>, validator
 }
 
 /**
- * Returns whether the server `after` may continue the history of the server `before`, as after a crash, a failover, or the return of an
- * older copy. Both are results of `openChangeLog`.
+ * Returns whether two results of `openChangeLog` can belong to one history. They can after a crash, after a failover, and after an older copy
+ * of the data folder has replaced the server.
  */
 export function mayContinue(before: string, after: string): boolean {
   const [system, database, log, runs = ''] = after.split('/')
