@@ -12,7 +12,7 @@ interface Release {
   readonly choice: string
   /** The name in logs and error messages. A test compares its version with the catalog of pnpm-workspace.yaml. */
   readonly name: string
-  /** Whether `endWithoutBody` can close the connection. The previous release waits for a body that never follows. */
+  /** Whether `endWithoutBody` can close the connection after a response to HEAD. The previous release waits for the body of this response. */
   readonly closesAfterHead: boolean
   readonly load: () => Promise<unknown>
 }

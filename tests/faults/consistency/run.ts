@@ -149,7 +149,7 @@ class Run {
     }
   }
 
-  /** Records each lost slot of the untouched license, and each license that exceeds its highest limit, in `wrong`. */
+  /** Adds to `wrong` each lost slot of the untouched license, and each license with more slots than its highest limit during the run. */
   async compareSlots(): Promise<void> {
     const { rows } = await this.#fleet.pool.query<{ license: string; machine: string }>(
       `select license_id as license, convert_from(machine_id, 'UTF8') as machine from machines m

@@ -62,7 +62,7 @@ export interface VerifiedAccount {
 export interface IdentityProvider {
   /** The text of the sign-in button in the console. */
   readonly label: string
-  /** Returns the address at the provider to which the browser is redirected. Throws UNAVAILABLE. */
+  /** Returns the URL at the provider to which the browser is redirected. Throws UNAVAILABLE. */
   authorizationUrl(owner: string, redirectUri: string, values: AuthorizationValues): Promise<string>
   /**
    * Exchanges the response of the provider for the account of the person. `response` is the query of the redirect. Throws UNAUTHENTICATED,

@@ -174,7 +174,7 @@ describe('the license file for an app', () => {
       expect(outcome(await request(key, machine))).toBe('422 INVALID_REQUEST')
   })
 
-  test('records files for apps in the activity of the license, one entry per machine and day', async () => {
+  test('combines the files that apps fetch in a day in one activity entry for each recorded machine, and in one for all others', async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
     await insertMachine({ harness, vendor }, license.id, 'm1')
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })

@@ -175,7 +175,7 @@ test('a merge does not deadlock with the deletion of the rule that the merge wou
   expect(await deadlocks()).toBe(before)
 })
 
-test('deletes the records of combined rules after 7 days', async () => {
+test('deletes the entries that map deleted rules to their duplicates after 7 days', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
   const folded = await vendor.rule({ type: 'CUSTOMER', value: gone })
   await vendor.rule({ type: 'CUSTOMER', value: kept })

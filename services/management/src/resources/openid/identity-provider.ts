@@ -167,7 +167,7 @@ export class OpenidProvider implements IdentityProvider {
     return new ApiError('UNAVAILABLE', detail, { headers: { 'retry-after': '5' } })
   }
 
-  /** Returns the metadata of the provider, which is read again every hour. */
+  /** Returns the metadata of the provider, cached for an hour. If a later read fails, returns the cached copy. Throws UNAVAILABLE. */
   async #configuration(): Promise<Configuration> {
     const cached = this.#cached
     if (cached && Date.now() < cached.untilMs) return cached.configuration
