@@ -22,9 +22,9 @@ import {
 
 import { parseSnapshot } from '../../src/feed/own-writes.ts'
 import type { SimulatedPostgres } from './postgres.ts'
-import { bytesOf, idOf, keyOf, secretHashOf } from './rows.ts'
+import { bytesOf, idOf, keyOf, numberOf, secretHashOf } from './rows.ts'
 import { type Policy, policyOf, type WatchedCheck, wordOf } from './verdicts.ts'
-import { machineName, type State, usedOf } from './world.ts'
+import { keyNumberOf, licenseOf, machineName, type State, usedOf } from './world.ts'
 
 /**
  * The propagation bound: a ready and undisturbed validator shows a version at most this long after the commit of that version.
@@ -54,6 +54,8 @@ export interface Shown {
   readonly code: string
   readonly slot: 'none' | 'claim' | 'record'
   readonly used: number
+  /** The number of the license, or null if the index contains none with the key. */
+  readonly license: number | null
 }
 
 /** The result of a claim or release of this validator, with the version that was current when it committed. */
@@ -88,6 +90,7 @@ export class Judge {
   /** The result of `parseSnapshot`, by snapshot. */
   readonly #parsed = new Map<string, (xid: bigint) => boolean>()
   readonly #check = createCheck()
+  readonly #id = new Uint8Array(16)
   readonly #verdict = createVerdict()
 
   constructor(postgres: SimulatedPostgres, reader: IndexReader, checks: readonly WatchedCheck[]) {
@@ -113,8 +116,9 @@ export class Judge {
   own(license: number, machine: string, xid: bigint, isWrite: boolean): void {
     const { versionOfTransaction, firstFreshXid } = this.#postgres
     const version = versionOfTransaction.get(xid) ?? 0
-    // A transaction number that is used again may count as already read. The claim then arrives with the next load.
-    const own = { version, isWrite: isWrite && xid >= firstFreshXid }
+    // A transaction number that is used again may count as already read. The claim then arrives with the next load. Without its license, the
+    // index cannot store a machine, which then arrives with the next read after the license.
+    const own = { version, isWrite: isWrite && xid >= firstFreshXid && this.#isKnown(license) }
     const name = machineName(license, machine)
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
   }
@@ -172,14 +176,14 @@ export class Judge {
     for (const check of this.#checks) {
       const shown = this.show(check)
       const policy = this.#policy(this.#postgres.latest, check)
-      const license = state.license.get(check.license)
-      const used = usedOf(state, check.license)
+      const [number, license] = licenseOf(state, check.license) ?? [0, undefined]
+      const used = usedOf(state, number)
       const isHeld = this.#holds(this.#postgres.latest, check)
       const isRight =
         policy === 'SLOT' ? isSlotVerdict(license?.max ?? null, isHeld, used, shown) : isPolicy(policy, shown)
       if (!isRight) return `${nameOf(check)} is ${shown.code} instead of ${policy}`
       if (license !== undefined && policy !== 'NOT_FOUND' && shown.used !== used)
-        return `license ${check.license} counts ${shown.used} machines instead of ${used}`
+        return `license ${number} counts ${shown.used} machines instead of ${used}`
     }
     return null
   }
@@ -188,7 +192,9 @@ export class Judge {
     const verdict = this.#verdict
     this.#reader.decide(fill(this.#check, this.#reader, watched), 0, verdict)
     const slot = verdict.slot === CLAIM_SLOT ? 'claim' : verdict.slot === RECORD_MACHINE ? 'record' : 'none'
-    return { code: verdict.busy ? 'busy' : CODES[verdict.code]!, slot, used: verdict.used }
+    const isFound = this.#reader.licenseId(verdict.license, verdict.licenseGeneration, this.#id)
+    const license = isFound ? numberOf(this.#id) : null
+    return { code: verdict.busy ? 'busy' : CODES[verdict.code]!, slot, used: verdict.used, license }
   }
 
   /** Returns whether the check is rejected, or a version from `from` on allows it. */
@@ -242,25 +248,25 @@ export class Judge {
     const policy = this.#policy(version, check)
     if (policy !== 'SLOT') return isPolicy(policy, shown)
     const { versions, latest } = this.#postgres
-    const own = (this.#ownMachines.get(machineName(check.license, check.machine)) ?? []).filter(
-      (one) => one.version >= version,
-    )
+    const [number, { max }] = licenseOf(versions[version]!.state, check.license)!
+    if (shown.license !== number) return false
+    const name = machineName(number, check.machine)
+    const own = (this.#ownMachines.get(name) ?? []).filter((one) => one.version >= version)
     const held = new Set(own.map((one) => this.#holds(one.version, check)))
     if (!own.some(({ isWrite }) => isWrite)) held.add(this.#holds(version, check))
-    // In the change log, the machines of a deleted license belong to no organization. These machines may be removed from the
-    // index before the license, or after another license has received the number.
-    if (versions.some(({ state }, i) => i > version && !state.license.has(check.license))) held.add(false)
-    if (versions.some(({ state }, i) => i < version && !state.license.has(check.license))) held.add(true)
-    const { max } = versions[version]!.state.license.get(check.license)!
+    // In the change log, the machines of a deleted license belong to no organization. They may be removed from the index before the license.
+    if (versions.some(({ state }, i) => i > version && !state.license.has(number))) held.add(false)
     for (let counted = version; counted <= latest; counted++) {
-      const used = usedOf(versions[counted]!.state, check.license)
+      const used = usedOf(versions[counted]!.state, number)
       for (const isHeld of held) if (isSlotVerdict(max, isHeld, used, shown)) return true
     }
     return false
   }
 
   #holds(version: number, { license, machine }: WatchedCheck): boolean {
-    return this.#postgres.versions[version]!.state.machine.has(machineName(license, machine))
+    const { state } = this.#postgres.versions[version]!
+    const found = licenseOf(state, license)
+    return found !== undefined && state.machine.has(machineName(found[0], machine))
   }
 
   #classify(
@@ -275,6 +281,12 @@ export class Judge {
     const isAllowed = shown.some(({ code }, i) => code === 'VALID' && this.#find(before, singles[i]!) === null)
     if (isAllowed) return 'wrongly allowed'
     return this.#find(0, explains) === null ? 'mixed' : 'backwards'
+  }
+
+  /** Returns whether the index contains the license. */
+  #isKnown(license: number): boolean {
+    const watched = this.#checks.find((check) => check.license === keyNumberOf(license))
+    return watched !== undefined && this.show(watched).license === license
   }
 
   #isApiKeyValid(organization: number): boolean {

@@ -15,7 +15,7 @@ import {
   type Operation,
   OPERATION_NAMES,
   type OperationName,
-  organizationOfLicense,
+  organizationOfKey,
 } from './world.ts'
 
 export const FAULTS = [
@@ -54,7 +54,11 @@ export type Step = Timed &
         readonly fault: FaultName
         /** The number of versions that are lost. */ readonly lost: number
       }
-    | { readonly kind: 'check' | 'deactivate'; readonly license: number; readonly machine: string }
+    | {
+        readonly kind: 'check' | 'deactivate'
+        /** The number of the license key. */ readonly license: number
+        readonly machine: string
+      }
     | {
         /** The validator stops, and another one starts `lastsMs` later. */
         readonly kind: 'restart'
@@ -173,7 +177,7 @@ function randomChecks(from: Random): WatchedCheck[] {
   const checks: WatchedCheck[] = []
   for (let license = 1; license <= MAX_LICENSES; license++)
     checks.push({
-      organization: organizationOfLicense(license),
+      organization: organizationOfKey(license),
       license,
       machine: from.pick(MACHINES),
       address: from.pick(ADDRESSES),

@@ -3,7 +3,7 @@
 import type { FeedChange, Suspect } from '@keyward/database'
 
 import type { Entry } from './postgres.ts'
-import { machineName, type State, TABLES, type TableName, usedOf } from './world.ts'
+import { keyNumberOf, machineName, type State, TABLES, type TableName, usedOf } from './world.ts'
 
 const utf8 = new TextEncoder()
 
@@ -18,7 +18,7 @@ export function idOf(table: TableName, number: number): Uint8Array {
 }
 
 export function keyOf(license: number): Uint8Array {
-  return bytesOf(`key-${license}`)
+  return bytesOf(`key-${keyNumberOf(license)}`)
 }
 
 export function secretHashOf(credential: number): Uint8Array {

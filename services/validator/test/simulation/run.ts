@@ -13,7 +13,7 @@ import { SimulatedPostgres } from './postgres.ts'
 import { bytesOf, idOf, numberOf } from './rows.ts'
 import { type Defect, SimulatedValidator } from './validator.ts'
 import { ProcessClock, VirtualTime } from './virtual-time.ts'
-import { draftOf, OPERATIONS, organizationOfLicense } from './world.ts'
+import { draftOf, OPERATIONS, organizationOfKey } from './world.ts'
 
 export interface RunResult {
   readonly finding: Finding | null
@@ -259,15 +259,16 @@ class Run {
   /** Simulates the endpoints: handles a request of an app. */
   #request({ kind, license, machine }: Extract<Step, { kind: 'check' | 'deactivate' }>): void {
     if (!this.#validator.isServing) return
-    const [licenseId, machineId] = [idOf('license', license), bytesOf(machine)]
+    const organization = organizationOfKey(license)
+    const watched = { organization, license, machine, address: '192.0.2.1', country: 'US' }
+    const { code, slot, license: found } = this.#judge.show(watched)
+    if (found === null) return
+    const [licenseId, machineId] = [idOf('license', found), bytesOf(machine)]
     if (kind === 'deactivate') {
       this.#tell(`an app deactivates ${machine} of license ${license}`)
       this.#validator.slots.release({ organization: 0, licenseId, machineId, isKnown: true }, () => undefined)
       return
     }
-    const organization = organizationOfLicense(license)
-    const watched = { organization, license, machine, address: '192.0.2.1', country: 'US' }
-    const { code, slot } = this.#judge.show(watched)
     if (slot === 'none') return
     const claim = { organization, licenseId, machineId, hostname: null, isRecheck: code !== 'VALID', lease: null }
     if (slot === 'claim') {

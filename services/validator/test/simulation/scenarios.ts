@@ -7,7 +7,7 @@
 import type { FileState } from './files.ts'
 import type { FaultName, Plan, Step } from './plan.ts'
 import type { WatchedCheck } from './verdicts.ts'
-import { type License, machineName, MAX_LICENSES, type Operation, type Rule, organizationOfLicense } from './world.ts'
+import { type License, machineName, MAX_LICENSES, type Operation, type Rule, organizationOfKey } from './world.ts'
 
 export interface Scenario {
   readonly name: string
@@ -358,7 +358,7 @@ export function planOfScenario(scenario: Scenario, seed: number): Plan {
   for (let license = 1; license <= MAX_LICENSES; license++)
     for (const machine of ['m1', 'm2'])
       checks.push({
-        organization: organizationOfLicense(license),
+        organization: organizationOfKey(license),
         license,
         machine,
         address: '10.1.2.3',

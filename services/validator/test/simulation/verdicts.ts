@@ -1,9 +1,10 @@
 /** Computes the verdict of a check in a state of the simulated database, by the rules V1 to V8 of docs/api.md. */
 
-import type { License, Rule, State } from './world.ts'
+import { type License, licenseOf, type Rule, type State } from './world.ts'
 
 export interface WatchedCheck {
   readonly organization: number
+  /** The number of the license key. */
   readonly license: number
   readonly machine: string
   readonly address: string
@@ -14,9 +15,10 @@ export interface WatchedCheck {
 export type Policy = 'NOT_FOUND' | 'BLACKLISTED' | 'REVOKED' | 'SUSPENDED' | 'VALID' | 'SLOT'
 
 export function policyOf(state: State, check: WatchedCheck): Policy {
-  const license = state.license.get(check.license)
-  if (license === undefined || license.organization !== check.organization) return 'NOT_FOUND'
-  const matching = [...state.rule.values()].filter((rule) => matches(rule, license, check))
+  const found = licenseOf(state, check.license)
+  if (found?.[1].organization !== check.organization) return 'NOT_FOUND'
+  const [number, license] = found
+  const matching = [...state.rule.values()].filter((rule) => matches(rule, number, license, check))
   const scope = (['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const).find((one) =>
     matching.some((rule) => rule.scope === one),
   )
@@ -29,9 +31,9 @@ export function policyOf(state: State, check: WatchedCheck): Policy {
   return exclusions.length > 0 ? 'VALID' : 'SLOT'
 }
 
-function matches(rule: Rule, license: License, check: WatchedCheck): boolean {
+function matches(rule: Rule, number: number, license: License, check: WatchedCheck): boolean {
   if (rule.organization !== license.organization) return false
-  const scopeIds = { LICENSE: check.license, PRODUCT: license.product, ORGANIZATION: null }
+  const scopeIds = { LICENSE: number, PRODUCT: license.product, ORGANIZATION: null }
   if (rule.scopeId !== scopeIds[rule.scope]) return false
   switch (rule.type) {
     case 'IP':

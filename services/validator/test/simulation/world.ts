@@ -59,12 +59,25 @@ export const ADDRESSES = ['10.1.2.3', '10.2.0.1']
 export const COUNTRIES = ['DE', 'FR']
 const NETWORKS = ['10.1.0.0/16', '10.1.2.3', '10.0.0.0/8']
 export const ORGANIZATIONS = [1, 2]
-/** The greatest license number. The first license number is 1. */
+/** The greatest number of a license key. The first number is 1. */
 export const MAX_LICENSES = 7
+/** The last digit of a license's number is the number of its key. The first licenses have one digit. */
+const DIGIT = 10
 
-/** Returns the organization of a license. A license that is created again belongs to the same organization. */
-export function organizationOfLicense(license: number): number {
-  return license === 3 || license === 4 || license === 6 ? 2 : 1
+/** Returns the number of the key of a license. Licenses that are created one after the other can have the same key. */
+export function keyNumberOf(license: number): number {
+  return license % DIGIT
+}
+
+/** Returns the number and the row of the license with this key, or undefined. */
+export function licenseOf(state: State, key: number): [number, License] | undefined {
+  for (const entry of state.license) if (keyNumberOf(entry[0]) === key) return entry
+  return undefined
+}
+
+/** Returns the organization of the licenses with this key. */
+export function organizationOfKey(key: number): number {
+  return key === 3 || key === 4 || key === 6 ? 2 : 1
 }
 const STATUSES = ['active', 'suspended', 'revoked'] as const
 
@@ -130,12 +143,6 @@ function pickLicense(draft: Draft, random: Random): [number, License] | null {
   return all.length === 0 ? null : random.pick(all)
 }
 
-function nextNumber(rows: ReadonlyMap<number, unknown>, first: number): number {
-  let next = first
-  while (rows.has(next)) next++
-  return next
-}
-
 /** Adds a rule, unless a duplicate exists. */
 function addRule(draft: Draft, rule: Rule, random: Random): string | null {
   const identity = ({ kind, type, value, scope, scopeId, organization }: Rule): string =>
@@ -193,9 +200,12 @@ const setLimit: Operation = (draft, random) => {
 }
 
 const createLicense: Operation = (draft, random) => {
-  const number = nextNumber(draft.license, 1)
-  if (number > MAX_LICENSES) return null
-  const organization = organizationOfLicense(number)
+  let key = 1
+  while (licenseOf(draft, key) !== undefined) key++
+  if (key > MAX_LICENSES) return null
+  // As in Postgres, the id of a deleted license is never used again, although its key can be.
+  const number = key + DIGIT * (1 + random.int(100_000_000))
+  const organization = organizationOfKey(key)
   const customer = random.pick([...draft.customer].filter(([, row]) => row.organization === organization))[0]
   const product = random.pick([10, 11]) * organization
   const [status, max] = [random.pick(STATUSES), random.pick([null, 1, 2])]
