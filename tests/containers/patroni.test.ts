@@ -5,49 +5,32 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 
-import { freePort } from '../faults/support/children.ts'
 import { figure } from '../faults/support/length.ts'
-import { provideBaseImages } from './support/base-images.ts'
-import { Callers, type Vendor } from './support/callers.ts'
-import { missingEngine } from './support/docker.ts'
+import type { Callers, Vendor } from './support/callers.ts'
 import { privilegesOf, reachable, statusFrom, UNPRIVILEGED } from './support/inside.ts'
-import { Installation } from './support/installation.ts'
+import type { Installation } from './support/installation.ts'
 import { NODES, Nodes } from './support/nodes.ts'
 import { RuleWriter } from './support/rule-writer.ts'
+import { isSkipped, SERVICES, startTopology } from './support/topology.ts'
 
-const SERVICES = ['validator-1', 'validator-2', 'validator-3', 'management-1', 'management-2']
 const ETCD = ['etcd-1', 'etcd-2', 'etcd-3']
 const HEALTHY = ['Leader running', 'Replica streaming', 'Sync Standby streaming']
 const AROUND_MS = 2_000
-const missing = missingEngine()
-if (missing !== null) process.stdout.write(`The tests of the Patroni cluster in compose are skipped: ${missing}.\n`)
 
-describe.skipIf(missing !== null)('the Patroni cluster of patroni/compose.yaml', () => {
+describe.skipIf(isSkipped('the Patroni cluster in compose'))('the Patroni cluster of patroni/compose.yaml', () => {
   let installation: Installation
   let nodes: Nodes
   let app: Callers
   let vendor: Vendor
   let smokeTest: string
 
-  /** Functions that remove the installation and close the connections, in the order of creation. */
-  const removals: (() => void)[] = []
-  afterAll(() => removals.toReversed().forEach((remove) => remove()))
-
   beforeAll(async () => {
-    const variables = { VALIDATOR_MEMORY: '512m', POSTGRES_MEMORY: '1g', ...provideBaseImages() }
-    installation = new Installation({ port: await freePort(), variables, hasCluster: true })
-    removals.push(() => installation.remove())
-    installation.compose(['build'])
-    const startMs = performance.now()
-    installation.compose(['up', '--detach', 'haproxy'])
-    smokeTest = installation.smokeTest()
-    figure('Start of compose with Patroni', { secondsToValid: Math.round((performance.now() - startMs) / 100) / 10 })
+    const topology = await startTopology({ variables: { POSTGRES_MEMORY: '1g' }, hasCluster: true, maxMachines: 20 })
+    ;({ installation, app, vendor, smokeTest } = topology)
     nodes = new Nodes(installation)
-    app = new Callers(installation)
-    removals.push(() => app.close())
-    vendor = await app.createVendor(20)
+    return () => topology.remove()
   })
 
   const startsOf = (): string[] =>

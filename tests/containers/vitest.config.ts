@@ -7,8 +7,8 @@ export default defineConfig({
     include: ['tests/containers/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
-    testTimeout: 300_000,
+    testTimeout: 900_000,
     hookTimeout: 1_800_000,
-    expect: { poll: { timeout: 120_000, interval: 500 } },
+    expect: { poll: { timeout: 300_000, interval: 500 } },
   },
 })

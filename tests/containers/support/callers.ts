@@ -14,6 +14,9 @@ const NAMESPACE = `keyward-${process.pid}`
 /** The addresses of this machine and of the caller in the other network. */
 const ADDRESSES = { IPv4: ['10.99.73.1', '10.99.73.2', '24'], IPv6: ['fd99:73::1', 'fd99:73::2', '64'] } as const
 
+/** The time in which an installation must start, on a busy machine too. */
+const READY_MS = 900_000
+
 const organizationSchema = z.object({ managementToken: z.string(), apiKey: z.string() })
 const createdSchema = z.object({ id: z.string() })
 const licenseSchema = z.object({ key: z.string() })
@@ -53,6 +56,20 @@ export class Callers {
     return await promise
   }
 
+  /** Resolves when both services respond through the balancer. */
+  async untilReady(): Promise<void> {
+    const endMs = performance.now() + READY_MS
+    const responds = async (path: string): Promise<void> => {
+      const statusOf = (): Promise<number | string> =>
+        this.send('POST', path, 'unknown', {}).then((response) => response.status, String)
+      for (let status = await statusOf(); status !== 401; status = await statusOf()) {
+        if (performance.now() > endMs) throw new Error(`${path} must return 401 for an unknown token; got ${status}`)
+        await sleep(500)
+      }
+    }
+    await Promise.all([responds('/api/v1/organizations'), responds('/api/v2/license/validate')])
+  }
+
   /** Creates an organization with a license, by default for any number of machines. Resolves when checks of the license are `VALID`. */
   async createVendor(maxMachines: number | null = null): Promise<Vendor> {
     const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
@@ -76,7 +93,7 @@ export class Callers {
     const { key } = await create('licenses', managementToken, license, licenseSchema)
     const vendor = { managementToken, apiKey, licenseKey: key }
     for (let attempt = 0; (await this.check(vendor, 'machine-0')) !== 'VALID'; attempt++) {
-      if (attempt === 300) throw new Error('The checks of a new license did not become valid.')
+      if (attempt === 3_000) throw new Error('The checks of a new license did not become valid.')
       await sleep(100)
     }
     return vendor
@@ -93,6 +110,8 @@ export class Callers {
 
   /** Sends checks on 8 connections until the promise `until` settles. Resolves to the number of responses by code. */
   async checkDuring(vendor: Vendor, until: Promise<unknown>): Promise<Record<string, number>> {
+    // The balancer may have closed idle connections while this process was blocked by a command.
+    this.#agent.destroy()
     const codes: Record<string, number> = {}
     const done = new AbortController()
     const finished = until.finally(() => done.abort())

@@ -8,7 +8,7 @@ import type { Installation } from './installation.ts'
 
 export const NODES = ['postgres-1', 'postgres-2', 'postgres-3'] as const
 const POLL_MS = 1_000
-const REPLACED_MS = 120_000
+const REPLACED_MS = 300_000
 
 const membersSchema = z.array(z.object({ Member: z.string(), Role: z.string(), State: z.string() }))
 
