@@ -7,10 +7,12 @@
 # arm64, the previous release is used, which needs Node 22 (docs/decisions/0040-two-releases-of-uwebsockets.md).
 ARG NODE_IMAGE=node:24-trixie-slim
 ARG NODE_IMAGE_ARM64=node:22-trixie-slim
+# BuildKit provides TARGETARCH. Podman 4 does not provide it here, and needs --build-arg NODE_STAGE=node-amd64 or node-arm64.
+ARG NODE_STAGE=node-${TARGETARCH}
 FROM ${NODE_IMAGE} AS node-amd64
 FROM ${NODE_IMAGE_ARM64} AS node-arm64
 
-FROM node-${TARGETARCH} AS workspace
+FROM ${NODE_STAGE} AS workspace
 WORKDIR /keyward
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY infra/supply-chain infra/supply-chain
@@ -25,7 +27,7 @@ RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --config.n
  && find node_modules/.pnpm -name 'uws_*.node' ! -name "$keep" -delete \
  && node -e "import('./packages/uwebsockets/src/index.ts').then((module) => { console.log(module.HTTP_LIBRARY); process.exit() })"
 
-FROM node-${TARGETARCH}
+FROM ${NODE_STAGE}
 WORKDIR /keyward
 # packages/process/src/launch.ts explains these variables and the arguments below.
 ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576

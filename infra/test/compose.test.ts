@@ -182,7 +182,7 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
   test('builds a slim image that runs a program of the project as an unprivileged user', () => {
     // The validator needs another release of Node on arm64 than on x64, because of uWebSockets.js.
     const isValidator = file.startsWith('validator')
-    expect(instruction('FROM')).toEqual([isValidator ? 'node-${TARGETARCH}' : '${NODE_IMAGE}'])
+    expect(instruction('FROM')).toEqual([isValidator ? '${NODE_STAGE}' : '${NODE_IMAGE}'])
     expect(lines).toContain('ARG NODE_IMAGE=node:24-trixie-slim')
     expect(instruction('USER')).toEqual(['node'])
     // The console is built in a separate stage, because the build needs development packages.
@@ -215,6 +215,7 @@ test('bake.json builds every image', () => {
 
 test('the image of the validator has a release of Node for each processor architecture', () => {
   const lines = read('docker/validator.Dockerfile').split('\n')
+  expect(lines).toContain('ARG NODE_STAGE=node-${TARGETARCH}')
   expect(lines).toContain('FROM ${NODE_IMAGE} AS node-amd64')
   expect(lines).toContain('FROM ${NODE_IMAGE_ARM64} AS node-arm64')
   // A declaration of TARGETARCH would hide the value that the builder provides.
