@@ -222,7 +222,6 @@ class Validator {
     const startedMs = performance.now()
     try {
       const { ageMs, ...position } = this.#restoration.restore()
-      collectGarbage() // frees the buffers into which the file was read
       this.#metrics.indexFileRestored.set(1)
       this.#log.info({ tookMs: Math.round(performance.now() - startedMs), ageMs }, 'index restored from its file')
       return position
