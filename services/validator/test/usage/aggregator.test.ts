@@ -112,17 +112,13 @@ function expected(all: readonly RecordView[]): {
   return { activity, checks, rules }
 }
 
+/** Limits that the records of these tests do not reach, except that of `seen`. */
+const AMPLE = { valid: 20_000, machines: 20_000, licenses: 20_000, entries: 20_000, seen: 10, hostnames: 100 }
+
 test.each([1, 2, 3])(
   'returns the same sums as a simple count of the records, in each of several flushes (seed %i)',
   (seed) => {
-    const aggregator = new Aggregator(ids, {
-      valid: 20_000,
-      machines: 20_000,
-      licenses: 20_000,
-      entries: 20_000,
-      seen: 10,
-      hostnames: 100,
-    })
+    const aggregator = new Aggregator(ids, AMPLE)
     for (let flush = 0; flush < 3; flush++) {
       const all = records(seed * 100 + flush, 1_000)
       for (const record of all) aggregator.add(record)
@@ -199,28 +195,14 @@ test('ignores checks of deleted rows, and keeps the usage from before their dele
 })
 
 test('leaves a taken batch unchanged until the next one is taken', () => {
-  const aggregator = new Aggregator(ids, {
-    valid: 20_000,
-    machines: 20_000,
-    licenses: 20_000,
-    entries: 20_000,
-    seen: 10,
-    hostnames: 100,
-  })
+  const aggregator = new Aggregator(ids, AMPLE)
   const take = (): ReturnType<typeof aggregator.take> => aggregator.take(() => true)
   for (const record of records(1, 3_000)) aggregator.add(record)
   const first = take()
   const before = toActivityRows(first.activity)
   for (const record of records(2, 3_000)) aggregator.add(record)
   expect(toActivityRows(first.activity)).toEqual(before)
-  const next = new Aggregator(ids, {
-    valid: 20_000,
-    machines: 20_000,
-    licenses: 20_000,
-    entries: 20_000,
-    seen: 10,
-    hostnames: 100,
-  })
+  const next = new Aggregator(ids, AMPLE)
   for (const record of records(2, 3_000)) next.add(record)
   expect(toActivityRows(take().activity)).toEqual(toActivityRows(next.take(() => true).activity))
 })
