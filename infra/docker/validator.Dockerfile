@@ -37,4 +37,4 @@ EXPOSE 8080 9080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=2s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9080/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--single-threaded-gc", "--min-semi-space-size=4", "--max-semi-space-size=4", "--no-memory-reducer", "--disable-sigusr1", "services/validator/src/main.ts"]
+CMD ["node", "--single-threaded-gc", "--min-semi-space-size=4", "--max-semi-space-size=4", "--no-memory-reducer", "--no-allocation-site-pretenuring", "--disable-sigusr1", "services/validator/src/main.ts"]
