@@ -10,7 +10,7 @@ export const LAUNCH = {
      * Each thread collects its own garbage, because helper threads of V8 would take cores from the workers. A semi-space for young objects
      * has 4 MiB. With V8's initial 1 MiB, more objects would survive into the old space. With V8's maximum of 16 MiB, one collection would
      * copy more objects. The memory reducer is off, because it runs full collections while the process is idle. Pretenuring is off, because
-     * V8 sometimes allocates the rows of a load in the old space with it, where they stay as garbage until a full collection.
+     * with it most rows of a load sometimes reach the old space, where they stay as garbage until a full collection.
      */
     nodeArguments: [
       '--single-threaded-gc',
