@@ -6,10 +6,9 @@
  */
 
 import { createPool } from '@keyward/database'
-import { insertLicense, insertMachine } from '@keyward/testkit'
 import { z } from 'zod'
 
-import { caller, OPERATOR_TOKEN } from './management-api.ts'
+import { createApps, requestFile } from './file-requests.ts'
 
 const env = z
   .object({
@@ -18,52 +17,20 @@ const env = z
     FILE_REQUESTS: z.coerce.number().positive(),
   })
   .parse(process.env)
-const FINGERPRINT = 'bench'
-const created = z.object({ id: z.string(), apiKey: z.string(), managementToken: z.string() })
-const withId = z.object({ id: z.string() })
 
 let isRunning = false
 let hasFailed = false
 
-const app = await createApp()
-await requestFile()
+const [app] = await createApps(env.DATABASE_URL, env.MANAGEMENT_PORT, 1, 1)
+await request()
 process.on('message', (message) => (isRunning = message === 'start'))
 process.on('disconnect', () => void end())
 process.on('SIGTERM', () => void end())
 process.send?.({ type: 'listening', port: 0 })
 schedule(performance.now())
 
-async function createApp() {
-  const pool = createPool(env.DATABASE_URL, { name: 'keyward-bench-files', max: 1 })
-  const operator = caller(env.MANAGEMENT_PORT, OPERATOR_TOKEN)
-  const organization = (await operator('POST', 'organizations', created, { name: 'Bench', plan: 'STANDARD' })).value
-  const vendor = caller(env.MANAGEMENT_PORT, organization.managementToken)
-  const product = (await vendor('POST', 'products', withId, { name: 'Product' })).value
-  const customer = (await vendor('POST', 'customers', withId, { email: 'files@example.com' })).value
-  const ids = { organizationId: organization.id, productId: product.id, customerId: customer.id }
-  const license = await insertLicense(pool, ids)
-  await insertMachine(pool, { licenseId: license.id, machineId: FINGERPRINT })
-  return { pool, organization, licenseKey: license.key }
-}
-
-async function requestFile(): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${env.MANAGEMENT_PORT}/api/v1/licenses/file`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${app.organization.apiKey}`,
-      'content-type': 'application/json',
-      'x-forwarded-for': address(),
-    },
-    body: JSON.stringify({ licenseKey: app.licenseKey, fingerprint: FINGERPRINT }),
-  })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`POST /licenses/file returned ${response.status}: ${text}`)
-}
-
-/** Returns one of a million addresses, because the requests of one address are limited. */
-function address(): string {
-  const number = Math.floor(Math.random() * 2 ** 20)
-  return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`
+async function request(): Promise<void> {
+  await requestFile(env.MANAGEMENT_PORT, app!.apiKey, app!.licenseKeys[0]!)
 }
 
 /** Schedules the next request by the time at which this one was due, so that a slow request does not lower the rate. */
@@ -71,7 +38,7 @@ function schedule(dueMs: number): void {
   const next = dueMs + 1000 / env.FILE_REQUESTS
   setTimeout(
     () => {
-      if (isRunning) requestFile().catch(reportOnce)
+      if (isRunning) request().catch(reportOnce)
       schedule(next)
     },
     Math.max(0, next - performance.now()),
@@ -86,6 +53,7 @@ function reportOnce(error: unknown): void {
 
 async function end(): Promise<void> {
   isRunning = false
-  await app.pool.query('delete from organizations where id = $1', [app.organization.id]).catch(reportOnce)
+  const pool = createPool(env.DATABASE_URL, { name: 'keyward-bench-files', max: 1 })
+  await pool.query('delete from organizations where id = $1', [app!.organizationId]).catch(reportOnce)
   process.exit(0)
 }

@@ -7,14 +7,12 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { createPool } from '@keyward/database'
 import { LAUNCH } from '@keyward/process'
-import { insertLicense, insertMachine } from '@keyward/testkit'
-import { z } from 'zod'
 
 import { type Child, startChild } from '../harness/children.ts'
 import { runMain, wholeNumber } from '../harness/command-line.ts'
-import { caller, OPERATOR_TOKEN, startManagement, VALIDATOR_FILE } from '../harness/management-api.ts'
+import { type App, createApps, requestFile } from '../harness/file-requests.ts'
+import { startManagement, VALIDATOR_FILE } from '../harness/management-api.ts'
 import { summarize, type Summary } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
 import { cpuMs } from '../harness/usage.ts'
@@ -33,19 +31,11 @@ Writes bench/results/files.json.`
 
 const LICENSES = 50
 
-interface App {
-  apiKey: string
-  licenseKeys: string[]
-}
-
 interface Round {
   filesPerSecond: number
   /** The processor time of the management process per file in microseconds, or null if the system does not report it. */
   cpuUs: number | null
 }
-
-const created = z.object({ id: z.string(), apiKey: z.string(), managementToken: z.string() })
-const withId = z.object({ id: z.string() })
 
 await runMain('files', async () => {
   const { values } = parseArgs({
@@ -67,38 +57,13 @@ await runMain('files', async () => {
     const current = await startManagement(url)
     const services = new Map([['current', current]])
     if (values.against !== undefined) services.set('against', await startManagement(url, resolve(values.against)))
-    const apps = await createApps(url, current.port, organizations)
+    const apps = await createApps(url, current.port, organizations, LICENSES)
     await startValidator(url)
     const data = await measure(services, apps, connections, rounds, roundMs)
     console.log(JSON.stringify(data, null, 2))
     console.log(writeResult('files', { organizations, connections, ...data }))
   })
 })
-
-async function createApps(url: string, port: number, organizations: number): Promise<App[]> {
-  const operator = caller(port, OPERATOR_TOKEN)
-  const pool = createPool(url, { name: 'bench-files', max: 4 })
-  try {
-    const apps: App[] = []
-    for (let n = 0; n < organizations; n += 1) {
-      const { value } = await operator('POST', 'organizations', created, { name: `Bench ${n}`, plan: 'STANDARD' })
-      const call = caller(port, value.managementToken)
-      const product = await call('POST', 'products', withId, { name: 'Product' })
-      const customer = await call('POST', 'customers', withId, { email: `customer-${n}@example.com` })
-      const ids = { organizationId: value.id, productId: product.value.id, customerId: customer.value.id }
-      const licenseKeys: string[] = []
-      for (let license = 0; license < LICENSES; license += 1) {
-        const { id, key } = await insertLicense(pool, ids)
-        await insertMachine(pool, { licenseId: id, machineId: 'bench' })
-        licenseKeys.push(key)
-      }
-      apps.push({ apiKey: value.apiKey, licenseKeys })
-    }
-    return apps
-  } finally {
-    await pool.end()
-  }
-}
 
 async function startValidator(databaseUrl: string): Promise<Child> {
   const env = { DATABASE_URL: databaseUrl, VALIDATOR_PORT: '0', VALIDATOR_ADMIN_PORT: '0', LOG_LEVEL: 'warn' }
@@ -157,18 +122,6 @@ async function measureRound(
 async function requestFiles({ port }: Child, { apiKey, licenseKeys }: App, untilMs: number): Promise<number> {
   for (let count = 0; ; count += 1) {
     if (performance.now() >= untilMs) return count
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/licenses/file`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', 'x-forwarded-for': address() },
-      body: JSON.stringify({ licenseKey: licenseKeys[count % licenseKeys.length], fingerprint: 'bench' }),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`the response was ${response.status}: ${text.slice(0, 400)}`)
+    await requestFile(port, apiKey, licenseKeys[count % licenseKeys.length]!)
   }
-}
-
-/** Returns one of a million addresses, because the requests of one address are limited. */
-function address(): string {
-  const number = Math.floor(Math.random() * 2 ** 20)
-  return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`
 }
