@@ -9,7 +9,9 @@ export function Window(props: Omit<ModalProps, 'opened'>) {
   const [opener] = useState(() => document.activeElement)
   useEffect(
     () => () => {
-      if (opener instanceof HTMLElement && opener.isConnected) opener.focus({ preventScroll: true })
+      // The focus is on the body when the window that closes had it. A window that opened meanwhile keeps the focus.
+      const isLost = document.activeElement === document.body
+      if (isLost && opener instanceof HTMLElement && opener.isConnected) opener.focus({ preventScroll: true })
     },
     [opener],
   )
