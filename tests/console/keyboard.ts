@@ -39,6 +39,7 @@ export function keyboardTests(open: () => Stage): void {
       await hands.press(within('New endpoint'))
       await page.getByText(/^whsec_/).waitFor()
       // The window of the form closes after the window of the secret opens, and must leave the focus there.
+      await within('Copy').and(focused()).waitFor()
       await page.evaluate('new Promise(requestIdleCallback)')
       expect(await within('Copy').and(focused()).count()).toBe(1)
       await hands.press(within('Copy'))
