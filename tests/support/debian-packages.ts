@@ -50,12 +50,37 @@ export function packageServer(): string {
 
 /** Downloads packages of Debian 13 and unpacks them into `target`, which it replaces. */
 export function unpackPackages(names: readonly string[], target: string): void {
+  download(`deb [signed-by=${KEYRING}] ${packageServer()} ${RELEASE} main`, ['download', ...names], (folder) => {
+    rmSync(target, { recursive: true, force: true })
+    for (const archive of readdirSync(folder).filter((name) => name.endsWith('.deb')))
+      run('dpkg-deb', ['-x', join(folder, archive), target])
+    chmodSync(target, 0o755)
+  })
+}
+
+/**
+ * Downloads the source of a package of a Debian release, without Debian's changes, and unpacks it into `target`, which it replaces. The
+ * first folder of the archive is left out.
+ */
+export function unpackSource(name: string, release: string, target: string): void {
+  const source = `deb-src [signed-by=${KEYRING}] ${packageServer()} ${release} main`
+  download(source, ['source', '--download-only', name], (folder) => {
+    const archive = readdirSync(folder).find((file) => file.includes('.orig.tar'))
+    if (archive === undefined) throw new Error(`The source package ${name} of ${release} contains no original archive.`)
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { recursive: true })
+    run('tar', ['-C', target, '--strip-components=1', '-xf', join(folder, archive)])
+  })
+}
+
+/** Runs a command of apt-get in a temporary folder, with `source` as the only source of packages. `use` receives the folder. */
+function download(source: string, command: readonly string[], use: (folder: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'keyward-packages-'))
   chmodSync(folder, 0o755)
   try {
     for (const part of ['lists/partial', 'cache/archives/partial']) mkdirSync(join(folder, part), { recursive: true })
     const list = join(folder, 'sources.list')
-    writeFileSync(list, `deb [signed-by=${KEYRING}] ${packageServer()} ${RELEASE} main\n`)
+    writeFileSync(list, `${source}\n`)
     const options = Object.entries({
       'Dir::Etc::sourcelist': list,
       'Dir::Etc::sourceparts': '/dev/null',
@@ -64,11 +89,8 @@ export function unpackPackages(names: readonly string[], target: string): void {
       'APT::Sandbox::User': 'root',
     }).flatMap(([name, value]) => ['-o', `${name}=${value}`])
     run('apt-get', [...options, 'update', '-qq'])
-    run('apt-get', [...options, 'download', ...names], folder)
-    rmSync(target, { recursive: true, force: true })
-    for (const archive of readdirSync(folder).filter((name) => name.endsWith('.deb')))
-      run('dpkg-deb', ['-x', join(folder, archive), target])
-    chmodSync(target, 0o755)
+    run('apt-get', [...options, ...command], folder)
+    use(folder)
   } finally {
     rmSync(folder, { recursive: true })
   }

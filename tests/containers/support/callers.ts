@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { z } from 'zod'
 
-import { HOST, type Installation } from './installation.ts'
+import { HOST } from './installation.ts'
 
 const NAMESPACE = `keyward-${process.pid}`
 /** The addresses of this machine and of the caller in the other network. */
@@ -27,20 +27,30 @@ export interface Vendor {
   readonly licenseKey: string
 }
 
+/** The published address of an installation. */
+export interface Edge {
+  readonly address: string
+  readonly port: number
+  /** The path of a file that contains the certificate without the private key. */
+  readonly certificate: string
+  /** Returns a secret by the name of its variable. */
+  secret(name: string): string
+}
+
 export class Callers {
-  readonly #installation: Installation
+  readonly #edge: Edge
   readonly #agent: Agent
 
-  constructor(installation: Installation) {
-    this.#installation = installation
-    this.#agent = new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(installation.certificate) })
+  constructor(edge: Edge) {
+    this.#edge = edge
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(edge.certificate) })
   }
 
   async send(method: string, path: string, token: string, body?: object): Promise<{ status: number; body: unknown }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: unknown }>()
     const options = {
-      host: '127.0.0.1',
-      port: this.#installation.port,
+      host: this.#edge.address,
+      port: this.#edge.port,
       servername: HOST,
       agent: this.#agent,
       method,
@@ -74,7 +84,7 @@ export class Callers {
   async createVendor(maxMachines: number | null = null): Promise<Vendor> {
     const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
       schema.parse((await this.send('POST', `/api/v1/${path}`, token, body)).body)
-    const operator = this.#installation.secret('OPERATOR_TOKEN')
+    const operator = this.#edge.secret('OPERATOR_TOKEN')
     const { managementToken, apiKey } = await create(
       'organizations',
       operator,
@@ -157,17 +167,16 @@ export class OtherNetwork {
   }
 
   /** Returns the caller's own address, and the address that the installation determines for the caller. */
-  addressOf(family: keyof typeof ADDRESSES, installation: Installation, token: string): { own: string; seen: unknown } {
+  addressOf(
+    family: keyof typeof ADDRESSES,
+    { port, certificate }: Edge,
+    token: string,
+  ): { own: string; seen: unknown } {
     const [here, own] = ADDRESSES[family]
     const target = family === 'IPv6' ? `[${here}]` : here
-    const url = `https://${HOST}:${installation.port}/api/v1/access-rules/my-ip`
-    const options = ['--silent', '--show-error', '--max-time', '30', '--cacert', installation.certificate]
-    const address = [
-      '--resolve',
-      `${HOST}:${installation.port}:${target}`,
-      '--header',
-      `authorization: Bearer ${token}`,
-    ]
+    const url = `https://${HOST}:${port}/api/v1/access-rules/my-ip`
+    const options = ['--silent', '--show-error', '--max-time', '30', '--cacert', certificate]
+    const address = ['--resolve', `${HOST}:${port}:${target}`, '--header', `authorization: Bearer ${token}`]
     const ran = spawnSync('ip', ['netns', 'exec', NAMESPACE, 'curl', ...options, ...address, url], { encoding: 'utf8' })
     if (ran.status !== 0) throw new Error(ran.stderr)
     return { own, seen: z.object({ ip: z.unknown() }).parse(JSON.parse(ran.stdout)).ip }

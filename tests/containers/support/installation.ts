@@ -44,6 +44,7 @@ export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), 'keyward-containers-'))
   readonly #project = `keyward-test-${process.pid}`
   readonly #variables: Readonly<Record<string, string>>
+  readonly address = '127.0.0.1'
   readonly port: number
 
   constructor({ port, variables, hasCluster = false }: InstallationOptions) {
