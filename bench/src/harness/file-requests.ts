@@ -2,6 +2,7 @@
 
 import { createPool } from '@keyward/database'
 import { insertLicense, insertMachine } from '@keyward/testkit'
+import autocannon from 'autocannon'
 import { z } from 'zod'
 
 import { caller, OPERATOR_TOKEN } from './management-api.ts'
@@ -15,6 +16,8 @@ export interface App {
 }
 
 const MACHINE = 'bench'
+/** The number of prepared requests of a connection. Each has another address, so that few requests come from one address. */
+const PREPARED_REQUESTS = 200
 const created = z.object({ id: z.string(), apiKey: z.string(), managementToken: z.string() })
 const withId = z.object({ id: z.string() })
 
@@ -46,13 +49,41 @@ export async function createApps(databaseUrl: string, port: number, count: numbe
 
 /** Requests the file of a license. Throws for an error response. */
 export async function requestFile(port: number, apiKey: string, licenseKey: string): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${port}/api/v1/licenses/file`, {
-    method: 'POST',
+  const { path, ...request } = fileRequest(apiKey, licenseKey)
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, request)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`POST ${path} returned ${response.status}: ${text.slice(0, 400)}`)
+}
+
+/**
+ * Requests files with each connection, one after the other, for a number of seconds. Returns the number of files. Throws for an error
+ * response. autocannon sends requests that it has prepared, because `fetch` would take more processor time than the service.
+ */
+export function requestFiles(port: number, app: App, connections: number, seconds: number): Promise<number> {
+  const { apiKey, licenseKeys } = app
+  let clients = 0
+  const setupClient = (client: autocannon.Client) => {
+    const first = clients++
+    const keys = Array.from({ length: PREPARED_REQUESTS }, (_, n) => licenseKeys[(first + n) % licenseKeys.length]!)
+    client.setRequests(keys.map((licenseKey) => fileRequest(apiKey, licenseKey)))
+  }
+  return new Promise((resolve, reject) => {
+    const options = { url: `http://127.0.0.1:${port}`, connections, duration: seconds, setupClient }
+    autocannon(options, (error: unknown, { errors, non2xx, '2xx': files }) => {
+      if (error instanceof Error) reject(error)
+      else if (errors + non2xx > 0) reject(new Error(`${errors} requests failed, and ${non2xx} returned an error`))
+      else resolve(files)
+    })
+  })
+}
+
+function fileRequest(apiKey: string, licenseKey: string) {
+  return {
+    method: 'POST' as const,
+    path: '/api/v1/licenses/file',
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', 'x-forwarded-for': address() },
     body: JSON.stringify({ licenseKey, fingerprint: MACHINE }),
-  })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`POST /licenses/file returned ${response.status}: ${text.slice(0, 400)}`)
+  }
 }
 
 /** Returns one of a million addresses, because the requests of one address are limited. */

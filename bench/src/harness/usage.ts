@@ -1,6 +1,6 @@
 /**
- * Reads the processor time and memory of processes from `/proc`, which only Linux has. `cpuMs` and `residentBytes` return null elsewhere
- * and for ended processes.
+ * Reads the processor time and memory of processes from `/proc`, which only Linux has. All functions except
+ * `postgresCpuMs` return null elsewhere and for ended processes.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -10,16 +10,18 @@ let tickMs: number | undefined
 
 /** Returns the processor time of a process with all its threads, user and system, in milliseconds. */
 export function cpuMs(pid: number): number | null {
-  return sumOfTimes(pid, [11, 12])
+  return sumOfTimes(`/proc/${pid}/stat`, [11, 12])
 }
 
-/**
- * Returns the sum of these fields of `/proc/PID/stat`, which are times, in milliseconds. Field 0 is the first after the name of the
- * process.
- */
-function sumOfTimes(pid: number, fields: readonly number[]): number | null {
+/** Returns the processor time of the main thread of a process, user and system, in milliseconds. */
+export function mainThreadCpuMs(pid: number): number | null {
+  return sumOfTimes(`/proc/${pid}/task/${pid}/stat`, [11, 12])
+}
+
+/** Returns the sum of these fields of a `stat` file, which are times, in milliseconds. Field 0 is the first after the name of the process. */
+function sumOfTimes(file: string, fields: readonly number[]): number | null {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const stat = readFileSync(file, 'utf8')
     // The process name may contain spaces and parentheses. After it, utime and stime are the 12th and 13th field, followed by the times of
     // ended children.
     const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -51,5 +53,8 @@ export function postgresCpuMs(postmaster: number): number {
     }
   }
   const pids = readdirSync('/proc').map(Number).filter(isChild)
-  return pids.reduce((sum, pid) => sum + (cpuMs(pid) ?? 0), sumOfTimes(postmaster, [11, 12, 13, 14]) ?? 0)
+  return pids.reduce(
+    (sum, pid) => sum + (cpuMs(pid) ?? 0),
+    sumOfTimes(`/proc/${postmaster}/stat`, [11, 12, 13, 14]) ?? 0,
+  )
 }

@@ -11,11 +11,11 @@ import { LAUNCH } from '@keyward/process'
 
 import { type Child, startChild } from '../harness/children.ts'
 import { runMain, wholeNumber } from '../harness/command-line.ts'
-import { type App, createApps, requestFile } from '../harness/file-requests.ts'
+import { type App, createApps, requestFiles } from '../harness/file-requests.ts'
 import { startManagement, VALIDATOR_FILE } from '../harness/management-api.ts'
 import { summarize, type Summary } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
-import { cpuMs } from '../harness/usage.ts'
+import { cpuMs, mainThreadCpuMs } from '../harness/usage.ts'
 import { writeResult } from '../report/results.ts'
 
 const HELP = `node bench/src/programs/files.ts [options]
@@ -35,6 +35,14 @@ interface Round {
   filesPerSecond: number
   /** The processor time of the management process per file in microseconds, or null if the system does not report it. */
   cpuUs: number | null
+  /** The part of `cpuUs` that its main thread took. */
+  mainThreadUs: number | null
+}
+
+interface Figures {
+  filesPerSecond: Summary
+  cpuUs: Summary | null
+  mainThreadUs: Summary | null
 }
 
 await runMain('files', async () => {
@@ -50,7 +58,7 @@ await runMain('files', async () => {
   })
   if (values.help === true) return console.log(HELP)
   const rounds = wholeNumber('--rounds', values.rounds, 1)
-  const roundMs = wholeNumber('--seconds', values.seconds, 1) * 1000
+  const seconds = wholeNumber('--seconds', values.seconds, 1)
   const organizations = wholeNumber('--organizations', values.organizations, 1)
   const connections = wholeNumber('--connections', values.connections, 1)
   await withPostgres(async (url) => {
@@ -59,7 +67,7 @@ await runMain('files', async () => {
     if (values.against !== undefined) services.set('against', await startManagement(url, resolve(values.against)))
     const apps = await createApps(url, current.port, organizations, LICENSES)
     await startValidator(url)
-    const data = await measure(services, apps, connections, rounds, roundMs)
+    const data = await measure(services, apps, connections, rounds, seconds)
     console.log(JSON.stringify(data, null, 2))
     console.log(writeResult('files', { organizations, connections, ...data }))
   })
@@ -81,47 +89,42 @@ async function measure(
   apps: readonly App[],
   connections: number,
   rounds: number,
-  roundMs: number,
-): Promise<Record<string, { filesPerSecond: Summary; cpuUs: Summary | null }>> {
+  seconds: number,
+): Promise<Record<string, Figures>> {
   const measured = new Map([...services.keys()].map((name) => [name, Array.of<Round>()]))
   for (let round = -1; round < rounds; round += 1)
     for (const [name, service] of services) {
-      const figure = await measureRound(service, apps, connections, roundMs)
+      const figure = await measureRound(service, apps, connections, seconds)
       if (round >= 0) measured.get(name)!.push(figure) // the first round is a warm-up
     }
   return Object.fromEntries(
     [...measured].map(([name, list]) => {
-      const cpu = list.map(({ cpuUs }) => cpuUs).filter((us) => us !== null)
+      const summary = (field: keyof Round) => summarizeKnown(list.map((figure) => figure[field]))
       const filesPerSecond = summarize(list.map((figure) => figure.filesPerSecond))
-      return [name, { filesPerSecond, cpuUs: cpu.length === 0 ? null : summarize(cpu) }]
+      return [name, { filesPerSecond, cpuUs: summary('cpuUs'), mainThreadUs: summary('mainThreadUs') }]
     }),
   )
 }
 
-async function measureRound(
-  service: Child,
-  apps: readonly App[],
-  connections: number,
-  roundMs: number,
-): Promise<Round> {
-  const before = cpuMs(service.pid)
-  const start = performance.now()
-  const loops = apps.flatMap((app) =>
-    Array.from({ length: connections }, () => requestFiles(service, app, start + roundMs)),
-  )
-  const files = (await Promise.all(loops)).reduce((sum, count) => sum + count, 0)
-  const seconds = (performance.now() - start) / 1000
-  const after = cpuMs(service.pid)
-  return {
-    filesPerSecond: files / seconds,
-    cpuUs: before === null || after === null ? null : ((after - before) * 1000) / files,
-  }
+function summarizeKnown(values: readonly (number | null)[]): Summary | null {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 ? null : summarize(known)
 }
 
-/** Requests one file after the other until `untilMs`. Returns the number of files. */
-async function requestFiles({ port }: Child, { apiKey, licenseKeys }: App, untilMs: number): Promise<number> {
-  for (let count = 0; ; count += 1) {
-    if (performance.now() >= untilMs) return count
-    await requestFile(port, apiKey, licenseKeys[count % licenseKeys.length]!)
+async function measureRound(
+  { pid, port }: Child,
+  apps: readonly App[],
+  connections: number,
+  seconds: number,
+): Promise<Round> {
+  const before = { cpu: cpuMs(pid), mainThread: mainThreadCpuMs(pid) }
+  const counts = await Promise.all(apps.map((app) => requestFiles(port, app, connections, seconds)))
+  const files = counts.reduce((sum, count) => sum + count, 0)
+  const perFile = (startMs: number | null, endMs: number | null) =>
+    startMs === null || endMs === null ? null : ((endMs - startMs) * 1000) / files
+  return {
+    filesPerSecond: files / seconds,
+    cpuUs: perFile(before.cpu, cpuMs(pid)),
+    mainThreadUs: perFile(before.mainThread, mainThreadCpuMs(pid)),
   }
 }
