@@ -15,7 +15,7 @@ export {
   type PolicyType,
 } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
-export { type Sign, signLicenseFile } from './sign.ts'
+export { bytesToSign, signLicenseFile } from './sign.ts'
 export { publicKeyToSpki } from './spki.ts'
 export { CLOCK_TOLERANCE_MS, type FileValidity, fileValidity } from './validity.ts'
 export { claimedLicenseKey, type FileVerification, verifyLicenseFile } from './verify.ts'

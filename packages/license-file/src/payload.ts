@@ -63,7 +63,11 @@ export function serializePayload(payload: LicensePayload): Uint8Array {
  * invalid. Ignores unknown fields and invalid optional fields, so that apps can read files of newer servers.
  */
 export function parsePayload(bytes: Uint8Array): LicensePayload | null {
-  const value = parseJson(bytes)
+  return readPayload(parseJson(bytes))
+}
+
+/** Returns the payload in a parsed value, or null if a required field is missing or invalid. Omits invalid optional fields. */
+export function readPayload(value: unknown): LicensePayload | null {
   if (!isRecord(value) || !isRecord(value['policy'])) return null
   const { licenseKey, licenseId, productId, customerEmail, issuedAt, refreshAfter, kid, entitlements } = value
   const { type, maxMachines, expiresAt } = value['policy']

@@ -61,8 +61,8 @@ export class Admission {
       maxBatch: Infinity,
       onReject: options.onReject,
       run: async (_, lookups) => {
-        const result = await this.#find(lookups[0]!)
-        return lookups.map(() => ({ result }))
+        const value = await this.#find(lookups[0]!)
+        return lookups.map(() => ({ status: 'fulfilled', value }))
       },
     })
   }

@@ -17,23 +17,12 @@ interface Waiting<Task, Result> {
   reject: (error: unknown) => void
 }
 
-export type Outcome<Result> = { result: Result } | { error: unknown }
-
-/** Returns the outcome of one task of a batch. */
-export function outcomeOf<Result>(task: () => Result): Outcome<Result> {
-  try {
-    return { result: task() }
-  } catch (error) {
-    return { error }
-  }
-}
-
 export interface BatchOptions<Task, Result> {
   /**
    * Called after every task of the batch has arrived. Returns the outcomes in the order of the tasks. If it rejects, all tasks are
    * rejected.
    */
-  run: (owner: string, tasks: readonly Task[]) => Promise<readonly Outcome<Result>[]>
+  run: (owner: string, tasks: readonly Task[]) => Promise<readonly PromiseSettledResult<Result>[]>
   /** The maximum number of tasks in a batch. */
   maxBatch: number
   /** Called for each task that is rejected because it has waited too long or too many tasks wait. */
@@ -81,8 +70,8 @@ export class Batches<Task, Result> {
       const outcomes = await this.#options.run(owner, tasks)
       for (const [i, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[i]!
-        if ('result' in outcome) resolve(outcome.result)
-        else reject(outcome.error)
+        if (outcome.status === 'fulfilled') resolve(outcome.value)
+        else reject(outcome.reason)
       }
     } catch (error) {
       for (const { reject } of batch) reject(error)

@@ -9,7 +9,7 @@ import { CODE_MESSAGES, type Code } from '@keyward/contract'
 import { type DecideResponse, MAX_DECIDE_BATCH } from '@keyward/contract/dry-run'
 import { type IssuedFile, recordFilesIssued } from '@keyward/database/kysely'
 
-import { Batches, type Outcome, outcomeOf } from '../http/batches.ts'
+import { Batches } from '../http/batches.ts'
 import type { AppFileRequest, AppFiles, CheckToDecide, Dependencies, SignedFile } from '../http/dependencies.ts'
 import { runInside } from '../http/fair-gate.ts'
 import { shareOf } from '../http/gates.ts'
@@ -47,7 +47,7 @@ async function issueBatch(
   { validators, keyring, readDb: db }: Parts,
   organizationId: string,
   requests: readonly AppFileRequest[],
-): Promise<readonly Outcome<SignedFile>[]> {
+): Promise<readonly PromiseSettledResult<SignedFile>[]> {
   const context = { db, organizationId }
   const checks = requests.map(checkOf)
   const verdicts = await validators.decideAll(context, checks)
@@ -55,16 +55,15 @@ async function issueBatch(
   const rows = keys.length === 0 ? [] : await selectForFile(context).where('licenses.key', 'in', keys).execute()
   const rowsByKey = new Map(rows.map((row) => [row.key, row]))
   const issued: IssuedFile[] = []
-  const outcomes = requests.map((request, i) =>
-    outcomeOf(() => {
-      const row = rowsByKey.get(request.licenseKey)
-      requireEntitled(request, verdicts[i] ?? null, row)
-      const text = signFile(row, keyring)
-      const machineId = request.machineId === null ? null : Buffer.from(request.machineId)
-      issued.push({ organizationId, licenseId: row.id, machineId, actor: request.actor })
-      return { licenseId: row.id, text }
-    }),
-  )
+  const issue = async (request: AppFileRequest, verdict: DecideResponse | null) => {
+    const row = rowsByKey.get(request.licenseKey)
+    requireEntitled(request, verdict, row)
+    const text = await signFile(row, keyring)
+    const machineId = request.machineId === null ? null : Buffer.from(request.machineId)
+    issued.push({ organizationId, licenseId: row.id, machineId, actor: request.actor })
+    return { licenseId: row.id, text }
+  }
+  const outcomes = await Promise.allSettled(requests.map((request, i) => issue(request, verdicts[i] ?? null)))
   if (issued.length > 0) await recordFilesIssued(db, issued)
   return outcomes
 }

@@ -6,7 +6,7 @@
 
 import { type Actor, effectiveEntitlements, type EntitlementOverrides } from '@keyward/contract'
 import { recordFilesIssued } from '@keyward/database/kysely'
-import { refreshAfterMs, signLicenseFile } from '@keyward/license-file'
+import { bytesToSign, refreshAfterMs } from '@keyward/license-file'
 
 import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
@@ -51,8 +51,8 @@ export function dispositionOf(licenseId: string): string {
   return `attachment; filename="license-${licenseId}.lic"`
 }
 
-/** Returns the text of the file. Throws REVOKED, SUSPENDED, EXPIRED or NOT_STARTED, and UNAVAILABLE when this process lacks the master key that seals the signing key. */
-export function signFile(row: FileRow, keyring: Keyring): string {
+/** Returns the text of the file. Rejects with REVOKED, SUSPENDED, EXPIRED or NOT_STARTED, and UNAVAILABLE when this process lacks the master key that seals the signing key. */
+export async function signFile(row: FileRow, keyring: Keyring): Promise<string> {
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active') throw new ApiError(CODES[status])
@@ -73,13 +73,15 @@ export function signFile(row: FileRow, keyring: Keyring): string {
       row.entitlements ?? {},
     ),
   }
-  return signLicenseFile(payload, row.privateKeyEncrypted, (bytes) => keyring.sign(row, bytes))
+  const bytes = Buffer.from(bytesToSign(payload))
+  const signature = await keyring.sign(row, bytes)
+  return `${bytes.toString('base64url')}.${signature.toString('base64url')}`
 }
 
 /** Returns the text of the file, and records in the license's activity that the file was issued. Throws as `signFile` does. */
 export async function issueLicenseFile(context: FileContext, row: FileRow): Promise<string> {
   const { db, organizationId, actor, dependencies, headers } = context
-  const text = signFile(row, dependencies.keyring)
+  const text = await signFile(row, dependencies.keyring)
   await recordFilesIssued(db, [{ organizationId, licenseId: row.id, machineId: null, actor }])
   headers['content-disposition'] = dispositionOf(row.id)
   return text

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 
-import { Batches, outcomeOf } from '../../src/http/batches.ts'
+import { Batches } from '../../src/http/batches.ts'
 
 /** Creates batches that run until `finish` is called. The tasks are numbers, and negative ones fail. */
 function createBatches() {
@@ -16,11 +16,8 @@ function createBatches() {
         const finish = (error?: Error) => (error ? reject(error) : resolve())
         running.push({ owner, tasks, finish })
       })
-      return tasks.map((task) =>
-        outcomeOf(() => {
-          if (task < 0) throw new Error(`task ${task}`)
-          return `${owner} ${task}`
-        }),
+      return Promise.allSettled(
+        tasks.map((task) => (task < 0 ? Promise.reject(new Error(`task ${task}`)) : `${owner} ${task}`)),
       )
     },
   })

@@ -308,18 +308,18 @@ describe('signing keys', () => {
     }
   })
 
-  test('a sealed key that was opened signs only while all its columns stay the same', () => {
+  test('a sealed key that was opened signs only while all its columns stay the same', async () => {
     const keyring = createKeyring(Buffer.from(masterKey, 'hex'), null)
     const privateKeyEncrypted = keyring.seal('org', 'kid', Buffer.alloc(32, 7))
     const sealed = { organizationId: 'org', keyId: 'kid', masterKeyId: keyring.currentId, privateKeyEncrypted }
-    const signature = keyring.sign(sealed, Buffer.from('text'))
+    const signature = await keyring.sign(sealed, Buffer.from('text'))
     expect(signature).toHaveLength(64)
-    expect(keyring.sign(sealed, Buffer.from('text'))).toEqual(signature)
+    expect(await keyring.sign(sealed, Buffer.from('text'))).toEqual(signature)
     const flipped = Buffer.from(privateKeyEncrypted)
     flipped[20] = (flipped[20] ?? 0) ^ 1
     for (const other of [{ organizationId: 'other' }, { keyId: 'other' }, { privateKeyEncrypted: flipped }])
-      expect(() => keyring.sign({ ...sealed, ...other }, Buffer.from('text'))).toThrow(/authenticate/)
-    expect(() => keyring.sign({ ...sealed, masterKeyId: 'other' }, Buffer.from('text'))).toThrow(/master key/)
+      await expect(keyring.sign({ ...sealed, ...other }, Buffer.from('text'))).rejects.toThrow(/authenticate/)
+    await expect(keyring.sign({ ...sealed, masterKeyId: 'other' }, Buffer.from('text'))).rejects.toThrow(/master key/)
   })
 
   test('signing keys are sealed again when the master key changes, which requires the old master key at the start', async () => {
