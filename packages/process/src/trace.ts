@@ -4,7 +4,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 
 /** The place of a request in a trace. */
 export interface Trace {
@@ -22,15 +22,17 @@ const FIRST_VERSION = '00'
 const SAMPLED = 1
 const running = new AsyncLocalStorage<Trace>()
 
+/** Returns 32 random hexadecimal digits. `randomUUID` takes a fraction of the time of `randomBytes`, because Node prepares its bytes. */
+const randomDigits = (): string => randomUUID().replaceAll('-', '')
+
 const isZero = (digits: string): boolean => /^0+$/.test(digits)
 
 /** Continues the trace of a header, or begins one when the header is missing or malformed. */
 export function continueTrace(traceparent: string | undefined): Trace {
-  const spanId = randomBytes(8).toString('hex')
+  const spanId = randomDigits().slice(16)
   const [, version = '', traceId = '', parent = '', flags = '', rest] = TRACEPARENT.exec(traceparent ?? '') ?? []
   const isMalformed = version === '' || version === INVALID_VERSION || (version === FIRST_VERSION && rest !== undefined)
-  if (isMalformed || isZero(traceId) || isZero(parent))
-    return { traceId: randomBytes(16).toString('hex'), spanId, isSampled: false }
+  if (isMalformed || isZero(traceId) || isZero(parent)) return { traceId: randomDigits(), spanId, isSampled: false }
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED }
 }
 

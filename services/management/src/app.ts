@@ -1,7 +1,6 @@
 /** Builds the Express application from response headers, endpoints, documentation, console, and fallbacks for other paths. */
 
 import express, { type Express } from 'express'
-import helmet from 'helmet'
 
 import { mountConsole } from './console/console.ts'
 import { endpoints } from './endpoints.ts'
@@ -15,6 +14,7 @@ import {
   rejectMeaninglessBodies,
   type RouterOptions,
 } from './http/router.ts'
+import { securityHeaders } from './http/security-headers.ts'
 import type { HttpMetrics } from './metrics.ts'
 import { mountDocs } from './openapi/docs-page.ts'
 import { createOpenApi } from './openapi/document.ts'
@@ -35,7 +35,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
     requestIds(),
     accessLog(options.dependencies.log),
     metrics.observe,
-    helmet(),
+    securityHeaders(),
     rejectMeaninglessBodies(options.dependencies),
     cors(corsOrigins),
   )

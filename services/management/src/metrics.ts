@@ -5,7 +5,8 @@
 
 import type { RequestHandler } from 'express'
 import { Counter, Histogram, Registry } from 'prom-client'
-import { z } from 'zod'
+
+import { routeOf } from './http/route.ts'
 
 export interface HttpMetrics {
   registry: Registry
@@ -13,8 +14,6 @@ export interface HttpMetrics {
   /** Counts a request that was rejected because its organization already uses its share of the connections. */
   countOverShare: () => void
 }
-
-const routeSchema = z.object({ path: z.string() })
 
 export function createMetrics(): HttpMetrics {
   const registry = new Registry()
@@ -36,8 +35,7 @@ export function createMetrics(): HttpMetrics {
     observe(request, response, next) {
       const stop = duration.startTimer()
       response.once('finish', () => {
-        const route = routeSchema.safeParse(request.route).data?.path ?? 'none'
-        stop({ method: request.method, route, status: response.statusCode })
+        stop({ method: request.method, route: routeOf(request), status: response.statusCode })
       })
       next()
     },

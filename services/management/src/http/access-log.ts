@@ -5,9 +5,8 @@
 
 import { continueTrace, type Logger, runInTrace } from '@keyward/process'
 import type { RequestHandler } from 'express'
-import { z } from 'zod'
 
-const routeSchema = z.object({ path: z.string() })
+import { routeOf } from './route.ts'
 
 /**
  * Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with the field
@@ -20,7 +19,7 @@ export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
     const { traceId, spanId } = trace
     response.once('close', () => {
       const durationMs = Math.round(performance.now() - startedMs)
-      const route = routeSchema.safeParse(request.route).data?.path ?? 'none'
+      const route = routeOf(request)
       const requestId = response.getHeader('x-request-id')
       const aborted = response.writableFinished ? {} : { aborted: true }
       const { method } = request

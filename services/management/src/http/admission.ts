@@ -51,12 +51,14 @@ export interface Admitted {
 
 export class Admission {
   readonly #options: AdmissionOptions
+  readonly #operatorHashes: readonly Uint8Array[]
   readonly #known: KnownCredentials = createKnownCredentials()
   /** The lookups of each credential. Requests that arrive while their credential is being read share the next read. */
   readonly #lookups: Batches<Lookup, Caller>
 
   constructor(options: AdmissionOptions) {
     this.#options = options
+    this.#operatorHashes = options.operatorTokens.map(hashSecret)
     this.#lookups = new Batches({
       maxBatch: Infinity,
       onReject: options.onReject,
@@ -78,7 +80,7 @@ export class Admission {
         const hash = hashSecret(session)
         return await this.#admitHash(hash, ip, () => findSessionCaller(db, session, hash, operatorTokens))
       }
-      const credential = readCredential(operatorTokens, authorization)
+      const credential = readCredential(this.#operatorHashes, authorization)
       if (credential.kind === 'operator') return { caller: credential, headers: rateLimiter.count(credential, ip) }
       return await this.#admitHash(credential.secretHash, ip, () => findCaller(db, credential.secretHash))
     } catch (error) {

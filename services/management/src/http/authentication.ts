@@ -3,7 +3,7 @@
  * from Postgres for each request, so a revocation and the withdrawal of a permission take effect at the next request.
  */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 
 import { type Actor, actor as actorSchema, type Permission, permission as permissionSchema } from '@keyward/contract'
 import { hashSecret, parseSecret } from '@keyward/database'
@@ -25,10 +25,6 @@ export interface Caller {
   isSuspended: boolean
   /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }
 
 export function unauthenticated(detail: string): ApiError {
@@ -87,10 +83,9 @@ export function bearerSecret(authorization: string | undefined): string | undefi
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization ?? '')?.[1]
 }
 
-/** Returns whether the secret is one of the tokens. Compares digests of equal length, so that the time does not depend on the secret. */
-export function isOneOf(tokens: readonly string[], secret: string): boolean {
-  const digest = sha256(secret)
-  return tokens.map((token) => timingSafeEqual(digest, sha256(token))).includes(true)
+/** Returns whether the hash is one of the hashes. All hashes have equal lengths, and the time does not depend on the secret. */
+export function isOneOf(hashes: readonly Uint8Array[], hash: Uint8Array): boolean {
+  return hashes.map((known) => timingSafeEqual(known, hash)).includes(true)
 }
 
 const REJECTED = 'The credential is unknown, revoked or expired. Send a valid one.'
@@ -119,9 +114,12 @@ export interface Credential {
   secretHash: Uint8Array
 }
 
-/** Returns the operator, or the hash of the secret, for an `Authorization` header. Reads no table. Throws UNAUTHENTICATED. */
+/**
+ * Returns the operator, or the hash of the secret, for an `Authorization` header. `operatorHashes` are the hashes of the operator tokens.
+ * Reads no table. Throws UNAUTHENTICATED.
+ */
 export function readCredential(
-  operatorTokens: readonly string[],
+  operatorHashes: readonly Uint8Array[],
   authorization: string | undefined,
 ): Credential | (Caller & { kind: 'operator' }) {
   const secret = bearerSecret(authorization)
@@ -130,9 +128,10 @@ export function readCredential(
       'The header has "Bearer" twice. Send "Authorization: Bearer <secret>", with the secret alone.',
     )
   if (secret === undefined) throw unauthenticated('Send the header "Authorization: Bearer <secret>".')
-  if (isOneOf(operatorTokens, secret)) return operatorCaller()
+  const secretHash = hashSecret(secret)
+  if (isOneOf(operatorHashes, secretHash)) return operatorCaller()
   if (!parseSecret(secret)) throw unauthenticated(REJECTED)
-  return { kind: 'credential', secretHash: hashSecret(secret) }
+  return { kind: 'credential', secretHash }
 }
 
 /** Returns the caller whose credential has this hash. Throws UNAUTHENTICATED. */

@@ -1,5 +1,5 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes. After the body has exceeded the limit, unread-body.ts
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes for an idempotency key. After the body has exceeded the limit, unread-body.ts
  * handles its remaining bytes.
  */
 
@@ -25,6 +25,8 @@ export interface BodyLimits {
   maxBytes: number
   /** The options for splitting the rows of an import, or undefined for any other request. */
   rows: SplitterOptions | undefined
+  /** Whether to hash the body. */
+  isHashed: boolean
 }
 
 export interface RequestBody {
@@ -32,8 +34,8 @@ export interface RequestBody {
   value: unknown
   /** The split body of an import, or null for any other request. */
   split: SplitBody | null
-  /** SHA-256 of the decoded bytes. */
-  hash: Buffer
+  /** SHA-256 of the decoded bytes, or null when the body is not hashed. */
+  hash: Buffer | null
 }
 
 function hasBody(request: IncomingMessage): boolean {
@@ -105,19 +107,23 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
  * Returns the body. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON, and INVALID_REQUEST for the name `__proto__` or
  * nesting that is too deep. The rows of an import are returned unparsed.
  */
-export async function readBody(request: IncomingMessage, { maxBytes, rows }: BodyLimits): Promise<RequestBody> {
-  const hash = createHash('sha256')
-  if (!hasBody(request)) return { value: undefined, split: null, hash: hash.digest() }
+export async function readBody(
+  request: IncomingMessage,
+  { maxBytes, rows, isHashed }: BodyLimits,
+): Promise<RequestBody> {
+  const hash = isHashed ? createHash('sha256') : null
+  const digest = () => hash?.digest() ?? null
+  if (!hasBody(request)) return { value: undefined, split: null, hash: digest() }
   if (!isJson(request.headers['content-type']))
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'Send the body with "content-type: application/json".')
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
   const splitter = rows && new RowSplitter(rows)
   await readChunks(request, maxBytes, (chunk) => {
-    hash.update(chunk)
+    hash?.update(chunk)
     if (splitter) splitter.push(chunk)
     else chunks.push(chunk)
   })
-  if (splitter) return { value: undefined, split: splitter.end(), hash: hash.digest() }
-  return { value: parseJson(Buffer.concat(chunks)), split: null, hash: hash.digest() }
+  if (splitter) return { value: undefined, split: splitter.end(), hash: digest() }
+  return { value: parseJson(Buffer.concat(chunks)), split: null, hash: digest() }
 }

@@ -52,8 +52,8 @@ export interface Call<Params, Query, Body> {
   actor: Actor
   /** The headers of the response. The handler may add others. */
   headers: Record<string, string>
-  /** The site that the `Host` header names, or null when the header is missing or malformed. */
-  site: Site | null
+  /** Returns the site that the `Host` header names, or null when the header is missing or malformed. */
+  site: () => Site | null
   /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
   origin(): RequestOrigin

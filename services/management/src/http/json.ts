@@ -49,6 +49,10 @@ function isTooDeep(bytes: Uint8Array): boolean {
   return false
 }
 
+/** The decoder of a whole body, which ignores a byte order mark at the beginning, and that of a part, where the mark is an error. */
+const WHOLE = new TextDecoder('utf-8', { fatal: true })
+const INNER = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 function inAnySpelling(char: string): string {
   return String.raw`(?:${char}|\\u00${(char.codePointAt(0) ?? 0).toString(16)})`
 }
@@ -106,8 +110,7 @@ export function parseJson(bytes: Uint8Array, base: readonly PropertyKey[] = []):
   let text: string
   let parsed: unknown
   try {
-    // A byte order mark at the beginning of a body is ignored; inside a body it is an error.
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: base.length > 0 }).decode(bytes)
+    text = (base.length > 0 ? INNER : WHOLE).decode(bytes)
     parsed = JSON.parse(text)
   } catch {
     throw new ApiError('MALFORMED_JSON', 'The body must be JSON in UTF-8.')

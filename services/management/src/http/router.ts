@@ -44,17 +44,22 @@ const STRANGER = ''
 /** The name of the share of connections that each admitted request uses. */
 const owners = new WeakMap<Request, string>()
 
+function setHeaders(response: Response, headers: Record<string, string>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+}
+
 function send(response: Response, { status, headers, body, stream }: WireResponse): void {
   if (stream) response.once('close', stream.close)
   if (response.headersSent) return
-  response.status(status).setHeaders(new Map(Object.entries(headers)))
+  response.statusCode = status
+  setHeaders(response, headers)
   response.setHeader('cache-control', 'no-store')
   if (stream && response.req.method !== 'HEAD') {
     // An error closes the connection, so that the caller can detect the incomplete body.
     pipeline(Readable.from(stream.chunks), response, () => undefined)
     return
   }
-  unreadBodies.end(response.req, response, body === '' ? undefined : Buffer.from(body))
+  unreadBodies.end(response.req, response, body === '' ? undefined : body)
 }
 
 function requestId(response: Response): string {
@@ -81,7 +86,8 @@ function headerReader(request: Request): (name: string) => string {
 
 /** Returns a function that determines the caller's address and country. */
 function originOf({ resolver }: Dependencies, request: Request): () => RequestOrigin {
-  return () => resolver.resolveText(request.socket.remoteAddress, headerReader(request))
+  let origin: RequestOrigin | undefined
+  return () => (origin ??= resolver.resolveText(request.socket.remoteAddress, headerReader(request)))
 }
 
 /**
@@ -112,7 +118,7 @@ async function serve(
   const origin = originOf(dependencies, request)
   const { caller, headers } = await admit(admission, access, request, origin().ip)
   owners.set(request, shareOf(caller))
-  response.setHeaders(new Map(Object.entries(headers)))
+  setHeaders(response, headers)
   if (caller.kind === 'vendor' || caller.kind === 'apiKey' || caller.session) options.onCredentialUse(caller.owner)
   if (access.kind !== 'anyone') authorize(access, caller)
   const leave = endpoint.definition.rows ? await dependencies.gates.imports.enter(shareOf(caller)) : undefined
@@ -128,9 +134,10 @@ async function serve(
   }
 }
 
-async function bodyOf({ definition }: Endpoint, request: Request): Promise<RequestBody | null> {
+async function bodyOf({ definition }: Endpoint, request: Request, isHashed: boolean): Promise<RequestBody | null> {
   if (definition.method === 'get' || definition.method === 'delete') return null
-  return readBody(request, { maxBytes: definition.maxBodyBytes ?? MAX_BODY_BYTES, rows: definition.rows?.splitter })
+  const { maxBodyBytes: maxBytes = MAX_BODY_BYTES, rows } = definition
+  return readBody(request, { maxBytes, rows: rows?.splitter, isHashed })
 }
 
 /** Serves an authenticated and authorized request. */
@@ -141,15 +148,15 @@ async function serveCaller(
   request: Request,
 ): Promise<WireResponse> {
   const { definition } = endpoint
-  const { value, split, hash } = (await bodyOf(endpoint, request)) ?? { value: undefined, split: null, hash: null }
-  const isRepeatable = acceptsIdempotencyKey(endpoint)
-  const key = isRepeatable ? request.get('idempotency-key') : undefined
+  const key = acceptsIdempotencyKey(endpoint) ? request.get('idempotency-key') : undefined
+  const body = await bodyOf(endpoint, request, key !== undefined)
+  const { value, split, hash } = body ?? { value: undefined, split: null, hash: null }
   return handleRequest(dependencies, {
     endpoint,
     prepare: () => endpoint.prepare({ params: request.params, query: request.query, body: { value, split } }),
     caller,
     origin,
-    site: siteOf(request.headers.host),
+    site: () => siteOf(request.headers.host),
     browser: { cookie: request.headers.cookie, origin: request.headers.origin },
     path: request.path,
     requestId: id,

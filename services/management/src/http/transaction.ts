@@ -29,7 +29,7 @@ export interface EndpointRequest {
   prepare: () => Promise<Run>
   caller: Caller
   origin: () => RequestOrigin
-  site: Site | null
+  site: () => Site | null
   browser: BrowserHeaders
   path: string
   requestId: string

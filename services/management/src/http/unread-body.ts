@@ -23,7 +23,7 @@ export class UnreadBodies {
   }
 
   /** Sends the body of a response whose status and headers are set. */
-  end(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
+  end(request: IncomingMessage, response: ServerResponse, body: string | undefined): void {
     if (this.#mayDiscard(request)) {
       response.end(body)
       // Node discards a body that was not read at all, but not the unread bytes of a partly read body.
@@ -32,7 +32,7 @@ export class UnreadBodies {
     }
     request.pause()
     response.setHeader('connection', 'close')
-    if (body) response.setHeader('content-length', body.length)
+    if (body) response.setHeader('content-length', Buffer.byteLength(body))
     response.flushHeaders()
     if (body && request.method !== 'HEAD') response.write(body)
     const timer = setTimeout(() => response.end(), LINGER_MS)

@@ -241,7 +241,7 @@ describe('a body that is not read', () => {
     const server = createServer((request, response) => {
       socketOfServer = request.socket
       response.statusCode = 401
-      bodies.end(request, response, Buffer.from('no credential'))
+      bodies.end(request, response, 'no credential')
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
     const address = server.address()

@@ -18,7 +18,7 @@ import type { IdentityProvider, VerifiedAccount } from '../../http/dependencies.
 import { type Call, publicEndpoint } from '../../http/endpoint.ts'
 import { runInside } from '../../http/fair-gate.ts'
 import { ApiError, quote } from '../../http/problem.ts'
-import { requireOrigin, type Site } from '../../http/site.ts'
+import { requireOrigin } from '../../http/site.ts'
 import {
   attemptCookie,
   attemptSecret,
@@ -54,7 +54,7 @@ function providerOf({ dependencies }: AnyCall): IdentityProvider {
 
 /** Returns the address to which the provider redirects. Throws FORBIDDEN for a request from another site. */
 function redirectUri({ site, browser }: AnyCall): string {
-  return requireOrigin(site, browser.origin) + REDIRECT_PATH
+  return requireOrigin(site(), browser.origin) + REDIRECT_PATH
 }
 
 /**
@@ -103,7 +103,7 @@ async function rejectStranger(db: Db, { email }: VerifiedAccount): Promise<never
 async function identify(call: AnyCall, response: string): Promise<OpenidIdentity> {
   const provider = providerOf(call)
   const redirect = redirectUri(call)
-  const secret = attemptSecret(call.site, call.browser.cookie)
+  const secret = attemptSecret(call.site(), call.browser.cookie)
   if (secret === undefined || !(await withConnection(call, (db) => redeemAttempt(db, secret))))
     throw unauthenticated(NO_ATTEMPT)
   const account = await provider.verify(call.origin().ip ?? '', redirect, derive(secret), response)
@@ -116,10 +116,7 @@ async function identify(call: AnyCall, response: string): Promise<OpenidIdentity
 }
 
 /** The fields of a call that are needed to open a session. */
-export interface Browser {
-  site: Site | null
-  browser: AnyCall['browser']
-}
+export type Browser = Pick<AnyCall, 'site' | 'browser'>
 
 /**
  * Returns the organization's member for the account that was verified for this browser, and binds the member to the account. Throws
@@ -130,8 +127,8 @@ export async function useIdentity(
   { site, browser }: Browser,
   organizationId: string,
 ): Promise<{ organizationId: string; memberId: string }> {
-  requireOrigin(site, browser.origin)
-  const secret = attemptSecret(site, browser.cookie)
+  requireOrigin(site(), browser.origin)
+  const secret = attemptSecret(site(), browser.cookie)
   const account = secret === undefined ? null : await endAttempt(db, secret)
   if (account === null) throw unauthenticated(NO_ATTEMPT)
   const member = await membersOf(db, account)
@@ -186,7 +183,7 @@ export const openid = [
       const secret = createAttemptSecret()
       const url = await provider.authorizationUrl(call.origin().ip ?? '', redirect, derive(secret))
       await withConnection(call, (db) => beginAttempt(db, secret))
-      call.headers['set-cookie'] = attemptCookie(call.site, secret)
+      call.headers['set-cookie'] = attemptCookie(call.site(), secret)
       return { url }
     },
   ),

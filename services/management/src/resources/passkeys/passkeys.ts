@@ -94,7 +94,7 @@ export const passkeys = [
       const member = await memberOf(call)
       const registered = await rowsOf(call.db, call.organizationId, member.id).execute()
       const ids = registered.map(({ credentialId }) => credentialId)
-      return { options: { ...(await registrationOptions(call.db, call.site, { ...member, registered: ids })) } }
+      return { options: { ...(await registrationOptions(call.db, call.site(), { ...member, registered: ids })) } }
     },
   ),
   vendorEndpoint(
@@ -113,7 +113,7 @@ export const passkeys = [
     async (call) => {
       const { id: memberId } = await memberOf(call)
       const { db, organizationId, body } = call
-      const verified = await verifyRegistration(db, call.site, memberId, body.response)
+      const verified = await verifyRegistration(db, call.site(), memberId, body.response)
       const { length: used } = await rowsOf(db, organizationId, memberId).execute()
       if (used >= MAX_PASSKEYS)
         throw new ApiError('QUOTA_EXCEEDED', `A member has at most ${MAX_PASSKEYS} passkeys. Delete one first.`)

@@ -33,7 +33,8 @@ type SignInCall = Pick<Call<unknown, unknown, unknown>, 'db' | 'dependencies' | 
 
 /** Returns the person to whom a personal access token or the operator token belongs. Throws UNAUTHENTICATED and FORBIDDEN. */
 async function withToken(db: Db, token: string, operatorTokens: readonly string[]): Promise<SignIn> {
-  if (isOneOf(operatorTokens, token)) return { owner: { operatorToken: token }, method: 'OPERATOR_TOKEN' }
+  if (isOneOf(operatorTokens.map(hashSecret), hashSecret(token)))
+    return { owner: { operatorToken: token }, method: 'OPERATOR_TOKEN' }
   const { actor, organizationId, credential } = await findCaller(db, hashSecret(token))
   if (actor.type !== 'ACCESS_TOKEN' || actor.memberId === undefined)
     throw new ApiError(
@@ -55,7 +56,7 @@ async function withPasskey({ db, site, dependencies, origin }: SignInCall, respo
   const account = passkeyIdOf(response)
   const { ip } = origin()
   signInLimiter.requireFewFailures(account, ip)
-  const owner = await verifySignIn(db, site, response)
+  const owner = await verifySignIn(db, site(), response)
   if (owner) return { owner, method: 'PASSKEY' }
   signInLimiter.countFailure(account, ip)
   throw unauthenticated('The passkey is not registered here, or its response is out of date. Try again.')
@@ -167,7 +168,7 @@ const signIn = [
       status: 200,
       response: passkeyOptions,
     },
-    async ({ db, site }) => ({ options: { ...(await signInOptions(db, site)) } }),
+    async ({ db, site }) => ({ options: { ...(await signInOptions(db, site())) } }),
   ),
   publicEndpoint(
     {
@@ -187,7 +188,7 @@ const signIn = [
       const { db, site, headers, dependencies } = call
       const { owner, method } = await identify(call, call.body)
       const { secret, expiresAt, caller } = await openSession(db, owner, method, dependencies.operatorTokens)
-      headers['set-cookie'] = sessionCookie(site, secret, expiresAt)
+      headers['set-cookie'] = sessionCookie(site(), secret, expiresAt)
       return describeCaller({ ...caller, db })
     },
   ),
@@ -204,7 +205,7 @@ const signIn = [
     async (call) => {
       if (!call.session) throw new ApiError('NOT_FOUND', 'The request was not sent with a session.')
       await endSession(call, personOf(call), call.session.id)
-      call.headers['set-cookie'] = sessionCookie(call.site, '', new Date(0))
+      call.headers['set-cookie'] = sessionCookie(call.site(), '', new Date(0))
     },
   ),
 ]
