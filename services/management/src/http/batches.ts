@@ -1,7 +1,9 @@
 /**
  * Runs similar tasks of an owner in batches, so that one statement serves many requests under load. While a batch runs, the owner's new
- * tasks wait and form the next batch. A task of an owner without a running batch starts at once.
+ * tasks wait and form the next batch. A task of an owner without a running batch starts at once, with those that arrive at the same time.
  */
+
+import { setImmediate } from 'node:timers/promises'
 
 import { ApiError } from './problem.ts'
 
@@ -52,6 +54,8 @@ export class Batches<Task, Result> {
   async #runAll(owner: string, waiting: Waiting<Task, Result>[]): Promise<void> {
     this.#owners.set(owner, waiting)
     while (waiting.length > 0) {
+      // Requests that arrive in the same iteration of the event loop belong to one batch.
+      await setImmediate()
       const oldestMs = performance.now() - MAX_WAIT_MS
       const batch = waiting.splice(0, this.#options.maxBatch)
       for (const late of batch.filter(({ sinceMs }) => sinceMs < oldestMs)) this.#rejectLate(late)

@@ -1,5 +1,7 @@
 /** Tests how tasks form batches, that each task gets its own outcome, and the rejection of tasks beyond the limits. */
 
+import { setImmediate } from 'node:timers/promises'
+
 import { expect, test } from 'vitest'
 
 import { Batches } from '../../src/http/batches.ts'
@@ -17,28 +19,37 @@ function createBatches() {
         running.push({ owner, tasks, finish })
       })
       return Promise.allSettled(
-        tasks.map((task) => (task < 0 ? Promise.reject(new Error(`task ${task}`)) : `${owner} ${task}`)),
+        tasks.map(async (task) => {
+          if (task < 0) throw new Error(`task ${task}`)
+          return `${owner} ${task}`
+        }),
       )
     },
   })
   return { batches, running, rejected: () => rejected }
 }
 
-const settled = () => new Promise((resolve) => setImmediate(resolve))
+/** Resolves when the batches that can begin have begun. */
+async function settled(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
+}
 
-test('runs the first task of an owner alone, and the tasks that arrive meanwhile together', async () => {
+test('runs the tasks of an owner that arrive together, and then the tasks that arrived meanwhile', async () => {
   const { batches, running } = createBatches()
-  const results = Promise.allSettled([1, 2, -3, 4].map((task) => batches.add('a', task)))
+  const first = [1, 2].map((task) => batches.add('a', task))
   const other = batches.add('b', 9)
+  await settled()
+  const results = Promise.allSettled([...first, ...[-3, 4].map((task) => batches.add('a', task))])
   expect(running.map(({ owner, tasks }) => [owner, tasks])).toEqual([
-    ['a', [1]],
+    ['a', [1, 2]],
     ['b', [9]],
   ])
   running[1]?.finish()
   expect(await other).toBe('b 9')
   running[0]?.finish()
   await settled()
-  expect(running[2]?.tasks).toEqual([2, -3, 4])
+  expect(running[2]?.tasks).toEqual([-3, 4])
   running[2]?.finish()
   expect(await results).toEqual([
     { status: 'fulfilled', value: 'a 1' },
@@ -50,7 +61,9 @@ test('runs the first task of an owner alone, and the tasks that arrive meanwhile
 
 test('rejects all tasks of a batch that fails, and runs the next batch', async () => {
   const { batches, running } = createBatches()
-  const [first, second] = [batches.add('a', 1), batches.add('a', 2)]
+  const first = batches.add('a', 1)
+  await settled()
+  const second = batches.add('a', 2)
   running[0]?.finish(new Error('lost connection'))
   await expect(first).rejects.toThrow('lost connection')
   await settled()
@@ -63,7 +76,9 @@ test('rejects all tasks of a batch that fails, and runs the next batch', async (
 
 test('limits the size of a batch and the number of waiting tasks', async () => {
   const { batches, running, rejected } = createBatches()
-  const tasks = Array.from({ length: 1 + 200 }, (_, i) => batches.add('a', i))
+  const first = batches.add('a', 0)
+  await settled()
+  const tasks = [first, ...Array.from({ length: 200 }, (_, i) => batches.add('a', i + 1))]
   await expect(batches.add('a', 999)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   expect(rejected()).toBe(1)
   for (let i = 0; i < running.length; i++) {
