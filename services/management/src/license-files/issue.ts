@@ -12,7 +12,7 @@ import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
 import { ApiError } from '../http/problem.ts'
 import type { Keyring } from '../keyring/keyring.ts'
-import { effectiveStatus, isUnstarted, selectLicenses } from '../resources/licenses/rows.ts'
+import { effectiveStatus, isUnstarted } from '../resources/licenses/rows.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
 
@@ -20,15 +20,26 @@ const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' }
  * Selects licenses with the data that their files contain and with the current signing key. One statement reads one snapshot, so license,
  * customer and key are consistent.
  */
-export function selectForFile(context: ReadContext) {
-  return selectLicenses(context)
+export function selectForFile({ db, organizationId }: ReadContext) {
+  return db
+    .selectFrom('licenses')
+    .where('licenses.organizationId', '=', organizationId)
     .innerJoin('customers', 'customers.id', 'licenses.customerId')
     .innerJoin('products', 'products.id', 'licenses.productId')
     .innerJoin('signingKeys', (join) =>
       join.onRef('signingKeys.organizationId', '=', 'licenses.organizationId').on('signingKeys.retiredAt', 'is', null),
     )
     .select([
+      'licenses.id',
       'licenses.organizationId',
+      'licenses.key',
+      'licenses.productId',
+      'licenses.policyType',
+      'licenses.maxMachines',
+      'licenses.status',
+      'licenses.expiresAt',
+      'licenses.durationDays',
+      'licenses.entitlements',
       'customers.email',
       'products.entitlements as productEntitlements',
       'signingKeys.keyId',
