@@ -1,13 +1,18 @@
 /** Builds the Express application from response headers, endpoints, documentation, console, and fallbacks for other paths. */
 
+import type { RequestListener } from 'node:http'
+
 import express, { type Express } from 'express'
 
 import { mountConsole } from './console/console.ts'
 import { endpoints } from './endpoints.ts'
 import { accessLog } from './http/access-log.ts'
 import { cors } from './http/cors.ts'
+import type { Dependencies } from './http/dependencies.ts'
+import { inOrder, type Middleware } from './http/middleware.ts'
 import { requestIds } from './http/request-id.ts'
 import {
+  literalPosts,
   methodNotAllowed,
   mountEndpoints,
   mountFallbacks,
@@ -24,6 +29,23 @@ export interface AppOptions extends Omit<RouterOptions, 'endpoints'> {
   metrics: HttpMetrics
 }
 
+/** Returns the handlers of every request, with or without Express. */
+function commonHandlers({ log }: Dependencies, { observe }: HttpMetrics): Middleware[] {
+  return [requestIds(), accessLog(log), observe, securityHeaders()]
+}
+
+/** Returns the listener of the HTTP server. It serves requests without Express if `literalPosts` contains their path. */
+export function createListener(options: AppOptions): RequestListener {
+  const app = createApp(options)
+  const before = inOrder([...commonHandlers(options.dependencies, options.metrics), cors(options.corsOrigins)])
+  const posts = literalPosts({ ...options, endpoints })
+  return (request, response) => {
+    const post = request.method === 'POST' ? posts.get(request.url ?? '') : undefined
+    if (post) before(request, response, () => post(request, response))
+    else app(request, response)
+  }
+}
+
 export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Express {
   const app = express()
   app.set('etag', false)
@@ -31,14 +53,8 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.enable('case sensitive routing')
   app.enable('strict routing')
   app.disable('x-powered-by')
-  app.use(
-    requestIds(),
-    accessLog(options.dependencies.log),
-    metrics.observe,
-    securityHeaders(),
-    rejectMeaninglessBodies(options.dependencies),
-    cors(corsOrigins),
-  )
+  const { dependencies } = options
+  app.use(...commonHandlers(dependencies, metrics), rejectMeaninglessBodies(dependencies), cors(corsOrigins))
   mountEndpoints(app, { ...options, endpoints })
   mountDocs(app, createOpenApi(endpoints), methodNotAllowed(options.dependencies))
   mountConsole(app, methodNotAllowed(options.dependencies))

@@ -3,14 +3,14 @@
  * address.
  */
 
-import type { RequestHandler } from 'express'
 import { Counter, Histogram, Registry } from 'prom-client'
 
+import type { Middleware } from './http/middleware.ts'
 import { routeOf } from './http/route.ts'
 
 export interface HttpMetrics {
   registry: Registry
-  observe: RequestHandler
+  observe: Middleware
   /** Counts a request that was rejected because its organization already uses its share of the connections. */
   countOverShare: () => void
 }
@@ -35,7 +35,7 @@ export function createMetrics(): HttpMetrics {
     observe(request, response, next) {
       const stop = duration.startTimer()
       response.once('finish', () => {
-        stop({ method: request.method, route: routeOf(request), status: response.statusCode })
+        stop({ method: request.method ?? '', route: routeOf(request), status: response.statusCode })
       })
       next()
     },

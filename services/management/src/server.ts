@@ -13,7 +13,7 @@ import { createLogger, type Logger, startAdminServer } from '@keyward/process'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 
-import { createApp } from './app.ts'
+import { createListener } from './app.ts'
 import type { ManagementConfig } from './config.ts'
 import { createDecidingValidators } from './evaluate/deciding-validators.ts'
 import { Admission } from './http/admission.ts'
@@ -190,9 +190,9 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const { corsOrigins } = config
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
   const admission = new Admission({ ...dependencies, db: readDb, rateLimiter, onReject: metrics.countOverShare })
-  const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: (id) => uses.record(id) })
+  const listener = createListener({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
-  handleProtocolErrors(server, (request, response) => void app(request, response))
+  handleProtocolErrors(server, listener)
   const health = watchDatabase(readDb)
   const housekeeping = new AbortController()
   const { signal } = housekeeping

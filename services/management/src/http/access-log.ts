@@ -4,18 +4,19 @@
  */
 
 import { continueTrace, type Logger, runInTrace } from '@keyward/process'
-import type { RequestHandler } from 'express'
 
+import type { Middleware } from './middleware.ts'
 import { routeOf } from './route.ts'
 
 /**
  * Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with the field
  * `aborted`.
  */
-export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
+export function accessLog(log: Pick<Logger, 'info'>): Middleware {
   return (request, response, next) => {
     const startedMs = performance.now()
-    const trace = continueTrace(request.get('traceparent'))
+    const { traceparent } = request.headers
+    const trace = continueTrace(typeof traceparent === 'string' ? traceparent : undefined)
     const { traceId, spanId } = trace
     response.once('close', () => {
       const durationMs = Math.round(performance.now() - startedMs)

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-import type { RequestHandler } from 'express'
+import type { Middleware } from './middleware.ts'
 
 /** Returns the caller's `x-request-id` if it has 1 to 128 letters, digits or characters of `_.:+/=-`. Otherwise returns a new id. */
 export function requestIdOf(request: IncomingMessage): string {
@@ -12,7 +12,7 @@ export function requestIdOf(request: IncomingMessage): string {
 }
 
 /** Sets `x-request-id` on every response. */
-export function requestIds(): RequestHandler {
+export function requestIds(): Middleware {
   return (request, response, next) => {
     response.setHeader('x-request-id', requestIdOf(request))
     next()

@@ -1,11 +1,13 @@
 /**
  * Mounts the endpoint definitions as Express routes. Each path has one route, which returns 405 with `Allow` for other methods. Every error
- * becomes a problem. A request is processed in this order: credential, rate limits, permission, body, idempotency key, schema, handler.
+ * becomes a problem. A POST to a path without parameters is served without Express (`literalPosts`). A request is processed in this order:
+ * credential, rate limits, permission, body, idempotency key, schema, handler.
  */
 
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 
-import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express'
+import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler } from 'express'
 
 import type { Admission, Admitted } from './admission.ts'
 import { authorize, type Caller } from './authentication.ts'
@@ -37,18 +39,21 @@ export interface RouterOptions {
   onCredentialUse: (credentialId: string) => void
 }
 
+/** A request with the properties that Express adds, or `literalPosts`. */
+type RoutedRequest = IncomingMessage & Pick<Request, 'path' | 'params' | 'query'>
+
 const unreadBodies = new UnreadBodies()
 const rejections = new RejectionPacer()
 /** The owner of all requests without a valid credential. */
 const STRANGER = ''
 /** The name of the share of connections that each admitted request uses. */
-const owners = new WeakMap<Request, string>()
+const owners = new WeakMap<IncomingMessage, string>()
 
-function setHeaders(response: Response, headers: Record<string, string>): void {
+function setHeaders(response: ServerResponse, headers: Record<string, string>): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
 }
 
-function send(response: Response, { status, headers, body, stream }: WireResponse): void {
+function send(response: ServerResponse, { status, headers, body, stream }: WireResponse): void {
   if (stream) response.once('close', stream.close)
   if (response.headersSent) return
   response.statusCode = status
@@ -62,11 +67,11 @@ function send(response: Response, { status, headers, body, stream }: WireRespons
   unreadBodies.end(response.req, response, body === '' ? undefined : body)
 }
 
-function requestId(response: Response): string {
+function requestId(response: ServerResponse): string {
   return String(response.getHeader('x-request-id'))
 }
 
-function sendError(dependencies: Dependencies, request: Request, response: Response, error: unknown): void {
+function sendError(dependencies: Dependencies, request: RoutedRequest, response: ServerResponse, error: unknown): void {
   const { apiError, unexpected } = toApiError(error)
   const id = requestId(response)
   if (unexpected) dependencies.log.error({ err: error, requestId: id, method: request.method }, 'request failed')
@@ -77,17 +82,15 @@ function sendError(dependencies: Dependencies, request: Request, response: Respo
   response.once('close', () => clearTimeout(timer))
 }
 
-function headerReader(request: Request): (name: string) => string {
-  return (name) => {
-    const value = request.headers[name]
-    return Array.isArray(value) ? value.join(',') : (value ?? '')
-  }
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name]
+  return Array.isArray(value) ? value.join(',') : value
 }
 
 /** Returns a function that determines the caller's address and country. */
-function originOf({ resolver }: Dependencies, request: Request): () => RequestOrigin {
+function originOf({ resolver }: Dependencies, request: RoutedRequest): () => RequestOrigin {
   let origin: RequestOrigin | undefined
-  return () => (origin ??= resolver.resolveText(request.socket.remoteAddress, headerReader(request)))
+  return () => (origin ??= resolver.resolveText(request.socket.remoteAddress, (name) => headerOf(request, name) ?? ''))
 }
 
 /**
@@ -95,7 +98,12 @@ function originOf({ resolver }: Dependencies, request: Request): () => RequestOr
  * make the browser send a session cookie. A request that signs in, or changes data with a session, must therefore come from a page of this
  * site (site.ts).
  */
-async function admit(admission: Admission, access: Access, request: Request, ip: string | null): Promise<Admitted> {
+async function admit(
+  admission: Admission,
+  access: Access,
+  request: RoutedRequest,
+  ip: string | null,
+): Promise<Admitted> {
   const { authorization, cookie, origin, host } = request.headers
   if (access.kind === 'anyone') {
     if (origin !== undefined) requireOrigin(siteOf(host), origin)
@@ -110,8 +118,8 @@ async function admit(admission: Admission, access: Access, request: Request, ip:
 async function serve(
   options: RouterOptions,
   endpoint: Endpoint,
-  request: Request,
-  response: Response,
+  request: RoutedRequest,
+  response: ServerResponse,
 ): Promise<WireResponse> {
   const { dependencies, admission } = options
   const { access } = endpoint
@@ -134,7 +142,11 @@ async function serve(
   }
 }
 
-async function bodyOf({ definition }: Endpoint, request: Request, isHashed: boolean): Promise<RequestBody | null> {
+async function bodyOf(
+  { definition }: Endpoint,
+  request: RoutedRequest,
+  isHashed: boolean,
+): Promise<RequestBody | null> {
   if (definition.method === 'get' || definition.method === 'delete') return null
   const { maxBodyBytes: maxBytes = MAX_BODY_BYTES, rows } = definition
   return readBody(request, { maxBytes, rows: rows?.splitter, isHashed })
@@ -145,10 +157,10 @@ async function serveCaller(
   dependencies: Dependencies,
   endpoint: Endpoint,
   { caller, origin, id }: { caller: Caller; origin: () => RequestOrigin; id: string },
-  request: Request,
+  request: RoutedRequest,
 ): Promise<WireResponse> {
   const { definition } = endpoint
-  const key = acceptsIdempotencyKey(endpoint) ? request.get('idempotency-key') : undefined
+  const key = acceptsIdempotencyKey(endpoint) ? headerOf(request, 'idempotency-key') : undefined
   const body = await bodyOf(endpoint, request, key !== undefined)
   const { value, split, hash } = body ?? { value: undefined, split: null, hash: null }
   return handleRequest(dependencies, {
@@ -161,11 +173,11 @@ async function serveCaller(
     path: request.path,
     requestId: id,
     idempotent: idempotentRequest(caller, key, {
-      method: request.method,
+      method: request.method ?? '',
       path: request.path,
       bodyHash: hash ?? Buffer.alloc(0),
     }),
-    waitSeconds: definition.propagates === true ? parsePrefer(request.get('prefer')) : null,
+    waitSeconds: definition.propagates === true ? parsePrefer(headerOf(request, 'prefer')) : null,
   })
 }
 
@@ -186,6 +198,34 @@ export function methodNotAllowed(dependencies: Dependencies): (allow: string) =>
   }
 }
 
+function respond(options: RouterOptions, endpoint: Endpoint, request: RoutedRequest, response: ServerResponse): void {
+  serve(options, endpoint, request, response).then(
+    (wireResponse) => send(response, wireResponse),
+    (error: unknown) => sendError(options.dependencies, request, response, error),
+  )
+}
+
+/**
+ * Returns handlers of POST requests by their exact URLs. They replace Express for paths without parameters. Express takes longer, because
+ * it compares a path with the patterns of all routes and changes the prototypes of request and response.
+ */
+export function literalPosts(
+  options: RouterOptions,
+): ReadonlyMap<string, (request: IncomingMessage, response: ServerResponse) => void> {
+  const endpoints = options.endpoints.filter(
+    ({ definition }) => definition.method === 'post' && !definition.path.includes('{'),
+  )
+  return new Map(
+    endpoints.map((endpoint) => {
+      const path = BASE_PATH + endpoint.definition.path
+      const route = { path }
+      const handle = (request: IncomingMessage, response: ServerResponse) =>
+        respond(options, endpoint, Object.assign(request, { path, route, params: {}, query: {} }), response)
+      return [path, handle]
+    }),
+  )
+}
+
 /** Sorts `/licenses/file` before `/licenses/{id}`, so that the literal path matches first. */
 function literalFirst(a: string, b: string): number {
   const rank = (path: string) => path.replaceAll('{', '~')
@@ -198,12 +238,7 @@ export function mountEndpoints(app: Express, options: RouterOptions): void {
     const endpoints = byPath.get(path) ?? []
     const route = app.route(BASE_PATH + path.replaceAll(/\{(\w+)\}/g, ':$1'))
     for (const endpoint of endpoints)
-      route[endpoint.definition.method]((request, response) => {
-        serve(options, endpoint, request, response).then(
-          (wireResponse) => send(response, wireResponse),
-          (error: unknown) => sendError(options.dependencies, request, response, error),
-        )
-      })
+      route[endpoint.definition.method]((request, response) => respond(options, endpoint, request, response))
     const methods = endpoints.map((endpoint) => endpoint.definition.method.toUpperCase())
     const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
     route.all(methodNotAllowed(options.dependencies)(allow))
@@ -216,10 +251,10 @@ function unknownPath(request: Request): ApiError {
 
 /** Mounts the last two handlers, one for paths without a route and one for errors that occur before a route. */
 export function mountFallbacks(app: Express, dependencies: Dependencies): void {
-  app.use((request: Request, response: Response) => {
+  app.use((request: Request, response: ServerResponse) => {
     sendError(dependencies, request, response, unknownPath(request))
   })
-  app.use(((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+  app.use(((error: unknown, request: Request, response: ServerResponse, _next: NextFunction) => {
     const isMalformedPath =
       error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400)
     sendError(dependencies, request, response, isMalformedPath ? unknownPath(request) : error)

@@ -3,10 +3,11 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
-import type { RequestHandler } from 'express'
 import helmet from 'helmet'
 
-export function securityHeaders(): RequestHandler {
+import type { Middleware } from './middleware.ts'
+
+export function securityHeaders(): Middleware {
   const sample = new ServerResponse(new IncomingMessage(new Socket()))
   helmet()(sample.req, sample, () => undefined)
   const headers = Object.entries(sample.getHeaders()).map(([name, value]) => [name, String(value)] as const)
