@@ -29,6 +29,7 @@ export const GOALS = {
   p99: atMost('p99 at half of the peak rate, against the ceiling', 1.5, 'x'),
   p99Changing: atMost('p99 while 100 rules a second change and five files are requested, against quiet', 1.2, 'x'),
   verdict: atMost('verdict in the engine alone, worst kind of check, 1 M rules', 500, 'ns'),
+  covers: atMost('trie, all covers of an address among 1 M prefixes', 500, 'ns'),
   blockList: atLeast('trie, all covers, 1 M prefixes, against net.BlockList at 10,000', 100, 'x'),
   bytesPerLicense: atMost('process memory per license with 3 machines, rules included', 200, 'bytes'),
   workerTime: atMost('processor time of a check with two workers on one core, against one worker', 1.176, 'x'),

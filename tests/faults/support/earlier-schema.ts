@@ -73,7 +73,9 @@ export async function fillEarlierSchema(pool: Pool, organizationId: string, coun
        select new_id(), organization_id, '{"type":"OPERATOR"}', 'license.created', 'license', id from licenses`,
     )
     // Management deletes the occurrences within a second, after it has written their events.
-    await client.query(`do $$ begin if to_regclass('occurrences') is not null then delete from occurrences; end if; end $$`)
+    await client.query(
+      `do $$ begin if to_regclass('occurrences') is not null then delete from occurrences; end if; end $$`,
+    )
     await client.query('analyze')
   } finally {
     client.release()
