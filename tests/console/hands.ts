@@ -26,6 +26,14 @@ export async function countInput(context: BrowserContext): Promise<Effort> {
   return effort
 }
 
+/**
+ * Is true unless a window has opened and does not have the focus yet. A press of Tab just before would begin at the second part of a date.
+ */
+const SETTLED = `(() => {
+  const window = document.querySelector('[role=dialog][aria-modal=true]')
+  return window === null || window.contains(document.activeElement)
+})()`
+
 /** The maximum number of presses of one key in a step. */
 const MOST_PRESSES = 120
 
@@ -92,6 +100,7 @@ export function keyboard(page: Page): Hands {
   const isFocused = async (target: Locator) => (await target.and(page.locator(':focus')).count()) > 0
   const focus = async (target: Locator) => {
     await target.waitFor()
+    await page.waitForFunction(SETTLED)
     await until('Tab', () => isFocused(target))
   }
   const accept = async (option: Locator, isChosen: () => Promise<boolean>) => {
