@@ -149,6 +149,6 @@ export const peopleText = {
     seen: 'Last seen',
     started: 'Started',
     loading: 'still loading',
-    noValidators: 'No validator is running.',
+    noValidators: 'No validator has reported to Postgres in the last five seconds.',
   },
 } as const

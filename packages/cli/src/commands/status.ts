@@ -38,7 +38,7 @@ async function listValidators(api: Api): Promise<Validator[]> {
 }
 
 function describeAll(validators: readonly Validator[], nowMs: number): string {
-  if (validators.length === 0) return 'No validator is running.'
+  if (validators.length === 0) return 'No validator has reported to Postgres in the last five seconds.'
   const rows = validators.map((one) => [
     one.name,
     one.ready ? 'ready' : 'NOT READY',

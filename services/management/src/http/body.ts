@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request up to the limit of its endpoint, and hashes its bytes for an idempotency key. After the body has exceeded the limit, unread-body.ts
- * handles its remaining bytes.
+ * Reads the body of a request up to the limit of its endpoint, and hashes its bytes for an idempotency key. After the body has exceeded the
+ * limit, unread-body.ts handles its remaining bytes.
  */
 
 import { createHash } from 'node:crypto'
