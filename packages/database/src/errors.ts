@@ -92,10 +92,11 @@ export function isQueryTimeout(error: unknown): boolean {
 }
 
 /**
- * Returns whether the data itself was rejected, by the server or before it was sent, so that a retry cannot succeed.
+ * Returns whether the data itself was rejected, by the server or before it was sent, so that a retry cannot succeed. A statement that
+ * failed because an object or a privilege is missing can succeed after a migration.
  */
 export function isDataRejected(error: unknown): boolean {
-  return error instanceof RangeError || REJECTED.test(sqlState(error) ?? '')
+  return error instanceof RangeError || (REJECTED.test(sqlState(error) ?? '') && !isSchemaMissing(error))
 }
 
 /** Returns whether a statement failed because an object or a privilege that migrations create is missing. */

@@ -1,4 +1,5 @@
 import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { insertApiKey, insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -177,4 +178,21 @@ test('writes the last use of an API key whose Authorization header is spelled un
   const lastUse =
     "select last_used_at > now() - interval '1 minute' as recent from credential_uses where credential_id = $1"
   await expect.poll(() => query(lastUse, [id])).toEqual([{ recent: true }])
+})
+
+test('writes the usage of a time in which its role lacked the permission', async () => {
+  const license = await world.license({ maxMachines: null })
+  const other = await startLoaded(world.database.validatorUrl, { usageFlushMs: 20 })
+  const permit = (action: string): Promise<unknown> =>
+    world.database.pool.query(`do $$ declare written regprocedure; begin
+      for written in select oid from pg_proc where proname in ('write_behind', 'write_usage') loop
+        execute format('${action} keyward_validator', written);
+      end loop; end $$`)
+  await permit('revoke execute on function %s from')
+  for (let i = 0; i < 10; i++)
+    await send(other.port, V2, { body: { license: license.key }, secret: world.secret, agent })
+  await sleep(500) // more than 20 attempts
+  await permit('grant execute on function %s to')
+  await other.close()
+  expect(await activityOf(license.id)).toEqual([{ code: 'VALID', machine: null, count: 10 }])
 })
