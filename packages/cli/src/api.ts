@@ -6,13 +6,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { problem } from '@keyward/contract'
-import type { z } from 'zod'
+import {
+  type AnyInput,
+  type InputOf,
+  methodOf,
+  type Operation,
+  type ResultOf,
+  urlOf,
+} from '@keyward/contract/operations'
+import { z } from 'zod'
 
 import type { Connection } from './connection.ts'
 import { EXIT, Failure } from './failure.ts'
 
 export interface Call {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  method: string
   /** The path without the prefix `/api/v1`. */
   path: string
   body?: object
@@ -38,6 +46,26 @@ export interface Api {
   readonly baseUrl: string
   /** Sends a call. Throws Failure for errors and for responses that do not match the schema. */
   call<T>(call: Call, schema: z.ZodType<T>): Promise<ApiResponse<T>>
+}
+
+/** Calls an operation of the contract. The credential follows from the operation. */
+export function perform<One extends Operation>(
+  api: Api,
+  operation: One,
+  input: InputOf<One>,
+  options?: Pick<Call, 'retry' | 'waitS'>,
+): Promise<ApiResponse<ResultOf<One>>>
+export function perform(api: Api, operation: Operation, input: AnyInput, options: Pick<Call, 'retry' | 'waitS'> = {}) {
+  const { needs, file, returns } = operation
+  const sent: Call = {
+    method: methodOf(operation),
+    path: urlOf(operation, input),
+    ...(typeof input.body === 'object' && input.body !== null && { body: input.body }),
+    ...(needs === 'operator' && { as: needs }),
+    ...(file !== undefined && { text: true }),
+    ...options,
+  }
+  return api.call(sent, file === undefined ? (returns ?? z.undefined()) : z.string())
 }
 
 /** A validation error of the service: a JSON pointer or query parameter of the request, and a description. */

@@ -1,13 +1,14 @@
 /** The commands for customers: `customer create`, `customer list`, `customer merge`, `customer delete`. */
 
-import { type Customer, customer } from '@keyward/contract'
+import { type Customer, customers } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
+import { perform } from '../api.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { addDeletion } from './deletion.ts'
-import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+import { listFlags, printList, readList, withLimit } from './lists.ts'
 
 const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
 const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
@@ -23,7 +24,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .action(async (email: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const body = { email, ...createFlags.parse(flags) }
-      const { data } = await api.call({ method: 'POST', path: '/customers', body }, customer)
+      const { data } = await perform(api, customers.createCustomer, { body })
       output.result(data, describeCustomer(data))
     })
   withLimit(group.command('list').description('list customers, newest first'))
@@ -32,7 +33,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, ...query } = filterFlags.parse(flags)
-      const list = await fetchList(session.api, '/customers', customer, limit, query)
+      const list = await readList(session.api, customers.listCustomers, limit, query)
       const heading = ['ID', 'E-MAIL', 'NAME', 'EXTERNAL ID', 'CREATED']
       printList(session, list, heading, (one) => [
         one.id,
@@ -49,8 +50,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .argument('<into>', 'the id of the customer that remains')
     .action(async (id: string, into: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
-      const path = `/customers/${encodeURIComponent(id)}/merge`
-      const { data } = await api.call({ method: 'POST', path, body: { into } }, customer)
+      const { data } = await perform(api, customers.mergeCustomer, { params: { id }, body: { into } })
       output.result(data, describeCustomer(data))
     })
   const consequence = 'not possible while the customer has licenses'

@@ -1,10 +1,11 @@
 /** Adds the common options of list commands, reads the pages of lists, and prints lists. */
 
 import { page } from '@keyward/contract'
+import { type Operation, type QueryOf, urlOf } from '@keyward/contract/operations'
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
-import type { Api } from '../api.ts'
+import type { Api, Call } from '../api.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parsePast } from '../times.ts'
@@ -64,6 +65,44 @@ export async function fetchList<T>(
     items.push(...data.data)
     if (data.nextCursor === null || items.length >= limit) return { items, more: data.nextCursor !== null }
     parameters.set('cursor', data.nextCursor)
+  }
+}
+
+type ListOperation = Operation & { returns: z.ZodType<{ data: unknown[]; nextCursor: string | null }> }
+type ItemOf<One extends ListOperation> = z.output<One['returns']>['data'][number]
+
+/** Reads up to `limit` items of a list, in the order of the service. */
+export async function readList<One extends ListOperation>(
+  api: Api,
+  operation: One,
+  limit: number,
+  query: Partial<Record<keyof z.input<QueryOf<One>>, string | undefined>> = {},
+): Promise<{ items: ItemOf<One>[]; more: boolean }> {
+  const { needs } = operation
+  return fetchPages(
+    operation.returns,
+    limit,
+    (part) => {
+      const path = urlOf(operation, { query: { ...query, ...part } })
+      return { method: 'GET', path, retry: { attempts: 3 }, ...(needs === 'operator' && { as: needs }) }
+    },
+    api,
+  )
+}
+
+async function fetchPages<Item>(
+  schema: z.ZodType<{ data: Item[]; nextCursor: string | null }>,
+  limit: number,
+  callOf: (part: { limit: number; cursor?: string }) => Call,
+  api: Api,
+): Promise<{ items: Item[]; more: boolean }> {
+  const items: Item[] = []
+  for (let cursor: string | null | undefined; ;) {
+    const sent = callOf({ limit: Math.min(PAGE_SIZE, limit - items.length), ...(cursor && { cursor }) })
+    const { data } = await api.call(sent, schema)
+    items.push(...data.data)
+    cursor = data.nextCursor
+    if (cursor === null || items.length >= limit) return { items, more: cursor !== null }
   }
 }
 

@@ -24,7 +24,7 @@ export class UnreachableError extends Error {
 export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 
 export interface Request {
-  method: Method
+  method: string
   path: string
   body?: unknown
   /** Whether the service responds only after validators have applied the change, or after `WAIT_SECONDS`. */
@@ -50,13 +50,13 @@ async function errorOf(response: Response): Promise<Error> {
   return new UnreachableError(`The service sent a response that the console does not understand (${response.status}).`)
 }
 
-async function request(sent: Request): Promise<Response> {
+export async function request(sent: Request): Promise<Response> {
   const response = await send(sent)
   if (!response.ok) throw await errorOf(response)
   return response
 }
 
-async function parse<Schema extends z.ZodType>(response: Response, schema: Schema): Promise<z.output<Schema>> {
+export async function parse<Schema extends z.ZodType>(response: Response, schema: Schema): Promise<z.output<Schema>> {
   const parsed = schema.safeParse(await response.json().catch(() => null))
   if (parsed.success) return parsed.data
   throw new UnreachableError('The service sent a response that the console does not understand.', {
@@ -76,7 +76,7 @@ export interface Applied {
 }
 
 /** Returns null when the service did not wait for validators. */
-function appliedBy(response: Response): Applied | null {
+export function appliedBy(response: Response): Applied | null {
   const [, applied, live] = /^(\d+)\/(\d+)$/.exec(response.headers.get('x-applied-by') ?? '') ?? []
   return applied === undefined ? null : { applied: Number(applied), live: Number(live) }
 }

@@ -1,12 +1,12 @@
 /** One customer with its licenses. */
 
-import { customer, license, type License } from '@keyward/contract'
+import { customers, license, type License } from '@keyward/contract'
 import { Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
 
-import { callWithoutResponse } from '../api/client.ts'
-import { useChange, useList, useRead } from '../api/hooks.ts'
+import { useList } from '../api/hooks.ts'
+import { useChange, useRead } from '../api/operations.ts'
 import { useRemembered } from '../api/recent.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
@@ -27,11 +27,11 @@ const COLUMNS: readonly Column<License>[] = [
 ]
 
 export default function CustomerPage({ id }: { id: string }) {
-  const read = useRead(`/customers/${id}`, customer)
+  const read = useRead(customers.readCustomer, { params: { id } })
   const licenses = useList('/licenses', license, { customerId: id })
   const [, navigate] = useLocation()
   const [isEditing, editing] = useDisclosure(false)
-  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path: `/customers/${id}` }), {
+  const remove = useChange(customers.deleteCustomer, {
     done: t.deleted,
     onDone: () => navigate('/customers'),
   })
@@ -54,7 +54,7 @@ export default function CustomerPage({ id }: { id: string }) {
             label={t.delete}
             title={t.deleteTitle}
             consequence={t.deleteHint}
-            onConfirm={() => remove.mutateAsync(undefined)}
+            onConfirm={() => remove.mutateAsync({ params: { id } })}
           />
         </>
       }

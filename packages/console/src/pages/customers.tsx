@@ -1,11 +1,11 @@
 /** The list of customers. */
 
-import { customer, type Customer } from '@keyward/contract'
+import { type Customer, customers } from '@keyward/contract'
 import { Button, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from 'wouter'
 
-import { useList } from '../api/hooks.ts'
+import { useList } from '../api/operations.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
@@ -25,7 +25,7 @@ export default function Customers() {
   const [filters, setFilter] = useUrlFilters({ email: '' })
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
-  const list = useList('/customers', customer, filters)
+  const list = useList(customers.listCustomers, filters)
   return (
     <Screen title={t.title} actions={<Button onClick={creating.open}>{t.new}</Button>}>
       <TextInput

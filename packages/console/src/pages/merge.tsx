@@ -1,13 +1,13 @@
 /** Merges one customer into another. Shows what moves and what is deleted before the person confirms. */
 
-import { accessRule, customer, type Customer, license } from '@keyward/contract'
+import { accessRule, type Customer, customers, license } from '@keyward/contract'
 import { Alert, Button, Card, Group, List, Stack, Title } from '@mantine/core'
 import { IconAlertTriangle } from '@tabler/icons-react'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { call } from '../api/client.ts'
-import { useChange, useList, useRead } from '../api/hooks.ts'
+import { useList } from '../api/hooks.ts'
+import { useChange, useRead } from '../api/operations.ts'
 import { ErrorMessage, Screen, Waiting } from '../parts/parts.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { text } from '../text.ts'
@@ -49,13 +49,14 @@ function Preview({ gone, kept }: { gone: Customer; kept: Customer }) {
 
 export default function Merge({ id }: { id: string }) {
   const [, navigate] = useLocation()
-  const gone = useRead(`/customers/${id}`, customer)
+  const gone = useRead(customers.readCustomer, { params: { id } })
   const [into, setInto] = useState<string | null>(null)
-  const kept = useRead(into === null ? null : `/customers/${into}`, customer)
-  const merge = useChange(
-    () => call({ method: 'POST', path: `/customers/${id}/merge`, body: { into }, waits: true }, customer),
-    { done: t.merged, quiet: true, onDone: (remaining) => navigate(`/customers/${remaining.id}`) },
-  )
+  const kept = useRead(customers.readCustomer, into === null ? null : { params: { id: into } })
+  const merge = useChange(customers.mergeCustomer, {
+    done: t.merged,
+    quiet: true,
+    onDone: (remaining) => navigate(`/customers/${remaining.id}`),
+  })
   if (gone.error) return <ErrorMessage error={gone.error} />
   if (!gone.data) return <Waiting />
   const isSame = into === id
@@ -77,7 +78,7 @@ export default function Merge({ id }: { id: string }) {
             color="red"
             disabled={!kept.data || isSame}
             loading={merge.isPending}
-            onClick={() => merge.mutate(undefined)}
+            onClick={() => into !== null && merge.mutate({ params: { id }, body: { into } })}
           >
             {kept.data && !isSame ? t.confirmMerge(kept.data.name ?? kept.data.email) : t.merge}
           </Button>

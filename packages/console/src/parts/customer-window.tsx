@@ -1,17 +1,15 @@
 /** The window that creates or changes a customer. */
 
-import { customer, type Customer } from '@keyward/contract'
+import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../api/client.ts'
 import { useChange } from '../api/hooks.ts'
+import { call } from '../api/operations.ts'
 import { text } from '../text.ts'
 import { FormWindow } from './form.tsx'
 
 const t = text.customers
-
-const update = (id: string, body: object) => call({ method: 'PATCH', path: `/customers/${id}`, body }, customer)
 
 export function CustomerWindow({
   opened,
@@ -31,12 +29,18 @@ export function CustomerWindow({
   const saving = useChange(
     () => {
       const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
-      return before ? update(before.id, body) : call({ method: 'POST', path: '/customers', body }, customer)
+      return before
+        ? call(customers.updateCustomer, { params: { id: before.id }, body })
+        : call(customers.createCustomer, { body })
     },
     {
       done: before ? t.saved : t.created,
       ...(before && {
-        undo: () => update(before.id, { email: before.email, name: before.name, externalId: before.externalId }),
+        undo: () =>
+          call(customers.updateCustomer, {
+            params: { id: before.id },
+            body: { email: before.email, name: before.name, externalId: before.externalId },
+          }),
       }),
       quiet: true,
       ...(onSaved && { onDone: onSaved }),

@@ -29,16 +29,26 @@ export function rowsOf(entitlements: EntitlementOverrides): EntitlementRow[] {
   return Object.entries(entitlements).map(([name, value]) => rowOf(name, value))
 }
 
-function valueOf({ type, value }: EntitlementRow): unknown {
+function valueOf({ type, value }: EntitlementRow): Value {
   if (type === 'true') return true
   if (type === 'null') return null
   // An incomplete number stays a text. The API would accept it as a text, so `problemOf` reports it.
   return type === 'integer' && /^-?\d+$/.test(value.trim()) ? Number(value) : value
 }
 
-/** Returns the entitlements to send. */
-export function entitlementsOf(rows: readonly EntitlementRow[]): Record<string, unknown> {
+/** Returns the overrides to send. */
+export function entitlementsOf(rows: readonly EntitlementRow[]): EntitlementOverrides {
   return Object.fromEntries(rows.map((row) => [row.name.trim(), valueOf(row)]))
+}
+
+/** Returns the entitlements of a product, which cannot be null. */
+export function grantsOf(rows: readonly EntitlementRow[]): Record<string, NonNullable<Value>> {
+  return Object.fromEntries(
+    rows.flatMap((row) => {
+      const value = valueOf(row)
+      return value === null ? [] : [[row.name.trim(), value]]
+    }),
+  )
 }
 
 /** Returns the problem of a row that the API cannot detect: a repeated name, or text instead of a number. */

@@ -7,8 +7,9 @@ import { z } from 'zod'
 
 import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
 import { RULE_KINDS, RULE_MODES, RULE_SCOPES, RULE_TYPES, TYPES_OF_KIND } from '../vocabulary.ts'
-import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
 import { MAX_IMPORT_ROWS } from './licenses.ts'
+import { operations } from './operations.ts'
 
 export const ruleKind = z.enum(RULE_KINDS).meta({
   description:
@@ -252,4 +253,54 @@ export const myIp = z.object({
     .string()
     .nullable()
     .meta({ description: 'The country of the caller, as the edge network reports it.', example: 'DE' }),
+})
+
+export const accessRules = operations({
+  listAccessRules: {
+    route: 'GET /access-rules',
+    needs: 'licenses.read',
+    query: listQuery({ ...accessRuleFilter, ...accessRuleSorting }),
+    returns: page(accessRule),
+  },
+  createAccessRule: {
+    route: 'POST /access-rules',
+    needs: 'licenses.write',
+    body: createAccessRule,
+    returns: accessRule,
+    creates: true,
+    propagates: true,
+  },
+  readAccessRule: { route: 'GET /access-rules/{id}', needs: 'licenses.read', returns: accessRule },
+  updateAccessRule: {
+    route: 'PATCH /access-rules/{id}',
+    needs: 'licenses.write',
+    body: updateAccessRule,
+    returns: accessRule,
+    propagates: true,
+  },
+  deleteAccessRule: { route: 'DELETE /access-rules/{id}', needs: 'licenses.write', propagates: true },
+  importAccessRules: {
+    route: 'POST /access-rules/import',
+    needs: 'licenses.write',
+    body: importAccessRules,
+    rows: { name: 'rules', row: createAccessRule, maxRowBytes: 16 * 1024 },
+    maxBodyBytes: 8 * 1024 * 1024,
+    returns: importedAccessRules,
+    propagates: true,
+  },
+  exportAccessRules: {
+    route: 'GET /access-rules/export',
+    needs: 'licenses.read',
+    query: exportAccessRules,
+    returns: exportedAccessRules,
+    file: 'application/json',
+  },
+  deleteAccessRules: {
+    route: 'POST /access-rules/delete',
+    needs: 'licenses.write',
+    body: deleteAccessRules,
+    returns: deletedAccessRules,
+    propagates: true,
+  },
+  readMyIp: { route: 'GET /access-rules/my-ip', needs: 'licenses.read', returns: myIp },
 })

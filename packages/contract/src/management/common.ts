@@ -28,6 +28,8 @@ export function moment(description: string) {
     .meta({ description, example: '2030-01-01T00:00:00.000Z' })
 }
 
+/** The maximum size in bytes of a body with metadata. It allows the longest metadata with every character escaped. */
+export const MAX_METADATA_BODY_BYTES = 128 * 1024
 const MAX_METADATA_LENGTH = 16_384
 const MAX_METADATA_DEPTH = 8
 

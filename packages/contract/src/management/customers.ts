@@ -3,7 +3,19 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { email, EXAMPLE_ID, id, metadata, name, newEmail, timestamp } from './common.ts'
+import {
+  email,
+  EXAMPLE_ID,
+  id,
+  listQuery,
+  MAX_METADATA_BODY_BYTES,
+  metadata,
+  name,
+  newEmail,
+  page,
+  timestamp,
+} from './common.ts'
+import { operations } from './operations.ts'
 
 const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
 const externalId = text(200).meta({
@@ -43,3 +55,38 @@ export const customerFilter = {
   }),
   externalId: externalId.optional(),
 }
+
+const maxBodyBytes = MAX_METADATA_BODY_BYTES
+
+export const customers = operations({
+  listCustomers: {
+    route: 'GET /customers',
+    needs: 'customers.read',
+    query: listQuery(customerFilter),
+    returns: page(customer),
+  },
+  createCustomer: {
+    route: 'POST /customers',
+    needs: 'customers.write',
+    body: createCustomer,
+    returns: customer,
+    creates: true,
+    maxBodyBytes,
+  },
+  readCustomer: { route: 'GET /customers/{id}', needs: 'customers.read', returns: customer },
+  updateCustomer: {
+    route: 'PATCH /customers/{id}',
+    needs: 'customers.write',
+    body: updateCustomer,
+    returns: customer,
+    maxBodyBytes,
+  },
+  deleteCustomer: { route: 'DELETE /customers/{id}', needs: 'customers.write', propagates: true },
+  mergeCustomer: {
+    route: 'POST /customers/{id}/merge',
+    needs: 'customers.write',
+    body: mergeCustomer,
+    returns: customer,
+    propagates: true,
+  },
+})

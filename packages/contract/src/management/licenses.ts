@@ -7,6 +7,7 @@ import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } 
 import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
 import { email, EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 const licenseStatus = z.enum(['active', 'suspended', 'expired', 'revoked']).meta({
   description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.',
@@ -240,3 +241,20 @@ export const requestLicenseFile = z
     }),
   })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
+
+export const licenseFiles = operations({
+  downloadLicenseFile: {
+    route: 'GET /licenses/{id}/file',
+    needs: 'licenses.read',
+    returns: licenseFile,
+    file: 'text/plain',
+  },
+  requestLicenseFile: {
+    route: 'POST /licenses/file',
+    needs: 'apiKey',
+    body: requestLicenseFile,
+    returns: licenseFile,
+    file: 'text/plain',
+    readOnly: true,
+  },
+})

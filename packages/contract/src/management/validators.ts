@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 
-import { EXAMPLE_ID, page, timestamp } from './common.ts'
+import { EXAMPLE_ID, listQuery, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 const validatorStatus = z
   .object({
@@ -23,3 +24,7 @@ const validatorStatus = z
   .meta({ id: 'Validator', description: 'A validator process.' })
 
 export const validatorList = page(validatorStatus)
+
+export const validators = operations({
+  listValidators: { route: 'GET /validators', needs: 'operator', query: listQuery({}), returns: validatorList },
+})

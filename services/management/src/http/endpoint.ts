@@ -118,8 +118,7 @@ export interface Definition<Params extends z.ZodObject, Query extends z.ZodObjec
 export const MAX_BODY_BYTES = 64 * 1024
 /** The maximum size in bytes of a body from an app, whose API key is public. A check has the same limit. */
 export const MAX_APP_BODY_BYTES = 16 * 1024
-/** The maximum size in bytes of a body with metadata. It allows the longest metadata with every character escaped. */
-export const MAX_METADATA_BODY_BYTES = 128 * 1024
+export { MAX_METADATA_BODY_BYTES } from '@keyward/contract'
 
 export interface RawInput {
   params: unknown
@@ -255,7 +254,7 @@ export function publicEndpoint<Body, Response>(
   return build({ kind: 'anyone' }, definition, handle)
 }
 
-function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
+export function build<Params extends z.ZodObject, Query extends z.ZodObject, Body, Response>(
   access: Access,
   definition: Definition<Params, Query, Body, Response>,
   handle: Handler<VendorCall<z.output<Params>, z.output<Query>, Body>, Response | Streamed>,

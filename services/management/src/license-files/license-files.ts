@@ -1,67 +1,45 @@
 /** Defines the endpoints of offline license files. */
 
-import { idParams, licenseFile, requestLicenseFile } from '@keyward/contract'
+import { licenseFiles as operations } from '@keyward/contract'
 
-import { appEndpoint, vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { notFound } from '../http/problem.ts'
 import { dispositionOf, issueLicenseFile, selectForFile } from './issue.ts'
 
 const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }
 
-export const licenseFiles = [
-  vendorEndpoint(
-    'licenses.read',
-    {
-      method: 'get',
-      path: '/licenses/{id}/file',
-      tag,
-      operationId: 'downloadLicenseFile',
-      summary: 'Download the offline license file',
-      description:
-        'Requires an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
-        'The activity of the license has an entry FILE_ISSUED.',
-      params: idParams,
-      status: 200,
-      response: licenseFile,
-      responseType: 'text/plain',
-      errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED'],
-    },
-    async (call) => {
+export const licenseFiles = implement(tag, operations, {
+  downloadLicenseFile: {
+    summary: 'Download the offline license file',
+    description:
+      'Requires an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
+      'The activity of the license has an entry FILE_ISSUED.',
+    errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED'],
+    async handle(call) {
       const license = await selectForFile(call).where('licenses.id', '=', call.params.id).executeTakeFirst()
       if (!license) throw notFound('license')
       return issueLicenseFile(call, license)
     },
-  ),
-  appEndpoint(
-    {
-      method: 'post',
-      path: '/licenses/file',
-      tag,
-      operationId: 'requestLicenseFile',
-      summary: 'Get the offline license file for an app',
-      description:
-        'Called with an API key. Returns the file only if a check from this caller would be VALID without a new machine slot. ' +
-        "Otherwise the response is 409 with the check's code, or MACHINE_NOT_ACTIVE if the machine holds no slot yet. " +
-        'A validator decides; if none is reachable, the response is 503.',
-      body: requestLicenseFile,
-      status: 200,
-      response: licenseFile,
-      responseType: 'text/plain',
-      errors: [
-        { code: 'NOT_FOUND', status: 409 },
-        'REVOKED',
-        'SUSPENDED',
-        'EXPIRED',
-        'NOT_STARTED',
-        'BLACKLISTED',
-        'FINGERPRINT_REQUIRED',
-        'TOO_MANY_MACHINES',
-        'MACHINE_NOT_ACTIVE',
-      ],
-      readOnly: true,
-      detached: true,
-    },
-    async (call) => {
+  },
+  requestLicenseFile: {
+    summary: 'Get the offline license file for an app',
+    description:
+      'Called with an API key. Returns the file only if a check from this caller would be VALID without a new machine slot. ' +
+      "Otherwise the response is 409 with the check's code, or MACHINE_NOT_ACTIVE if the machine holds no slot yet. " +
+      'A validator decides; if none is reachable, the response is 503.',
+    errors: [
+      { code: 'NOT_FOUND', status: 409 },
+      'REVOKED',
+      'SUSPENDED',
+      'EXPIRED',
+      'NOT_STARTED',
+      'BLACKLISTED',
+      'FINGERPRINT_REQUIRED',
+      'TOO_MANY_MACHINES',
+      'MACHINE_NOT_ACTIVE',
+    ],
+    detached: true,
+    async handle(call) {
       const { dependencies, organizationId, credential, actor, headers } = call
       const { licenseKey, fingerprint: machineId } = call.body
       const bound = credential.productId === null ? {} : { productId: credential.productId }
@@ -70,5 +48,5 @@ export const licenseFiles = [
       headers['content-disposition'] = dispositionOf(licenseId)
       return text
     },
-  ),
-]
+  },
+})

@@ -1,32 +1,36 @@
 /** The window that creates or changes a product. */
 
-import { product, type Product } from '@keyward/contract/management/products'
+import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
-import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
+import { call } from '../../api/operations.ts'
+import { EntitlementsField, grantsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
 
 const t = text.products
-
-function update(id: string, body: object): Promise<Product> {
-  return call({ method: 'PATCH', path: `/products/${id}`, body, waits: true }, product)
-}
 
 export function ProductWindow({ before, onClose }: { before: Product | null; onClose: () => void }) {
   const [name, setName] = useState(before?.name ?? '')
   const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
   const saving = useChange(
     () => {
-      const body = { name, entitlements: entitlementsOf(rows) }
-      return before ? update(before.id, body) : call({ method: 'POST', path: '/products', body, waits: true }, product)
+      const body = { name, entitlements: grantsOf(rows) }
+      return before
+        ? call(products.updateProduct, { params: { id: before.id }, body })
+        : call(products.createProduct, { body })
     },
     {
       done: before ? t.saved : t.created,
-      ...(before && { undo: () => update(before.id, { name: before.name, entitlements: before.entitlements }) }),
+      ...(before && {
+        undo: () =>
+          call(products.updateProduct, {
+            params: { id: before.id },
+            body: { name: before.name, entitlements: before.entitlements },
+          }),
+      }),
       quiet: true,
     },
   )

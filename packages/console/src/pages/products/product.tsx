@@ -1,15 +1,15 @@
 /** One product: its default entitlements, its access rules, and the API keys that are bound to it. */
 
 import { apiKey } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { products } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, SimpleGrid, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
 import type { z } from 'zod'
 
-import { callWithoutResponse } from '../../api/client.ts'
-import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { useList } from '../../api/hooks.ts'
+import { useChange, useRead } from '../../api/operations.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
 import {
@@ -53,10 +53,10 @@ function BoundKeys({ productId }: { productId: string }) {
 }
 
 export default function ProductPage({ id, me }: { id: string; me: Me }) {
-  const read = useRead(`/products/${id}`, product)
+  const read = useRead(products.readProduct, { params: { id } })
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
-  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path: `/products/${id}` }), {
+  const remove = useChange(products.deleteProduct, {
     done: t.deleted,
     onDone: () => navigate('/products'),
   })
@@ -84,7 +84,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
                 label={text.delete}
                 title={t.deleteTitle}
                 consequence={t.deleteHint}
-                onConfirm={() => remove.mutateAsync(undefined)}
+                onConfirm={() => remove.mutateAsync({ params: { id } })}
                 isPending={remove.isPending}
               />
             </>

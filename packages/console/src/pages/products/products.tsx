@@ -1,11 +1,11 @@
 /** The list of products. */
 
-import { product, type Product } from '@keyward/contract/management/products'
+import { type Product, products } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 
-import { useList } from '../../api/hooks.ts'
+import { useList } from '../../api/operations.ts'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
 import { Copyable, Screen, TextLink, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<Product>[] = [
 ]
 
 export default function Products({ me }: { me: Me }) {
-  const list = useList('/products', product)
+  const list = useList(products.listProducts)
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const create = me.permissions.includes('products.write') && <Button onClick={creating.open}>{t.new}</Button>
   return (

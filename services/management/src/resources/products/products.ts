@@ -3,13 +3,12 @@
  * revokes the API keys that are bound to it.
  */
 
-import { createProduct, type Product, product, updateProduct } from '@keyward/contract/management/products'
+import { type Product, products as operations, type updateProduct } from '@keyward/contract/management/products'
 import type { z } from 'zod'
 
-import { crudEndpoints } from '../../crud/endpoints.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
 import type { WriteContext } from '../../http/context.ts'
-import { MAX_METADATA_BODY_BYTES } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { requireDefaultsFit, storedEntitlements } from './entitlements.ts'
 
@@ -58,37 +57,27 @@ async function dependents(context: WriteContext, id: string): Promise<object> {
   return { ...(await deletedRules('productId')(context, id)), ...revoked }
 }
 
-const crud = crudEndpoints({
-  tag: { name: 'Products', description: 'The products that licenses are for.' },
-  path: '/products',
-  operation: 'Product',
-  noun: 'a product',
-  readPermission: 'products.read',
-  writePermission: 'products.write',
-  schema: product,
-})
+const tag = { name: 'Products', description: 'The products that licenses are for.' }
 
-export const products = [
-  crud.list({}, (call) => listRows(productRows, call, call.query)),
-  crud.create({ body: createProduct, errors: ['QUOTA_EXCEEDED'], maxBodyBytes: MAX_METADATA_BODY_BYTES }, (call) =>
-    insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
-  ),
-  crud.read({}, (call) => readRow(productRows, call, call.params.id)),
-  crud.change(
-    {
-      description: 'New `entitlements` replace the former ones, and apply to all licenses of the product at once.',
-      body: updateProduct,
-      maxBodyBytes: MAX_METADATA_BODY_BYTES,
-      propagates: true,
-    },
-    (call) => changeProduct(call, call.params.id, call.body),
-  ),
-  crud.delete(
-    {
-      description: 'Also deletes the access rules of the product, and revokes the API keys that are bound to it.',
-      errors: ['IN_USE'],
-      propagates: true,
-    },
-    (call) => deleteRow(productRows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
-  ),
-]
+export const products = implement(tag, operations, {
+  listProducts: { summary: 'List products', handle: (call) => listRows(productRows, call, call.query) },
+  createProduct: {
+    summary: 'Create a product',
+    errors: ['QUOTA_EXCEEDED'],
+    handle: (call) =>
+      insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
+  },
+  readProduct: { summary: 'Read a product', handle: (call) => readRow(productRows, call, call.params.id) },
+  updateProduct: {
+    summary: 'Change a product',
+    description: 'New `entitlements` replace the former ones, and apply to all licenses of the product at once.',
+    handle: (call) => changeProduct(call, call.params.id, call.body),
+  },
+  deleteProduct: {
+    summary: 'Delete a product',
+    description: 'Also deletes the access rules of the product, and revokes the API keys that are bound to it.',
+    errors: ['IN_USE'],
+    handle: (call) =>
+      deleteRow(productRows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
+  },
+})

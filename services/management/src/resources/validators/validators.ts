@@ -1,11 +1,10 @@
 /** Defines the endpoint that lists the live validators for the operator, with the number of changes that each validator has not applied. */
 
-import { listQuery } from '@keyward/contract'
-import { validatorList } from '@keyward/contract/management/validators'
+import { validators as operations } from '@keyward/contract/management/validators'
 import { sql } from 'kysely'
 
 import type { Db } from '../../http/context.ts'
-import { operatorEndpoint } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
 
@@ -33,20 +32,11 @@ async function listValidators(db: Db, query: PageQuery) {
   }))
 }
 
-export const validators = [
-  operatorEndpoint(
-    {
-      method: 'get',
-      path: '/validators',
-      tag: validatorTag,
-      operationId: 'listValidators',
-      summary: 'List live validators',
-      description:
-        'Returns the last contact of each validator, the snapshot that it has applied, and the number of changes that it has not applied.',
-      query: listQuery({}),
-      status: 200,
-      response: validatorList,
-    },
-    ({ db, query }) => listValidators(db, query),
-  ),
-]
+export const validators = implement(validatorTag, operations, {
+  listValidators: {
+    summary: 'List live validators',
+    description:
+      'Returns the last contact of each validator, the snapshot that it has applied, and the number of changes that it has not applied.',
+    handle: ({ db, query }) => listValidators(db, query),
+  },
+})
