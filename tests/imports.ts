@@ -28,7 +28,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   'packages/license-file': { modules: ['@noble/curves'], node: false },
   'packages/client': { modules: ['@keyward/license-file'], node: true },
-  'packages/process': { modules: ['pino', 'prom-client', 'zod'], node: true },
+  'packages/runtime': { modules: ['pino', 'prom-client', 'zod'], node: true },
   'packages/embedded-postgres': { modules: [], node: true },
   'packages/uwebsockets': { modules: ['@uwsjs/core', 'uWebSockets.js'], node: false },
 }

@@ -3,7 +3,7 @@
  * shipped configuration.
  */
 
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 
 import { freePort } from '../shared/ports.ts'
 import { startService, untilReady, type ServiceProcess, type ServiceName } from '../shared/service-process.ts'

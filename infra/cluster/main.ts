@@ -10,7 +10,7 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { effectiveVariables, explainStart, onStop, port, readConfig } from '@keyward/process'
+import { effectiveVariables, explainStart, onStop, port, readConfig } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { type Demo, ensureDemo } from '../shared/demo.ts'

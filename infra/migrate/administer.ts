@@ -5,7 +5,7 @@
  */
 
 import { createPool } from '@keyward/database'
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 
 import { runFormatted } from '../shared/logins.ts'
 import { scramVerifier } from '../shared/scram.ts'

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { isConnectionFailure, isServerUnavailable } from '@keyward/database'
 import { migrate, NewerSchemaError } from '@keyward/database/migrate'
-import { describeError, postgresUrl, readConfig, secret, text } from '@keyward/process'
+import { describeError, postgresUrl, readConfig, secret, text } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { ensureLogin, type Login } from '../shared/logins.ts'

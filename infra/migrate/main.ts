@@ -3,7 +3,7 @@
  * Postgres.
  */
 
-import { failStart } from '@keyward/process'
+import { failStart } from '@keyward/runtime'
 
 import { runMigrate, runMigrateBeforeService } from './command.ts'
 

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { durationMs, failStart, integer, readConfig } from '@keyward/process'
+import { durationMs, failStart, integer, readConfig } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { startCluster } from '../cluster/cluster.ts'

@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 
 /** The time to wait for a taken port. If `npm start` was killed, its services release their ports a moment later. */
 const PATIENCE_MS = 3_000

@@ -7,7 +7,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 import { z } from 'zod'
 
 export interface ServiceProcess {

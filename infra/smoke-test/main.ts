@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 
-import { failStart, readConfig, secret, text } from '@keyward/process'
+import { failStart, readConfig, secret, text } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { createHttpsClient } from '../shared/https-client.ts'

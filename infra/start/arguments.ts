@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util'
 
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 
 const HELP = 'npm start takes the option --demo-data, which creates demo data to look at'
 

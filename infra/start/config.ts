@@ -4,7 +4,7 @@
  */
 
 import { parseTrustedProxies } from '@keyward/address'
-import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/process'
+import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/runtime'
 import { z } from 'zod'
 
 export const configSchema = z.object({

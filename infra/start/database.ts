@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { createPool } from '@keyward/database'
 import { migrate } from '@keyward/database/migrate'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
-import { ConfigError, explainStart } from '@keyward/process'
+import { ConfigError, explainStart } from '@keyward/runtime'
 
 import { ensureServiceLogins } from '../shared/logins.ts'
 import { FOLDER } from './state.ts'

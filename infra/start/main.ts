@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { buildConsole } from '@keyward/console/build'
-import { effectiveVariables, explainStart, onStop } from '@keyward/process'
+import { effectiveVariables, explainStart, onStop } from '@keyward/runtime'
 
 import { createDemoData } from '../demo-data/demo-data.ts'
 import { ensureDemo, type Demo, inviteDemoMember } from '../shared/demo.ts'

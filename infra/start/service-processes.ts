@@ -3,7 +3,7 @@
  * master keys. Each service receives only its own database URL.
  */
 
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 
 import { startService, type ServiceProcess, type ServiceName } from '../shared/service-process.ts'
 import { portsOf, type StartConfig } from './config.ts'

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { ConfigError } from '@keyward/process'
+import { ConfigError } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { demoSchema, type DemoState, demoStateSchema } from '../shared/demo.ts'

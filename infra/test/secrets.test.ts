@@ -42,7 +42,7 @@ const PLANTED = [
   'packages/cli/.env',
   'packages/cli/bin/token',
   'packages/database/migrations/master.key',
-  'packages/process/src/.env',
+  'packages/runtime/src/.env',
   'services/management/.env',
   'services/management/src/operator.token',
   'services/validator/server.pem',

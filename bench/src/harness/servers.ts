@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 
 import type { BaselineName } from '../baselines/installed.ts'
 import { startChild, type Child } from './children.ts'

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 
 import { createPool } from '@keyward/database'
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 import { insertLicense, insertMachine } from '@keyward/testkit'
 import type pg from 'pg'
 import { z } from 'zod'

@@ -7,7 +7,7 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 
 import { type Child, startChild } from '../harness/children.ts'
 import { runMain, wholeNumber } from '../harness/command-line.ts'

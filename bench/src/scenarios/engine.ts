@@ -5,7 +5,7 @@
 
 import { fileURLToPath } from 'node:url'
 
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 
 import { runToEnd } from '../harness/children.ts'
 import { pinPrefix } from '../harness/cores.ts'

@@ -14,7 +14,7 @@ import {
   postgresUrl,
   text,
   variable,
-} from '@keyward/process'
+} from '@keyward/runtime'
 import { z } from 'zod'
 
 import { bearerSecret } from './http/authentication.ts'

@@ -7,7 +7,7 @@ import {
   leaveMemoryOutOfCoreDumps,
   onStop,
   readConfig,
-} from '@keyward/process'
+} from '@keyward/runtime'
 
 import { environment, variables } from './config.ts'
 import { startManagement } from './server.ts'

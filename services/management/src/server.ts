@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import { createLogger, type Logger, startAdminServer } from '@keyward/process'
+import { createLogger, type Logger, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 

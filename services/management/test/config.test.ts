@@ -1,6 +1,6 @@
 /** Tests the configuration. Every invalid value causes a one-line error that names the variable. */
 
-import { ConfigError, readConfig } from '@keyward/process'
+import { ConfigError, readConfig } from '@keyward/runtime'
 import { expect, test } from 'vitest'
 
 import { environment, type ManagementConfig } from '../src/config.ts'

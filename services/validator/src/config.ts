@@ -18,7 +18,7 @@ import {
   postgresUrl,
   text,
   variable,
-} from '@keyward/process'
+} from '@keyward/runtime'
 import { z } from 'zod'
 
 export interface ValidatorConfig {

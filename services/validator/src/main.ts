@@ -9,7 +9,7 @@ import {
   leaveMemoryOutOfCoreDumps,
   onStop,
   readConfig,
-} from '@keyward/process'
+} from '@keyward/runtime'
 import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { environment, variables } from './config.ts'

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
-import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/process'
-import { collectGarbage } from '@keyward/process/collect-garbage'
+import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/runtime'
+import { collectGarbage } from '@keyward/runtime/collect-garbage'
 import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { Metrics } from './admin/metrics.ts'

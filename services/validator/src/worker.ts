@@ -8,7 +8,7 @@ import { parentPort } from 'node:worker_threads'
 
 import { createOriginResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
-import { collectGarbage } from '@keyward/process/collect-garbage'
+import { collectGarbage } from '@keyward/runtime/collect-garbage'
 
 import { BatchValidation } from './endpoints/batch.ts'
 import { Checks } from './endpoints/checks.ts'

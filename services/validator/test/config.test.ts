@@ -1,4 +1,4 @@
-import { ConfigError, readConfig } from '@keyward/process'
+import { ConfigError, readConfig } from '@keyward/runtime'
 import { expect, test } from 'vitest'
 
 import { environment, type ValidatorConfig } from '../src/config.ts'

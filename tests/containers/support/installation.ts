@@ -60,7 +60,7 @@ export class Installation {
       '.env',
       'infra/shared/.env',
       'services/validator/src/credentials.json',
-      'packages/process/src/token.txt',
+      'packages/runtime/src/token.txt',
     ])
       writeFileSync(join(this.folder, path), `${PLANTED}\n`)
     this.#createSecrets(hasCluster)

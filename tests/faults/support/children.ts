@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { LAUNCH } from '@keyward/process'
+import { LAUNCH } from '@keyward/runtime'
 import { z } from 'zod'
 
 const Listening = z.object({ type: z.literal('listening'), port: z.number(), adminPort: z.number() })

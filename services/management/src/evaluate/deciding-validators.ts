@@ -16,7 +16,7 @@ import {
   type SentDecideBatchRequest,
   type SentDecideRequest,
 } from '@keyward/contract/dry-run'
-import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/process'
+import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/runtime'
 import { sql } from 'kysely'
 import { type Dispatcher, request } from 'undici'
 import type { z } from 'zod'

@@ -3,7 +3,7 @@
  * contains no address, query, body or credential (docs/api.md#d1).
  */
 
-import { continueTrace, type Logger, runInTrace } from '@keyward/process'
+import { continueTrace, type Logger, runInTrace } from '@keyward/runtime'
 
 import type { Middleware } from './middleware.ts'
 import { routeOf } from './route.ts'

@@ -3,7 +3,7 @@
 import type { OriginResolver } from '@keyward/address'
 import type { Actor } from '@keyward/contract'
 import type { DecideResponse, SentDecideCheck } from '@keyward/contract/dry-run'
-import type { Logger } from '@keyward/process'
+import type { Logger } from '@keyward/runtime'
 
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'

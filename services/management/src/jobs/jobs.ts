@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import type { Logger } from '@keyward/process'
+import type { Logger } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Registry } from 'prom-client'
 

@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { uuidv7 } from '@keyward/database'
-import type { Logger } from '@keyward/process'
+import type { Logger } from '@keyward/runtime'
 
 import { eventBody } from '../events/body.ts'
 import type { Db } from '../http/context.ts'

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-import { currentTrace } from '@keyward/process'
+import { currentTrace } from '@keyward/runtime'
 import express from 'express'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

@@ -4,7 +4,7 @@ import { createOriginResolver } from '@keyward/address'
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import { createLogger } from '@keyward/process'
+import { createLogger } from '@keyward/runtime'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 

@@ -1,6 +1,6 @@
 /** Limits warnings that may occur many times a second, such as those during an outage, to one log entry per interval. */
 
-import type { Logger } from '@keyward/process'
+import type { Logger } from '@keyward/runtime'
 
 const INTERVAL_MS = 5_000
 

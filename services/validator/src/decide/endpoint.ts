@@ -11,7 +11,7 @@ import {
   decideBatchRequest,
   decideRequest,
 } from '@keyward/contract/dry-run'
-import type { PostHandler } from '@keyward/process'
+import type { PostHandler } from '@keyward/runtime'
 import type { z } from 'zod'
 
 import type { CallerKey } from './caller-key.ts'

@@ -3,7 +3,7 @@
  * request has a deadline, every response has a maximum size, and the number of waiting sign-ins is limited.
  */
 
-import type { Logger } from '@keyward/process'
+import type { Logger } from '@keyward/runtime'
 import {
   allowInsecureRequests,
   AuthorizationResponseError,
