@@ -1,5 +1,3 @@
-/** Sends requests to the management API with one credential. */
-
 import { z } from 'zod'
 
 const page = <T>(item: z.ZodType<T>) => z.object({ data: z.array(item), nextCursor: z.string().nullable() })

@@ -1,5 +1,3 @@
-/** Plans the access rules of the demo data: every kind, type, mode and scope, and two sets. */
-
 import type { CreateAccessRule } from '@keyward/contract/management/access-rules'
 
 import { letters } from './chance.ts'

@@ -1,5 +1,3 @@
-/** Runs `npm start -- --demo-data` in a temporary folder. */
-
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'

@@ -1,5 +1,3 @@
-/** Lists the screens of the console of which `npm run screenshots` takes pictures. */
-
 import type { Page } from 'playwright-core'
 
 /** The ids of the objects in the demo data that the screens show. */

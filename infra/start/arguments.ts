@@ -1,5 +1,3 @@
-/** Reads the arguments of `npm start`. */
-
 import { parseArgs } from 'node:util'
 
 import { ConfigError } from '@keyward/runtime'

@@ -1,5 +1,3 @@
-/** Tests the demo data of `npm start -- --demo-data` against a running management service. */
-
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

@@ -1,5 +1,3 @@
-/** Starts a management service for the tests of the demo. */
-
 import type { ManagementAccess } from '../shared/demo.ts'
 import { type ServiceProcess, startService, untilReady } from '../shared/service-process.ts'
 

@@ -1,5 +1,3 @@
-/** Reads the YAML files of infra as plain values. */
-
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,3 @@
-/** Lists the processes of this machine. */
-
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

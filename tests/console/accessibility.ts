@@ -1,5 +1,3 @@
-/** Tests that axe finds no accessibility violation on any screen, in light and dark mode. */
-
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 

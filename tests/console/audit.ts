@@ -1,5 +1,3 @@
-/** Tests the screen of the audit log. */
-
 import { describe, expect, test } from 'vitest'
 
 import { created, type Stage } from './stage.ts'

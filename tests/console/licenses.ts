@@ -1,5 +1,3 @@
-/** Defines the tests of the screens for products, licenses and customers. */
-
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 

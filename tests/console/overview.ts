@@ -1,5 +1,3 @@
-/** Defines the tests of the overview and of the page with code for apps. */
-
 import { describe, expect, test } from 'vitest'
 
 import { created, type Stage } from './stage.ts'

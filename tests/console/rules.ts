@@ -1,5 +1,3 @@
-/** Defines the tests of the screens for access rules. */
-
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 

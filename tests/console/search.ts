@@ -1,5 +1,3 @@
-/** Defines the tests of the search (Ctrl-K), which use only the keyboard. */
-
 import { describe, expect, test } from 'vitest'
 
 import { created, type Stage } from './stage.ts'

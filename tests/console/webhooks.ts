@@ -1,5 +1,3 @@
-/** Tests the screens for webhook endpoints, deliveries and events. */
-
 import { createServer, type Server } from 'node:http'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

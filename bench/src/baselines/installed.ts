@@ -1,5 +1,3 @@
-/** Determines which baselines this machine can run. */
-
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,5 +1,3 @@
-/** Fills an organization for the measurements of lists and of the search. */
-
 import { uuidv7 } from '@keyward/database'
 import pg from 'pg'
 

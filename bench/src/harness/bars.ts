@@ -1,5 +1,3 @@
-/** Creates bar charts of rounds, with the median as a bar and the quartiles as a whisker. */
-
 import type { Chart } from '../report/chart.ts'
 import { summarize } from './stats.ts'
 

@@ -1,5 +1,3 @@
-/** Measures latency at a fixed rate in rounds that alternate between contenders. */
-
 import type { Check } from '../load/checks.ts'
 import { runAtRate } from '../load/fixed-rate.ts'
 import type { LatencySummary } from '../load/histogram.ts'

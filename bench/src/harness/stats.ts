@@ -1,5 +1,3 @@
-/** Summarizes repeated measurements by median, spread and percentiles. */
-
 export interface Summary {
   median: number
   min: number

@@ -1,5 +1,3 @@
-/** Formats the outcome of a run for a terminal. */
-
 import type { LoadOutcome } from './outcome.ts'
 
 /** Returns the outcome as lines of text. */

@@ -1,5 +1,3 @@
-/** Reads the memory of processes from `/proc`, which only Linux has. */
-
 import { readFileSync } from 'node:fs'
 
 import { descendants } from '../harness/cores.ts'

@@ -1,5 +1,3 @@
-/** Draws each kind of chart as SVG. */
-
 import type { BarChart, Chart, DotChart, LineChart } from './chart.ts'
 import { compact, dot, line, rect, scale, svg, text, ticks, type Box } from './svg.ts'
 

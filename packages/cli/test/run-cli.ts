@@ -1,5 +1,3 @@
-/** Runs the program in this process and collects its output. */
-
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,3 @@
-/** Starts the real services as processes. */
-
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,5 +1,3 @@
-/** Groups the cases with several steps: requests, license files, clocks and storage. */
-
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import type { Scenario } from './scenarios/scenario.ts'

@@ -1,5 +1,3 @@
-/** The list of all cases, and the runner that executes them with a client. */
-
 import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
 
 import { ClientProgram } from './protocol.ts'

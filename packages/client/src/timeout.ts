@@ -1,5 +1,3 @@
-/** Limits the time to wait for promises that may never settle. */
-
 export class TimeoutError extends Error {}
 
 /**

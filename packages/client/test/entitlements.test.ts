@@ -1,5 +1,3 @@
-/** Tests the entitlements in results, and the rejection of files of other products. */
-
 import { describe, expect, test } from 'vitest'
 
 import { memoryStorage } from '../src/index.ts'

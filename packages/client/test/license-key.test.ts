@@ -1,5 +1,3 @@
-/** Tests license keys as people type them. */
-
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 

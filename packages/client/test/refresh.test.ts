@@ -1,5 +1,3 @@
-/** Tests the refresh of the stored file, and storages and callbacks that fail. */
-
 import { generateKeyPair } from '@keyward/license-file'
 import { describe, expect, test, vi } from 'vitest'
 

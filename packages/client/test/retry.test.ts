@@ -1,5 +1,3 @@
-/** Tests retries within the time budget. */
-
 import { describe, expect, test } from 'vitest'
 
 import type { Fault } from '../contract-suite/service/gateway.ts'

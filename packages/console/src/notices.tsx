@@ -1,5 +1,3 @@
-/** Short messages at the edge of the screen. */
-
 import { Button, Group, Text } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
 

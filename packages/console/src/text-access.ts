@@ -1,5 +1,3 @@
-/** The texts of the screens "Why?", alerts, activity and the audit log. */
-
 import type { Code } from '@keyward/contract'
 import type { ActivityType } from '@keyward/contract/management/activity'
 

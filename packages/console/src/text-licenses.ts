@@ -1,5 +1,3 @@
-/** The texts of the screens for licenses and their imports. */
-
 const licenses = (count: number) => (count === 1 ? '1 license' : `${count.toLocaleString()} licenses`)
 
 export const licenseText = {

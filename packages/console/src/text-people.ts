@@ -1,5 +1,3 @@
-/** The texts of the screens for people, credentials and the operator. */
-
 export const peopleText = {
   team: {
     title: 'Team',

@@ -1,5 +1,3 @@
-/** The texts of the screens for access rules, their sets, and imports. */
-
 import type { RuleKind, RuleMode, RuleType } from '@keyward/contract'
 
 const kindHints: Record<RuleKind, string> = {

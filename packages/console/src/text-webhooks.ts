@@ -1,5 +1,3 @@
-/** The texts of the screens for webhook endpoints, deliveries and events. */
-
 import type { Delivery } from '@keyward/contract/management/webhooks'
 
 export const webhookText = {

@@ -1,5 +1,3 @@
-/** Tests the ids that the database creates. */
-
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

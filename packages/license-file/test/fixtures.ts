@@ -1,5 +1,3 @@
-/** A payload, a signing key and a signed file for the tests. */
-
 import { generateKeyPair, type LicensePayload, signLicenseFile } from '../src/index.ts'
 
 export const key = generateKeyPair()

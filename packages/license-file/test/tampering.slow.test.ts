@@ -1,5 +1,3 @@
-/** Tests that altered files are rejected. */
-
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { expect, test } from 'vitest'
 

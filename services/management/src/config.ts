@@ -1,5 +1,3 @@
-/** The environment variables of the management service. */
-
 import { EDGE_PRESETS, type OriginResolverOptions, parseTrustedProxies } from '@keyward/address'
 import {
   choice,

@@ -1,5 +1,3 @@
-/** Defines the configuration of the validator, which is read from environment variables. */
-
 import { isIPv6 } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 

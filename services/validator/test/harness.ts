@@ -1,5 +1,3 @@
-/** Starts validators with separate databases, and sends requests to them. */
-
 import { type Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

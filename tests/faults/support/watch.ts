@@ -1,5 +1,3 @@
-/** Repeats a request during faults and collects unexpected responses. */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Reply } from './client.ts'

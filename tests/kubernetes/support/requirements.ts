@@ -1,5 +1,3 @@
-/** Determines whether this machine can run a cluster. */
-
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 

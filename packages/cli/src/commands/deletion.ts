@@ -1,5 +1,3 @@
-/** The commands that delete or revoke one resource by its id. */
-
 import type { Command } from 'commander'
 
 import type { Api } from '../api.ts'

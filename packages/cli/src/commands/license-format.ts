@@ -1,5 +1,3 @@
-/** Finds licenses by the arguments of commands, and formats licenses for people. */
-
 import { license, type License, page } from '@keyward/contract'
 import { z } from 'zod'
 

@@ -1,5 +1,3 @@
-/** The commands for licenses. A command for one license accepts its id or its key. */
-
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 

@@ -1,5 +1,3 @@
-/** Adds the common options of list commands, reads the pages of lists, and prints lists. */
-
 import { page } from '@keyward/contract'
 import { type Operation, type QueryOf, urlOf } from '@keyward/contract/operations'
 import { type Command, InvalidArgumentError } from 'commander'

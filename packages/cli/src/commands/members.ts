@@ -1,5 +1,3 @@
-/** The commands for the members of the organization and their personal access tokens. */
-
 import { ALL_PERMISSIONS, createdToken, member } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

@@ -1,5 +1,3 @@
-/** The commands for sets of access rules: `sets list`, `sets put`, `sets delete`. */
-
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 

@@ -1,5 +1,3 @@
-/** `whoami`: shows the token's organization with its plan, usage and quotas. */
-
 import { ownOrganization } from '@keyward/contract'
 import type { Command } from 'commander'
 

@@ -1,5 +1,3 @@
-/** The cases of requests: their content, their number, and the rejection of invalid options. */
-
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID, requireEqual } from '../world.ts'
 import { getFile, restartOffline, restartOnline, type Scenario } from './scenario.ts'
 

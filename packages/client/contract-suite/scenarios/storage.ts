@@ -1,5 +1,3 @@
-/** The cases of storage: permissions, damaged content, and failures of the storage. */
-
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 

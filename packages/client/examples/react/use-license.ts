@@ -1,5 +1,3 @@
-/** A React hook that checks the license when a component is mounted, and every six hours. */
-
 import type { LicenseClient, ValidationResult } from '@keyward/client'
 import { useCallback, useEffect, useState } from 'react'
 

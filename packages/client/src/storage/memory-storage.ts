@@ -1,5 +1,3 @@
-/** Storage in memory, for apps that do not need a stored file after a restart. */
-
 import type { LicenseStorage } from '../options.ts'
 
 /** Stores the client's text until the program ends. */

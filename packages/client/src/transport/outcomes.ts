@@ -1,5 +1,3 @@
-/** Converts outcomes of the transport to the results that all calls share. */
-
 import type { ConfigurationError, Unreachable } from '../results.ts'
 import type { Misconfiguration, Outage } from './http.ts'
 

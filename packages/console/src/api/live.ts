@@ -1,5 +1,3 @@
-/** Reports how many validators have applied a change. */
-
 import { propagation } from '@keyward/contract/management/propagation'
 
 import { showDone } from '../notices.tsx'

@@ -1,5 +1,3 @@
-/** Finds the rows of an import that the API rejects. */
-
 import { ApiError } from './client.ts'
 import type { BadRow } from './work.ts'
 

@@ -1,5 +1,3 @@
-/** The passkeys and sessions of the person who is signed in. */
-
 import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useState } from 'react'

@@ -1,5 +1,3 @@
-/** The activity of all licenses, with filters in the URL. */
-
 import { CODES } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
 

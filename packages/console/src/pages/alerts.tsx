@@ -1,5 +1,3 @@
-/** Alerts about overused licenses and disabled webhook endpoints. */
-
 import { alert } from '@keyward/contract/management/activity'
 import { Button } from '@mantine/core'
 import type { z } from 'zod'

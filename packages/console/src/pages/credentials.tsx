@@ -1,5 +1,3 @@
-/** API keys, management tokens and signing keys. */
-
 import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import type { z } from 'zod'

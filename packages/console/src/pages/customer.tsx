@@ -1,5 +1,3 @@
-/** One customer with its licenses. */
-
 import { customers, license, type License } from '@keyward/contract'
 import { Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'

@@ -1,5 +1,3 @@
-/** The list of customers. */
-
 import { type Customer, customers } from '@keyward/contract'
 import { Button, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'

@@ -1,5 +1,3 @@
-/** The operator's view of the organizations. */
-
 import {
   createdOrganization,
   createdToken,

@@ -1,5 +1,3 @@
-/** The activity of one license or of all licenses. */
-
 import type { activityEntry } from '@keyward/contract/management/activity'
 import type { ReactNode } from 'react'
 import type { z } from 'zod'

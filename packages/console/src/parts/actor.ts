@@ -1,5 +1,3 @@
-/** The name of the actor of a change. */
-
 import type { Actor } from '@keyward/contract'
 
 import { text } from '../text.ts'

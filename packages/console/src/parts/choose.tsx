@@ -1,5 +1,3 @@
-/** Form fields for selecting a product or a customer. */
-
 import { customer, page } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
 import { searchResults } from '@keyward/contract/management/search'

@@ -1,5 +1,3 @@
-/** The window that creates or changes a customer. */
-
 import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'

@@ -1,5 +1,3 @@
-/** Shows the fields of a change with their values before and after it. */
-
 import { ALL_PERMISSIONS } from '@keyward/contract'
 import { Stack } from '@mantine/core'
 

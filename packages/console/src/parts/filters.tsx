@@ -1,5 +1,3 @@
-/** Fields for the filters of a list. */
-
 import { Button, CloseButton, Group, Select, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 

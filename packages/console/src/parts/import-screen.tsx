@@ -1,5 +1,3 @@
-/** Components that the screens for imports share. */
-
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'

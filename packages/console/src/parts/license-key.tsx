@@ -1,5 +1,3 @@
-/** A link to a license that shows its key. */
-
 import { useName } from '../api/names.ts'
 import { TextLink } from './parts.tsx'
 

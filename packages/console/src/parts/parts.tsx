@@ -1,5 +1,3 @@
-/** The small components that screens share. */
-
 import type { Code, LicenseStatus } from '@keyward/contract'
 import {
   ActionIcon,

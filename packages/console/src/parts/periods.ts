@@ -1,5 +1,3 @@
-/** The periods by which lists are filtered. */
-
 import { text } from '../text.ts'
 
 const MS_PER_HOUR = 3_600_000

@@ -1,5 +1,3 @@
-/** Finds the name of a resource among its fields. */
-
 /** The fields that name a resource, in order of preference. */
 const NAMES = ['key', 'name', 'value', 'machineId', 'email', 'description', 'url', 'keyId'] as const
 

@@ -1,5 +1,3 @@
-/** A field that finds a license or a customer on the server while the person types. */
-
 import { searchResults } from '@keyward/contract/management/search'
 import { Select } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'

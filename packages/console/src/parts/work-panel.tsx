@@ -1,5 +1,3 @@
-/** The panel of a task, and the list of rows that failed. */
-
 import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 

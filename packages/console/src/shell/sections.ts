@@ -1,5 +1,3 @@
-/** The sections of the console, and the permissions that they require. */
-
 import type { Permission } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import {

@@ -1,5 +1,3 @@
-/** Products, to which licenses belong. */
-
 import { z } from 'zod'
 
 import { entitlements } from '../entitlements.ts'

@@ -1,5 +1,3 @@
-/** Prunes the change log. */
-
 import type pg from 'pg'
 
 /** The age in milliseconds up to which entries are kept. A reader whose last read is more recent needs no reload. */

@@ -1,5 +1,3 @@
-/** Statistics of an index: the number of rows, and the memory in use. */
-
 import type { IndexStore } from '../memory/index-store.ts'
 import { REGION_NAMES } from '../memory/shared-memory.ts'
 import type { Change } from '../model.ts'

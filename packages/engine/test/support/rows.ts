@@ -1,5 +1,3 @@
-/** Defines rows for small tests: an organization with a product, a customer and a license. */
-
 import type {
   AccessRuleRecord,
   Change,

@@ -1,5 +1,3 @@
-/** Names the route of a request for logs and metrics. */
-
 import type { IncomingMessage } from 'node:http'
 
 /** Returns the pattern of the route that serves the request, or `none`. */

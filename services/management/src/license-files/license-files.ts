@@ -1,5 +1,3 @@
-/** Defines the endpoints of offline license files. */
-
 import { licenseFiles as operations } from '@keyward/contract'
 
 import { implement } from '../http/implement.ts'

@@ -1,5 +1,3 @@
-/** Tests that the responses to protocol errors are problems with a request id. */
-
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

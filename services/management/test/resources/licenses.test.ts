@@ -1,5 +1,3 @@
-/** Tests imports of licenses, concurrent creation, and machines. */
-
 import { importedLicenses, license as licenseSchema, machine as machineSchema, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,5 +1,3 @@
-/** Tests that renewals of leases are collected, combined and retried (docs/api.md#l4). */
-
 import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 

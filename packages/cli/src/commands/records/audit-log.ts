@@ -1,5 +1,3 @@
-/** `audit-log`: lists changes with their actors and times. */
-
 import { auditEntry } from '@keyward/contract/management/audit'
 import type { Command } from 'commander'
 import { z } from 'zod'

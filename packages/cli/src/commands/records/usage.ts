@@ -1,5 +1,3 @@
-/** `usage`: shows counts of checks by hour or day, each with a bar. */
-
 import { analytics } from '@keyward/contract/management/analytics'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'

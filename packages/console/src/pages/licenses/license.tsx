@@ -1,5 +1,3 @@
-/** One license: its terms, its machines, its activity, and the actions on it. */
-
 import { license, type License as LicenseType, machine } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
 import type { Me } from '@keyward/contract/management/sign-in'

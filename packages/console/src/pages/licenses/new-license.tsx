@@ -1,5 +1,3 @@
-/** Creates one license, or many with the same terms. */
-
 import { importedLicenses, license } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
 import { Button, Card, Grid, Group, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core'

@@ -1,5 +1,3 @@
-/** Form fields for the terms of a license: expiry, machine slots, leases and releases. */
-
 import type { License, PolicyType } from '@keyward/contract'
 import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
 

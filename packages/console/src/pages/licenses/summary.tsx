@@ -1,5 +1,3 @@
-/** The terms and the entitlements of a license, with the windows for changing them. */
-
 import { customer, license, type License } from '@keyward/contract'
 import { product } from '@keyward/contract/management/products'
 import { Anchor, Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'

@@ -1,5 +1,3 @@
-/** The window that creates or changes a product. */
-
 import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'

@@ -1,5 +1,3 @@
-/** The list of products. */
-
 import { type Product, products } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'

@@ -1,5 +1,3 @@
-/** The fields of an access rule that the forms share. */
-
 import { COUNTRY_CODES } from '@keyward/address/country'
 import type { RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_MODES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'

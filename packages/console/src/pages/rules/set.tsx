@@ -1,5 +1,3 @@
-/** One set of access rules: its rules, and the actions on the whole set. */
-
 import { accessRuleSet } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, SimpleGrid } from '@mantine/core'

@@ -1,5 +1,3 @@
-/** The sets of access rules. */
-
 import { accessRuleSet, type AccessRuleSet } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Text, TextInput } from '@mantine/core'

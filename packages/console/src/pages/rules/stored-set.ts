@@ -1,5 +1,3 @@
-/** Reads and replaces whole sets of access rules. */
-
 import { accessRuleSet, exportedAccessRules, replacedRuleSet } from '@keyward/contract'
 
 import { ApiError, call, callAndApply, queryString } from '../../api/client.ts'

@@ -1,5 +1,3 @@
-/** One webhook endpoint: its state, the actions on it, and its deliveries. */
-
 import type { Me } from '@keyward/contract/management/sign-in'
 import {
   createdWebhookEndpoint,

@@ -1,5 +1,3 @@
-/** The state of a webhook endpoint, as a badge and as a notice with the next step. */
-
 import type { WebhookEndpoint } from '@keyward/contract/management/webhooks'
 import { Alert, Button, Group, Stack, Text } from '@mantine/core'
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react'

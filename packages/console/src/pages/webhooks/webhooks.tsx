@@ -1,5 +1,3 @@
-/** The webhook endpoints of the organization. */
-
 import type { Me } from '@keyward/contract/management/sign-in'
 import { webhookEndpoint, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
 import { Button, Group, Text } from '@mantine/core'

@@ -1,5 +1,3 @@
-/** The steps of a decision as a list, with the rules that match at each step. */
-
 import type { AccessRule } from '@keyward/contract'
 import { Text, ThemeIcon, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'

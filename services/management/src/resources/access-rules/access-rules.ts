@@ -1,5 +1,3 @@
-/** Defines the endpoints of access rules. */
-
 import { accessRules as operations } from '@keyward/contract'
 
 import type { ReadContext } from '../../http/context.ts'

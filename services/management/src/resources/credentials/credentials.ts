@@ -1,5 +1,3 @@
-/** Defines the endpoints of API keys and management tokens. */
-
 import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token } from '@keyward/contract'
 
 import { crudEndpoints } from '../../crud/endpoints.ts'

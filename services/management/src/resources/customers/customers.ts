@@ -1,5 +1,3 @@
-/** Defines the endpoints of customers. */
-
 import { customers as operations } from '@keyward/contract/management/customers'
 import { sql } from 'kysely'
 

@@ -1,5 +1,3 @@
-/** Defines the endpoints of licenses. */
-
 import {
   createLicense,
   idParams,

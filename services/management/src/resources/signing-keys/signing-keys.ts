@@ -1,5 +1,3 @@
-/** Defines the endpoints of signing keys. */
-
 import { idParams, listQuery, page } from '@keyward/contract'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 
