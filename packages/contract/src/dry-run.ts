@@ -9,6 +9,7 @@ import { code } from './codes.ts'
 import { accessRule, ruleScope, ruleType } from './management/access-rules.ts'
 import { id } from './management/common.ts'
 import { licenseKey } from './management/licenses.ts'
+import { operations } from './management/operations.ts'
 import { MAX_MACHINE_ID_BYTES, optionalExactText, text } from './text.ts'
 import { RULE_SCOPES, RULE_TYPES } from './vocabulary.ts'
 
@@ -138,3 +139,13 @@ export const DECIDED_NOT_FOUND: DecideResponse = {
   monitored: [],
   restricted: null,
 }
+
+export const dryRuns = operations({
+  evaluateAccessRules: {
+    route: 'POST /access-rules/evaluate',
+    needs: 'licenses.read',
+    body: evaluateCheck,
+    returns: evaluation,
+    readOnly: true,
+  },
+})

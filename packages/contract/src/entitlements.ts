@@ -45,6 +45,11 @@ export const entitlementOverrides = bounded(
 )
 export type EntitlementOverrides = z.infer<typeof entitlementOverrides>
 
+/** Returns the entitlements as they are stored: null instead of an empty object. */
+export function storedEntitlements<Members extends object>(given: Members | undefined): Members | null | undefined {
+  return given !== undefined && Object.keys(given).length === 0 ? null : given
+}
+
 /** Returns the size of entitlements in bytes, as JSON without spaces. */
 export function entitlementsBytes(members: object): number {
   return byteLength(JSON.stringify(members))

@@ -1,6 +1,6 @@
 /** Reads the names of resources by their ids, up to 100 names with one request. */
 
-import { names } from '@keyward/contract/management/names'
+import { resourceNames } from '@keyward/contract/management/names'
 import { useQuery } from '@tanstack/react-query'
 
 import { call, queryString } from './client.ts'
@@ -23,7 +23,7 @@ async function readAll(): Promise<void> {
     const some = all.slice(at, at + MAX_IDS)
     const path = `/names${queryString({ ids: some.map(([id]) => id).join(',') })}`
     try {
-      const found = await call({ method: 'GET', path }, names)
+      const found = await call({ method: 'GET', path }, resourceNames)
       for (const [id, requests] of some) for (const { resolve } of requests) resolve(found.names[id] ?? null)
     } catch (error) {
       for (const [, requests] of some) for (const { reject } of requests) reject(error)

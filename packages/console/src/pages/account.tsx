@@ -1,4 +1,4 @@
-import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
+import { type Me, type Passkey, passkeyList, type Session, sessionList } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useState } from 'react'
 
@@ -16,7 +16,7 @@ const t = text.account
 const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
 
 function Passkeys() {
-  const { data, error, isPending } = useRead('/me/passkeys', passkeys)
+  const { data, error, isPending } = useRead('/me/passkeys', passkeyList)
   const [name, setName] = useState<string | null>(null)
   const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
   const remove = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/passkeys/${id}` }))
@@ -81,7 +81,7 @@ function Passkeys() {
 }
 
 function Sessions() {
-  const { data, error, isPending } = useRead('/me/sessions', sessions)
+  const { data, error, isPending } = useRead('/me/sessions', sessionList)
   const end = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/sessions/${id}` }), {
     done: t.ended,
   })

@@ -2,7 +2,7 @@
 
 import { type Code, license, ownOrganization } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'
-import { analytics } from '@keyward/contract/management/analytics'
+import { checkCounts } from '@keyward/contract/management/analytics'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Card, Group, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text, Title } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
@@ -42,7 +42,7 @@ function Checks() {
   const [span, setSpan] = useState<Span>('day')
   const { interval } = SPANS[span]
   const bounds = boundsOf(span)
-  const read = useRead(`/analytics/checks${queryString({ ...bounds, interval, groupBy: 'code' })}`, analytics)
+  const read = useRead(`/analytics/checks${queryString({ ...bounds, interval, groupBy: 'code' })}`, checkCounts)
   const counts = new Map<Code, number>()
   const bars = new Map<string, Bar>()
   for (const { start, code, count } of read.data?.data ?? []) {

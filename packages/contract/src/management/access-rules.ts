@@ -304,3 +304,41 @@ export const accessRules = operations({
   },
   readMyIp: { route: 'GET /access-rules/my-ip', needs: 'licenses.read', returns: myIp },
 })
+
+export const accessRuleSets = operations({
+  listAccessRuleSets: {
+    route: 'GET /access-rules/sets',
+    needs: 'licenses.read',
+    query: listQuery({}),
+    returns: page(accessRuleSet),
+  },
+  readAccessRuleSet: {
+    route: 'GET /access-rules/sets/{set}',
+    needs: 'licenses.read',
+    params: ruleSetParams,
+    returns: accessRuleSet,
+  },
+  replaceAccessRuleSet: {
+    route: 'PUT /access-rules/sets/{set}',
+    needs: 'licenses.write',
+    params: ruleSetParams,
+    body: replaceRuleSet,
+    rows: {
+      name: 'rules',
+      row: ruleOfSet,
+      maxRowBytes: 16 * 1024,
+      maxRows: MAX_SET_RULES,
+      minRows: 0,
+      others: replaceRuleSetOptions,
+    },
+    maxBodyBytes: 32 * 1024 * 1024,
+    returns: replacedRuleSet,
+    propagates: true,
+  },
+  deleteAccessRuleSet: {
+    route: 'DELETE /access-rules/sets/{set}',
+    needs: 'licenses.write',
+    params: ruleSetParams,
+    propagates: true,
+  },
+})

@@ -6,7 +6,8 @@ import { z } from 'zod'
 
 import { code } from '../codes.ts'
 import { exactText, MAX_MACHINE_ID_BYTES } from '../text.ts'
-import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 export const activityType = z
   .enum([
@@ -94,3 +95,15 @@ export const activityFilter = {
   from: moment('Returns only entries from this time on.').optional(),
   to: moment('Returns only entries before this time.').optional(),
 }
+
+const activityPage = { query: listQuery(activityFilter), returns: page(activityEntry) } as const
+
+export const activity = operations({
+  listLicenseActivity: { route: 'GET /licenses/{id}/activity', needs: 'licenses.read', ...activityPage },
+  listActivity: { route: 'GET /activity', needs: 'licenses.read', ...activityPage },
+})
+
+export const alerts = operations({
+  listAlerts: { route: 'GET /alerts', needs: 'licenses.read', query: listQuery(alertFilter), returns: page(alert) },
+  acknowledgeAlert: { route: 'POST /alerts/{id}/acknowledge', needs: 'licenses.write', returns: alert },
+})

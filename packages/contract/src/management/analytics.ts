@@ -4,6 +4,7 @@ import { z } from 'zod'
 
 import { CODES } from '../vocabulary.ts'
 import { EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 export const analyticsQuery = z.strictObject({
   from: moment('The start of the period, inclusive. Default: seven days before `to`.').optional(),
@@ -18,7 +19,7 @@ export const analyticsQuery = z.strictObject({
     .optional()
     .meta({ description: 'The field whose values split each bucket.', example: 'code' }),
 })
-export const analytics = z.object({
+export const checkCounts = z.object({
   from: timestamp('The start of the period, inclusive.'),
   to: timestamp('The end of the period, exclusive.'),
   interval: z.enum(['hour', 'day']).meta({ description: 'The width of a bucket.', example: 'day' }),
@@ -41,4 +42,8 @@ export const analytics = z.object({
       description:
         'The buckets, oldest first. With `groupBy`, a bucket has one entry for each code or product with checks.',
     }),
+})
+
+export const analytics = operations({
+  countChecks: { route: 'GET /analytics/checks', needs: 'analytics.read', query: analyticsQuery, returns: checkCounts },
 })

@@ -3,7 +3,8 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 export const auditEntry = z
   .object({
@@ -56,3 +57,18 @@ export const auditFilter = {
 }
 
 export const operatorAuditFilter = { organizationId: id('Returns only entries of this organization.').optional() }
+
+export const auditLog = operations({
+  listAuditLog: {
+    route: 'GET /audit-log',
+    needs: 'audit.read',
+    query: listQuery(auditFilter),
+    returns: page(auditEntry),
+  },
+  listOperatorAuditLog: {
+    route: 'GET /operator/audit-log',
+    needs: 'operator',
+    query: listQuery(operatorAuditFilter),
+    returns: page(operatorAuditEntry),
+  },
+})

@@ -5,7 +5,8 @@
 
 import { z } from 'zod'
 
-import { actor, email, EXAMPLE_ID, id, moment, name, newEmail, timestamp } from './common.ts'
+import { actor, email, EXAMPLE_ID, id, listQuery, moment, name, newEmail, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 import { permissions } from './permissions.ts'
 
 const credentialName = name.meta({ description: 'The purpose of the credential.', example: 'deploy script' })
@@ -75,4 +76,33 @@ export const updateMember = createMember.partial().meta({ example: { permissions
 export const accessTokenParams = z.strictObject({
   id: id('The id of the member.'),
   tokenId: id('The id of the token.'),
+})
+
+export const apiKeys = operations({
+  listApiKeys: { route: 'GET /api-keys', needs: 'credentials.write', query: listQuery({}), returns: page(apiKey) },
+  createApiKey: {
+    route: 'POST /api-keys',
+    needs: 'credentials.write',
+    body: createApiKey,
+    returns: createdApiKey,
+    creates: true,
+    secrets: ['secret'],
+    propagates: true,
+  },
+  readApiKey: { route: 'GET /api-keys/{id}', needs: 'credentials.write', returns: apiKey },
+  revokeApiKey: { route: 'DELETE /api-keys/{id}', needs: 'credentials.write', propagates: true },
+})
+
+export const tokens = operations({
+  listTokens: { route: 'GET /tokens', needs: 'credentials.write', query: listQuery({}), returns: page(token) },
+  createToken: {
+    route: 'POST /tokens',
+    needs: 'credentials.write',
+    body: createToken,
+    returns: createdToken,
+    creates: true,
+    secrets: ['secret'],
+  },
+  readToken: { route: 'GET /tokens/{id}', needs: 'credentials.write', returns: token },
+  revokeToken: { route: 'DELETE /tokens/{id}', needs: 'credentials.write' },
 })

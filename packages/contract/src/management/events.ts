@@ -8,11 +8,12 @@ import { z } from 'zod'
 import { text } from '../text.ts'
 import { accessRule, accessRuleSet } from './access-rules.ts'
 import { alert } from './activity.ts'
-import { actor, EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
 import { apiKey, member, token } from './credentials.ts'
 import { customer } from './customers.ts'
 import { license } from './licenses.ts'
 import { machine } from './machines.ts'
+import { operations } from './operations.ts'
 import { quotaName } from './organizations.ts'
 import { product } from './products.ts'
 import { signingKey } from './signing-keys.ts'
@@ -227,3 +228,8 @@ export const eventFilter = {
   from: moment('Returns only events from this time on.').optional(),
   to: moment('Returns only events before this time.').optional(),
 }
+
+export const events = operations({
+  listEvents: { route: 'GET /events', needs: 'webhooks.read', query: listQuery(eventFilter), returns: page(event) },
+  readEvent: { route: 'GET /events/{id}', needs: 'webhooks.read', returns: event },
+})

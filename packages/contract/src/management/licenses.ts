@@ -2,11 +2,21 @@
 
 import { z } from 'zod'
 
-import { entitlementOverrides } from '../entitlements.ts'
+import { entitlementOverrides, storedEntitlements } from '../entitlements.ts'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
-import { email, EXAMPLE_ID, id, metadata, moment, timestamp } from './common.ts'
+import {
+  email,
+  EXAMPLE_ID,
+  id,
+  listQuery,
+  MAX_METADATA_BODY_BYTES,
+  metadata,
+  moment,
+  page,
+  timestamp,
+} from './common.ts'
 import { operations } from './operations.ts'
 
 const licenseStatus = z.enum(['active', 'suspended', 'expired', 'revoked']).meta({
@@ -241,6 +251,79 @@ export const requestLicenseFile = z
     }),
   })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
+
+/** Returns the license with its JSON members as text, as they are stored. */
+export function withJsonText({ metadata: given, entitlements, ...rest }: CreateLicense) {
+  const stored = storedEntitlements(entitlements) ?? null
+  return { ...rest, metadata: JSON.stringify(given ?? {}), entitlements: stored && JSON.stringify(stored) }
+}
+
+/** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */
+export const importedLicense = createLicense.transform(withJsonText)
+
+export const licenses = operations({
+  listLicenses: {
+    route: 'GET /licenses',
+    needs: 'licenses.read',
+    query: listQuery({ ...licenseFilter, ...licenseSorting }),
+    returns: page(license),
+  },
+  createLicense: {
+    route: 'POST /licenses',
+    needs: 'licenses.write',
+    body: createLicense,
+    returns: license,
+    creates: true,
+    maxBodyBytes: MAX_METADATA_BODY_BYTES,
+    propagates: true,
+  },
+  importLicenses: {
+    route: 'POST /licenses/import',
+    needs: 'licenses.write',
+    body: importLicenses,
+    rows: { name: 'licenses', row: importedLicense, maxRowBytes: MAX_METADATA_BODY_BYTES },
+    maxBodyBytes: 50 * 1024 * 1024,
+    returns: importedLicenses,
+    propagates: true,
+  },
+  readLicense: { route: 'GET /licenses/{id}', needs: 'licenses.read', returns: license },
+  updateLicense: {
+    route: 'PATCH /licenses/{id}',
+    needs: 'licenses.write',
+    body: updateLicense,
+    returns: license,
+    maxBodyBytes: MAX_METADATA_BODY_BYTES,
+    propagates: true,
+  },
+  deleteLicense: { route: 'DELETE /licenses/{id}', needs: 'licenses.write', propagates: true },
+  suspendLicense: {
+    route: 'POST /licenses/{id}/suspend',
+    needs: 'licenses.write',
+    returns: license,
+    propagates: true,
+  },
+  reinstateLicense: {
+    route: 'POST /licenses/{id}/reinstate',
+    needs: 'licenses.write',
+    returns: license,
+    propagates: true,
+  },
+  revokeLicense: { route: 'POST /licenses/{id}/revoke', needs: 'licenses.write', returns: license, propagates: true },
+  renewLicense: {
+    route: 'POST /licenses/{id}/renew',
+    needs: 'licenses.write',
+    body: renewLicense,
+    returns: license,
+    propagates: true,
+  },
+  replaceLicenseKey: {
+    route: 'POST /licenses/{id}/replace-key',
+    needs: 'licenses.write',
+    body: replaceLicenseKey.optional(),
+    returns: license,
+    propagates: true,
+  },
+})
 
 export const licenseFiles = operations({
   downloadLicenseFile: {

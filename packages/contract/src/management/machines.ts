@@ -3,7 +3,8 @@
 import { z } from 'zod'
 
 import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
-import { EXAMPLE_ID, id, timestamp } from './common.ts'
+import { EXAMPLE_ID, id, listQuery, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 export const machine = z
   .object({
@@ -38,3 +39,24 @@ export const machineFilter = {
     .optional()
     .meta({ description: 'The complete host name that the app sent, in any case.', example: 'build-7' }),
 }
+
+export const machines = operations({
+  findMachines: {
+    route: 'GET /machines',
+    needs: 'licenses.read',
+    query: listQuery(machineFilter),
+    returns: page(foundMachine),
+  },
+  listMachines: {
+    route: 'GET /licenses/{id}/machines',
+    needs: 'licenses.read',
+    query: listQuery({}),
+    returns: page(machine),
+  },
+  removeMachine: {
+    route: 'DELETE /licenses/{id}/machines/{machineId}',
+    needs: 'licenses.write',
+    params: machineParams,
+    propagates: true,
+  },
+})

@@ -4,7 +4,9 @@ import { z } from 'zod'
 
 import { text } from '../text.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
-import { EXAMPLE_ID, name, timestamp } from './common.ts'
+import { EXAMPLE_ID, listQuery, name, page, timestamp } from './common.ts'
+import { createdToken, createRecoveryToken } from './credentials.ts'
+import { operations } from './operations.ts'
 
 export const plan = z.enum(['FREE', 'LITE', 'STANDARD']).meta({
   description: 'The plan. It limits only the number of access rules that can be added.',
@@ -157,3 +159,44 @@ export const organizationFilter = {
     .optional()
     .meta({ description: 'Returns only organizations with exactly this name.', example: 'Acme Software' }),
 }
+
+export const organizations = operations({
+  listOrganizations: {
+    route: 'GET /organizations',
+    needs: 'operator',
+    query: listQuery(organizationFilter),
+    returns: page(organization),
+  },
+  createOrganization: {
+    route: 'POST /organizations',
+    needs: 'operator',
+    body: createOrganization,
+    returns: createdOrganization,
+    creates: true,
+    secrets: ['managementToken', 'apiKey'],
+    propagates: true,
+  },
+  readOrganization: { route: 'GET /organizations/{id}', needs: 'operator', returns: organizationDetails },
+  updateOrganization: {
+    route: 'PATCH /organizations/{id}',
+    needs: 'operator',
+    body: updateOrganization,
+    returns: organizationDetails,
+  },
+  deleteOrganization: { route: 'DELETE /organizations/{id}', needs: 'operator', propagates: true },
+  suspendOrganization: { route: 'POST /organizations/{id}/suspend', needs: 'operator', returns: organizationDetails },
+  reinstateOrganization: {
+    route: 'POST /organizations/{id}/reinstate',
+    needs: 'operator',
+    returns: organizationDetails,
+  },
+  createRecoveryToken: {
+    route: 'POST /organizations/{id}/recovery-token',
+    needs: 'operator',
+    body: createRecoveryToken,
+    returns: createdToken,
+    creates: true,
+    secrets: ['secret'],
+  },
+  readOwnOrganization: { route: 'GET /organization', needs: 'token', returns: ownOrganization },
+})

@@ -2,7 +2,9 @@
 
 import { z } from 'zod'
 
-export const propagation = z
+import { operations } from './operations.ts'
+
+export const propagationStatus = z
   .object({
     validators: z.int().meta({ description: 'The number of validators that decide checks now.', example: 3 }),
     current: z.int().meta({
@@ -15,3 +17,7 @@ export const propagation = z
     }),
   })
   .meta({ id: 'Propagation', description: 'How far validators have applied the changes of the organization.' })
+
+export const propagation = operations({
+  readPropagation: { route: 'GET /propagation', needs: 'token', returns: propagationStatus },
+})

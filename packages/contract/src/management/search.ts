@@ -7,6 +7,7 @@ import { accessRule } from './access-rules.ts'
 import { customer } from './customers.ts'
 import { license } from './licenses.ts'
 import { foundMachine } from './machines.ts'
+import { operations } from './operations.ts'
 import { product } from './products.ts'
 
 export const searchQuery = z.strictObject({
@@ -33,3 +34,7 @@ export const searchResults = z.object({
     .meta({ description: `${upTo} unexpired rules whose value equals or matches the text.` }),
 })
 export type SearchResults = z.infer<typeof searchResults>
+
+export const search = operations({
+  search: { route: 'GET /search', needs: 'token', query: searchQuery, returns: searchResults },
+})

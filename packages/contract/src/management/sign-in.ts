@@ -4,6 +4,7 @@ import { z } from 'zod'
 
 import { email, EXAMPLE_ID, name, timestamp } from './common.ts'
 import { member } from './credentials.ts'
+import { operations } from './operations.ts'
 import { organization } from './organizations.ts'
 
 const secret = z.string().max(512)
@@ -57,7 +58,7 @@ export const session = z
   })
   .meta({ id: 'Session', description: 'A session of a person in a browser.' })
 export type Session = z.infer<typeof session>
-export const sessions = z
+export const sessionList = z
   .object({ data: z.array(session).meta({ description: 'The open sessions, newest first.' }) })
   .meta({ id: 'Sessions', description: 'The open sessions of a member.' })
 
@@ -108,7 +109,7 @@ export const passkey = z
   })
   .meta({ id: 'Passkey', description: 'A passkey of a member.' })
 export type Passkey = z.infer<typeof passkey>
-export const passkeys = z
+export const passkeyList = z
   .object({ data: z.array(passkey).meta({ description: 'The passkeys, newest first.' }) })
   .meta({ id: 'Passkeys', description: 'The passkeys of a member.' })
 export const createPasskey = z.strictObject({
@@ -172,3 +173,32 @@ export const openidIdentity = z
   })
   .meta({ id: 'OpenIdIdentity', description: 'A person whom the identity provider has verified.' })
 export type OpenidIdentity = z.infer<typeof openidIdentity>
+
+export const sessions = operations({
+  readMe: { route: 'GET /me', needs: 'person', returns: me },
+  listMySessions: { route: 'GET /me/sessions', needs: 'person', returns: sessionList },
+  endMySession: { route: 'DELETE /me/sessions/{id}', needs: 'person' },
+  createSignInOptions: { route: 'POST /sessions/passkey-options', needs: 'nothing', returns: passkeyOptions },
+  createSession: { route: 'POST /sessions', needs: 'nothing', body: createSession, returns: me, creates: true },
+  signOut: { route: 'DELETE /sessions/current', needs: 'person' },
+  listSessions: { route: 'GET /members/{id}/sessions', needs: 'credentials.write', returns: sessionList },
+  endSessions: { route: 'DELETE /members/{id}/sessions', needs: 'credentials.write' },
+})
+
+export const openid = operations({
+  readSignInMethods: { route: 'GET /sessions/methods', needs: 'nothing', returns: signInMethods },
+  createOpenidOptions: { route: 'POST /sessions/openid-options', needs: 'nothing', returns: openidOptions },
+  createOpenidIdentity: {
+    route: 'POST /sessions/openid-identity',
+    needs: 'nothing',
+    body: createOpenidIdentity,
+    returns: openidIdentity,
+  },
+})
+
+export const passkeys = operations({
+  listMyPasskeys: { route: 'GET /me/passkeys', needs: 'token', returns: passkeyList },
+  createPasskeyOptions: { route: 'POST /me/passkeys/options', needs: 'token', returns: passkeyOptions },
+  createPasskey: { route: 'POST /me/passkeys', needs: 'token', body: createPasskey, returns: passkey, creates: true },
+  deletePasskey: { route: 'DELETE /me/passkeys/{id}', needs: 'token' },
+})

@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 
-import { EXAMPLE_ID, timestamp } from './common.ts'
+import { EXAMPLE_ID, listQuery, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 export const signingKey = z
   .object({
@@ -19,3 +20,30 @@ export const signingKey = z
     withdrawnAt: timestamp('The time of withdrawal; null for a key that was not withdrawn.').nullable(),
   })
   .meta({ id: 'SigningKey', description: 'A key that signs license files.' })
+
+export const signingKeys = operations({
+  listSigningKeys: {
+    route: 'GET /signing-keys',
+    needs: 'signing-keys.write',
+    query: listQuery({}),
+    returns: page(signingKey),
+  },
+  prepareSigningKey: {
+    route: 'POST /signing-keys/prepare',
+    needs: 'signing-keys.write',
+    returns: signingKey,
+    propagates: true,
+  },
+  rotateSigningKey: {
+    route: 'POST /signing-keys/rotate',
+    needs: 'signing-keys.write',
+    returns: signingKey,
+    propagates: true,
+  },
+  withdrawSigningKey: {
+    route: 'POST /signing-keys/{id}/withdraw',
+    needs: 'signing-keys.write',
+    returns: signingKey,
+    propagates: true,
+  },
+})

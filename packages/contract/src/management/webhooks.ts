@@ -3,7 +3,8 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { EXAMPLE_ID, id, moment, timestamp } from './common.ts'
+import { EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { operations } from './operations.ts'
 
 const url = text(2_000).meta({
   description:
@@ -118,4 +119,60 @@ export const replayEvents = z
   .meta({ example: { from: '2026-11-20T09:00:00Z', to: '2026-11-20T10:00:00Z' } })
 export const replayedEvents = z.object({
   deliveries: z.int().meta({ description: 'The number of events that are sent again.', example: 42 }),
+})
+
+export const webhookEndpoints = operations({
+  listWebhookEndpoints: {
+    route: 'GET /webhook-endpoints',
+    needs: 'webhooks.read',
+    query: listQuery({}),
+    returns: page(webhookEndpoint),
+  },
+  createWebhookEndpoint: {
+    route: 'POST /webhook-endpoints',
+    needs: 'webhooks.write',
+    body: createWebhookEndpoint,
+    returns: createdWebhookEndpoint,
+    creates: true,
+    secrets: ['secret'],
+  },
+  readWebhookEndpoint: { route: 'GET /webhook-endpoints/{id}', needs: 'webhooks.read', returns: webhookEndpoint },
+  updateWebhookEndpoint: {
+    route: 'PATCH /webhook-endpoints/{id}',
+    needs: 'webhooks.write',
+    body: updateWebhookEndpoint,
+    returns: webhookEndpoint,
+  },
+  deleteWebhookEndpoint: { route: 'DELETE /webhook-endpoints/{id}', needs: 'webhooks.write' },
+  rotateWebhookSecret: {
+    route: 'POST /webhook-endpoints/{id}/rotate-secret',
+    needs: 'webhooks.write',
+    returns: createdWebhookEndpoint,
+    secrets: ['secret'],
+  },
+  testWebhookEndpoint: {
+    route: 'POST /webhook-endpoints/{id}/test',
+    needs: 'webhooks.write',
+    returns: delivery,
+    creates: true,
+  },
+  replayEvents: {
+    route: 'POST /webhook-endpoints/{id}/replay',
+    needs: 'webhooks.write',
+    body: replayEvents,
+    returns: replayedEvents,
+  },
+  listWebhookDeliveries: {
+    route: 'GET /webhook-endpoints/{id}/deliveries',
+    needs: 'webhooks.read',
+    query: listQuery(deliveryFilter),
+    returns: page(delivery),
+  },
+  resendWebhookDelivery: {
+    route: 'POST /webhook-endpoints/{id}/deliveries/{deliveryId}/resend',
+    needs: 'webhooks.write',
+    params: deliveryParams,
+    returns: delivery,
+    creates: true,
+  },
 })

@@ -1,6 +1,6 @@
 /** Defines the endpoint that returns counts of checks (docs/api.md#d2). */
 
-import { analytics as analyticsSchema, analyticsQuery } from '@keyward/contract/management/analytics'
+import { analyticsQuery, checkCounts } from '@keyward/contract/management/analytics'
 
 import { vendorEndpoint } from '../http/endpoint.ts'
 import { countChecks } from './count-checks.ts'
@@ -18,7 +18,7 @@ export const analytics = [
         'Each interval has an entry, even when its count is 0. Checks that an exclusion decides are not counted.',
       query: analyticsQuery,
       status: 200,
-      response: analyticsSchema,
+      response: checkCounts,
     },
     (call) => countChecks(call, call.query),
   ),

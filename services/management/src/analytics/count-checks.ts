@@ -4,14 +4,14 @@
  */
 
 import { code } from '@keyward/contract'
-import type { analytics, analyticsQuery } from '@keyward/contract/management/analytics'
+import type { analyticsQuery, checkCounts } from '@keyward/contract/management/analytics'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../http/context.ts'
 import { invalid } from '../http/problem.ts'
 
-type Analytics = z.output<typeof analytics>
+type Analytics = z.output<typeof checkCounts>
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

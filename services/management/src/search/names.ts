@@ -1,7 +1,7 @@
 /** Returns the names of resources by their ids, so that a screen with many ids needs one request (docs/api.md#m15). */
 
 import type { Permission } from '@keyward/contract'
-import { names, namesQuery } from '@keyward/contract/management/names'
+import { namesQuery, resourceNames as names } from '@keyward/contract/management/names'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'

@@ -1,7 +1,7 @@
 /** Tests activity, alerts and analytics as vendors read them. The tests insert the rows that validators would write. */
 
 import { activityEntry, alert } from '@keyward/contract/management/activity'
-import { analytics } from '@keyward/contract/management/analytics'
+import { checkCounts } from '@keyward/contract/management/analytics'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -80,7 +80,7 @@ test('counts checks by hour, day, code and product', async () => {
     )
   const span = `from=${month}-01T00:00:00Z&to=${month}-03T00:00:00Z`
   const count = async (more: string) =>
-    expectBody(await vendor.call('GET', `analytics/checks?${span}${more}`), 200, analytics).data
+    expectBody(await vendor.call('GET', `analytics/checks?${span}${more}`), 200, checkCounts).data
   const [day1, day2] = [`${month}-01T00:00:00.000Z`, `${month}-02T00:00:00.000Z`]
   expect(await count('')).toEqual([
     { start: day1, count: 7 },
@@ -109,10 +109,12 @@ test('counts checks by hour, day, code and product', async () => {
   // An hour is counted when its beginning is in the period.
   const part = `from=${month}-01T22:30:00Z&to=${month}-02T00:30:00Z&interval=hour`
   const inPart = await vendor.call('GET', `analytics/checks?${part}`)
-  expect(expectBody(inPart, 200, analytics).data.map((bucket) => bucket.count)).toEqual([2, 1])
+  expect(expectBody(inPart, 200, checkCounts).data.map((bucket) => bucket.count)).toEqual([2, 1])
   const other = await createVendor(harness)
   expect(
-    expectBody(await other.call('GET', `analytics/checks?${span}`), 200, analytics).data.map((bucket) => bucket.count),
+    expectBody(await other.call('GET', `analytics/checks?${span}`), 200, checkCounts).data.map(
+      (bucket) => bucket.count,
+    ),
   ).toEqual([0, 0])
   const outcomeOf = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
   expect(await outcomeOf(`from=${month}-03T00:00:00Z&to=${month}-01T00:00:00Z`)).toBe('422 INVALID_REQUEST')

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { propagation } from '@keyward/contract/management/propagation'
+import { propagationStatus } from '@keyward/contract/management/propagation'
 import { validatorList } from '@keyward/contract/management/validators'
 import { uuidv7 } from '@keyward/database'
 import { insertMachine } from '@keyward/testkit'
@@ -170,7 +170,7 @@ test('reads the state of validators with one statement for all waiting requests'
 })
 
 test('shows a vendor how many validators have applied its changes, and nothing about other organizations', async () => {
-  const read = async (of: Vendor) => expectBody(await of.call('GET', 'propagation'), 200, propagation)
+  const read = async (of: Vendor) => expectBody(await of.call('GET', 'propagation'), 200, propagationStatus)
   expect(await read(vendor)).toEqual({ validators: 0, current: 0, behindBy: 0 })
   const [first, second] = [uuidv7(), uuidv7()]
   const stranger = await createVendor(harness)

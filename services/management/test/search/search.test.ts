@@ -2,7 +2,7 @@
 
 import { createdToken, foundMachine, license as licenseSchema, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
-import { names } from '@keyward/contract/management/names'
+import { resourceNames } from '@keyward/contract/management/names'
 import { searchResults } from '@keyward/contract/management/search'
 import { uuidv7 } from '@keyward/database'
 import { insertMachine } from '@keyward/testkit'
@@ -89,7 +89,7 @@ test('returns the names of resources by their ids, but not those that the caller
   const rule = await vendor.rule({ type: 'HWID', value: 'a\u0000\u00e9' })
   const stranger = await (await createVendor(harness)).product('of a stranger')
   const read = async (given: readonly string[], token = vendor.managementToken) =>
-    expectBody(await harness.as(token)('GET', `names?ids=${given.join(',')}`), 200, names).names
+    expectBody(await harness.as(token)('GET', `names?ids=${given.join(',')}`), 200, resourceNames).names
   const all = [productId, customerId, unnamed, license.id, rule.id, stranger, uuidv7()]
   expect(await read(all)).toEqual({
     [productId]: 'Named',

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs'
 
-import { createdMember, me, passkey, passkeys } from '@keyward/contract/management/sign-in'
+import { createdMember, me, passkey, passkeyList } from '@keyward/contract/management/sign-in'
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -112,10 +112,10 @@ describe.skipIf(!existsSync(executablePath))(
       const again = await signInWith(response)
       expect(again.status).toBe(401)
 
-      const { data } = passkeys.parse((await request(page, 'GET', 'me/passkeys')).body)
+      const { data } = passkeyList.parse((await request(page, 'GET', 'me/passkeys')).body)
       expect(data[0]?.lastUsedAt).not.toBeNull()
       expect((await request(page, 'DELETE', `me/passkeys/${data[0]?.id}`)).status).toBe(204)
-      expect(passkeys.parse((await request(page, 'GET', 'me/passkeys')).body).data).toEqual([])
+      expect(passkeyList.parse((await request(page, 'GET', 'me/passkeys')).body).data).toEqual([])
     })
 
     test('a changed signature and an unsuitable challenge get 401', async () => {

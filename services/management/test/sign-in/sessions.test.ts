@@ -1,7 +1,7 @@
 /** Tests sessions and invitations (docs/api.md#a5, docs/api.md#a6) as a browser uses them: with a cookie and the header `Origin`. */
 
 import { createdToken } from '@keyward/contract'
-import { createdMember, me, sessions } from '@keyward/contract/management/sign-in'
+import { createdMember, me, sessionList } from '@keyward/contract/management/sign-in'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -193,12 +193,12 @@ describe('a session', () => {
     const first = await signIn({ invitation: invitation.secret })
     const next = expectBody(await vendor.call('POST', `members/${id}/invitation`), 200, invited.shape.invitation)
     const second = await signIn({ invitation: next.secret })
-    const { data } = expectBody(await second('GET', 'me/sessions'), 200, sessions)
+    const { data } = expectBody(await second('GET', 'me/sessions'), 200, sessionList)
     expect(data.map(({ isCurrent }) => isCurrent)).toEqual([true, false])
     expect((await second('DELETE', `me/sessions/${data[1]?.id}`)).status).toBe(204)
     expect(outcome(await first('GET', 'me'))).toBe('401 UNAUTHENTICATED')
     expect(outcome(await second('DELETE', `me/sessions/${data[1]?.id}`))).toBe('404 NOT_FOUND')
-    const listed = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessions)
+    const listed = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessionList)
     expect(listed.data.map((one) => one.id)).toEqual([data[0]?.id])
     expect((await vendor.call('DELETE', `members/${id}/sessions`)).status).toBe(204)
     expect(outcome(await second('GET', 'me'))).toBe('401 UNAUTHENTICATED')
@@ -222,7 +222,7 @@ describe('a session', () => {
     const { secret } = expectBody(created, 201, createdToken.required())
     for (let i = 0; i < 20; i++) await signIn({ token: secret })
     expect(outcome(await first('GET', 'me'))).toBe('401 UNAUTHENTICATED')
-    const { data } = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessions)
+    const { data } = expectBody(await vendor.call('GET', `members/${id}/sessions`), 200, sessionList)
     expect(data).toHaveLength(20)
   })
 })

@@ -1,4 +1,4 @@
-import { analytics } from '@keyward/contract/management/analytics'
+import { checkCounts } from '@keyward/contract/management/analytics'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -29,7 +29,7 @@ export function addUsageCommand(parent: Command, open: (command: Command) => Ses
       if (product !== undefined) query.set('productId', product)
       if (by !== undefined) query.set('groupBy', by)
       const call = { method: 'GET', path: `/analytics/checks?${query.toString()}` } as const
-      const { data } = await api.call(call, analytics)
+      const { data } = await api.call(call, checkCounts)
       const most = Math.max(1, ...data.data.map(({ count }) => count))
       const rows = data.data.map(({ start, code, productId, count }) => [
         interval === 'day' ? start.slice(0, 10) : `${start.slice(0, 16)}Z`,

@@ -1,6 +1,6 @@
 /** Imports licenses in a few set-based statements: all rows or none. An error lists every invalid row. */
 
-import { createLicense } from '@keyward/contract'
+import type { importedLicense } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
@@ -14,17 +14,7 @@ import { invalidRows, type Row, type Rows } from '../../http/rows.ts'
 import { excessiveEntitlements } from '../products/entitlements.ts'
 import { generateLicenseKey } from './key.ts'
 import { selectLicenses, showLicense } from './rows.ts'
-import {
-  entitled,
-  insertLicenses,
-  missingParents,
-  type NewLicense,
-  requireLicensesWithinQuotas,
-  withStoredJson,
-} from './store.ts'
-
-/** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */
-export const importedLicense = createLicense.transform(withStoredJson)
+import { entitled, insertLicenses, missingParents, type NewLicense, requireLicensesWithinQuotas } from './store.ts'
 
 type ImportedLicense = z.output<typeof importedLicense>
 type LicenseRows = readonly Row<ImportedLicense>[]

@@ -1,6 +1,7 @@
 import {
   createLicense,
   idParams,
+  importedLicense,
   importedLicenses,
   importLicenses as importLicensesBody,
   license,
@@ -15,7 +16,7 @@ import { crudEndpoints } from '../../crud/endpoints.ts'
 import { MAX_METADATA_BODY_BYTES, vendorEndpoint } from '../../http/endpoint.ts'
 import { rowsOf } from '../../http/rows.ts'
 import { actOnLicense, replaceLicenseKey } from './actions.ts'
-import { importedLicense, importLicenses } from './import.ts'
+import { importLicenses } from './import.ts'
 import { listLicenses } from './list.ts'
 import { readLicenseRow, showLicense } from './rows.ts'
 import { addLicense, changeLicense, deleteLicense } from './store.ts'

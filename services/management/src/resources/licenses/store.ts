@@ -1,6 +1,13 @@
 /** Adds, changes and deletes licenses. Additions use set-based statements. */
 
-import { type CreateLicense, type License, policyError, type updateLicense } from '@keyward/contract'
+import {
+  type CreateLicense,
+  type License,
+  policyError,
+  storedEntitlements,
+  type updateLicense,
+  withJsonText,
+} from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
@@ -13,7 +20,7 @@ import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { ApiError, invalid, invalidRequest, type ValidationError } from '../../http/problem.ts'
 import { requireMachinesWithinQuota, requireWithinQuota } from '../../quotas/quotas.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
-import { excessiveEntitlements, storedEntitlements } from '../products/entitlements.ts'
+import { excessiveEntitlements } from '../products/entitlements.ts'
 import { requireFeatures } from './features.ts'
 import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './rows.ts'
@@ -62,16 +69,6 @@ async function requireParents(context: ReadContext, ids: { productId: string; cu
   if (errors.length > 0) throw invalidRequest(errors)
 }
 
-/** Returns the license with its metadata and entitlements as JSON text; `entitlements` is null when there are none. */
-export function withStoredJson({ metadata, entitlements, ...license }: CreateLicense) {
-  const stored = storedEntitlements(entitlements) ?? null
-  return {
-    ...license,
-    metadata: JSON.stringify(metadata ?? {}),
-    entitlements: stored && JSON.stringify(stored),
-  }
-}
-
 /** Returns the licenses that override entitlements, for `excessiveEntitlements`. */
 export function entitled<Row extends { entitlements: string | null }>(licenses: readonly Row[]) {
   return licenses.flatMap((license) => {
@@ -80,7 +77,7 @@ export function entitled<Row extends { entitlements: string | null }>(licenses: 
   })
 }
 
-export interface NewLicense extends ReturnType<typeof withStoredJson> {
+export interface NewLicense extends ReturnType<typeof withJsonText> {
   id: string
   key: string
 }
@@ -157,7 +154,7 @@ export async function requireLicensesWithinQuotas(
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
   await requireParents(context, input)
   await requireLicensesWithinQuotas(context, [input.policy.maxMachines])
-  const row = { ...withStoredJson(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
+  const row = { ...withJsonText(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
   await requireEntitlementsFit(context, row)
   await insertLicenses(context, [row])
   const license = showLicense(await readLicenseRow(context, row.id))

@@ -1,13 +1,7 @@
 /** Defines the endpoints of the passkeys of the member who sends the request (docs/api.md#a6). */
 
 import { idParams } from '@keyward/contract'
-import {
-  createPasskey,
-  type Passkey,
-  passkey,
-  passkeyOptions,
-  passkeys as passkeyList,
-} from '@keyward/contract/management/sign-in'
+import { createPasskey, type Passkey, passkey, passkeyOptions, passkeyList } from '@keyward/contract/management/sign-in'
 import { uuidv7, violatedConstraint } from '@keyward/database'
 
 import { audit } from '../../audit/writer.ts'

@@ -13,11 +13,6 @@ import { invalid, type ValidationError } from '../../http/problem.ts'
 /** The maximum number of licenses against which new defaults are checked. Checking this many takes a fraction of a second. */
 const MAX_CHECKED = 20_000
 
-/** Returns the value of the column for these entitlements, which is null for an empty object. */
-export function storedEntitlements<Members extends object>(given: Members | undefined): Members | null | undefined {
-  return given !== undefined && Object.keys(given).length === 0 ? null : given
-}
-
 /** A license that overrides entitlements and is about to be written. `entitlements` is JSON text. */
 export interface EntitledLicense {
   productId: string

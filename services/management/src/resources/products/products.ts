@@ -3,6 +3,7 @@
  * revokes the API keys that are bound to it.
  */
 
+import { storedEntitlements } from '@keyward/contract'
 import { type Product, products as operations, type updateProduct } from '@keyward/contract/management/products'
 import type { z } from 'zod'
 
@@ -10,7 +11,7 @@ import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } fr
 import type { WriteContext } from '../../http/context.ts'
 import { implement } from '../../http/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
-import { requireDefaultsFit, storedEntitlements } from './entitlements.ts'
+import { requireDefaultsFit } from './entitlements.ts'
 
 export const productRows: OwnedRows<'products', Product> = {
   table: 'products',

@@ -6,7 +6,7 @@ import {
   type Me,
   me,
   passkeyOptions,
-  sessions as sessionList,
+  sessionList,
   type SignInMethod,
 } from '@keyward/contract/management/sign-in'
 import { hashSecret } from '@keyward/database'

@@ -3,7 +3,7 @@
  * changes, and returns nothing about a single validator or about other organizations.
  */
 
-import { propagation as schema } from '@keyward/contract/management/propagation'
+import { propagationStatus as schema } from '@keyward/contract/management/propagation'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 

@@ -1,0 +1,51 @@
+/** Every operation of the management API by resource, in the order of the documentation. */
+
+import { dryRuns } from './dry-run.ts'
+import { accessRules, accessRuleSets } from './management/access-rules.ts'
+import { activity, alerts } from './management/activity.ts'
+import { analytics } from './management/analytics.ts'
+import { auditLog } from './management/audit.ts'
+import { apiKeys, tokens } from './management/credentials.ts'
+import { customers } from './management/customers.ts'
+import { events } from './management/events.ts'
+import { licenseFiles, licenses } from './management/licenses.ts'
+import { machines } from './management/machines.ts'
+import { members } from './management/members.ts'
+import { names } from './management/names.ts'
+import { organizations } from './management/organizations.ts'
+import { products } from './management/products.ts'
+import { propagation } from './management/propagation.ts'
+import { search } from './management/search.ts'
+import { openid, passkeys, sessions } from './management/sign-in.ts'
+import { signingKeys } from './management/signing-keys.ts'
+import { validators } from './management/validators.ts'
+import { webhookEndpoints } from './management/webhooks.ts'
+
+export const api = {
+  organizations,
+  products,
+  customers,
+  licenses,
+  machines,
+  licenseFiles,
+  search,
+  names,
+  accessRules,
+  accessRuleSets,
+  dryRuns,
+  activity,
+  alerts,
+  analytics,
+  auditLog,
+  events,
+  webhookEndpoints,
+  apiKeys,
+  tokens,
+  members,
+  sessions,
+  openid,
+  passkeys,
+  signingKeys,
+  propagation,
+  validators,
+} as const
