@@ -35,3 +35,4 @@ export { announceListening, explainStart, failStart, onStop, type StopOptions } 
 export { continueTrace, currentTrace, runInTrace, type Trace, traceHeaders } from './trace.ts'
 export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'
 export { leaveMemoryOutOfCoreDumps } from './core-dumps.ts'
+export { repeat, type RepeatOptions, throttledLog, type ThrottledLogOptions } from './repeat.ts'

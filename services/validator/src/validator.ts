@@ -8,12 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
-import { createLogger, type Logger, type Readiness, startAdminServer } from '@keyward/runtime'
+import { createLogger, type Logger, type Readiness, startAdminServer, throttledLog } from '@keyward/runtime'
 import { collectGarbage } from '@keyward/runtime/collect-garbage'
 import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { Metrics } from './admin/metrics.ts'
-import { throttledWarning } from './admin/throttled-log.ts'
 import { adminUrl, type ValidatorConfig } from './config.ts'
 import { CallerKey } from './decide/caller-key.ts'
 import { Decider } from './decide/decider.ts'
@@ -34,7 +33,7 @@ import { monotonicMs } from './shared/clock.ts'
 import { Control } from './shared/control.ts'
 import { Leases } from './shared/leases.ts'
 import type { WorkRequest, WorkResponse } from './shared/messages.ts'
-import { RecheckThrottle } from './shared/recheck-throttle.ts'
+import { Throttle } from './shared/throttle.ts'
 import type { Claim } from './slots/claim-queue.ts'
 import { FailoverSafety, SLOTS_AT_RISK } from './slots/failover-safety.ts'
 import { PostgresSlots } from './slots/postgres-slots.ts'
@@ -274,7 +273,7 @@ class Validator {
 
   #createFollower(): Follower {
     const onError = this.#warning('change feed interrupted', () => this.#metrics.feedErrors.inc())
-    const onFull = throttledWarning(this.#log, 'row skipped: index is full')
+    const onFull = throttledLog(this.#log, 'row skipped: index is full')
     return new Follower(new PostgresSource(this.#config.databaseUrl, this.#heartbeat.id, onError), this.#updater, {
       onError: (error) => {
         onError(error)
@@ -332,8 +331,8 @@ class Validator {
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,
-        recheckThrottle: new RecheckThrottle().shared,
-        renewalThrottle: new RecheckThrottle().shared,
+        recheckThrottle: new Throttle().shared,
+        renewalThrottle: new Throttle().shared,
         leases: this.#leases.shared,
         corsOrigins,
         resolver,
@@ -379,7 +378,7 @@ class Validator {
 
   /** Returns a handler that calls `also` for every error, and logs the errors that no missing migration explains. */
   #warning(message: string, also?: () => void): (error: unknown) => void {
-    const warn = throttledWarning(this.#log, message)
+    const warn = throttledLog(this.#log, message)
     return (error) => {
       also?.()
       if (!this.#migrationStatus.explains(error)) warn({ err: error })

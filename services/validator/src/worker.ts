@@ -24,7 +24,7 @@ import { Control } from './shared/control.ts'
 import { Counters } from './shared/counters.ts'
 import { Leases } from './shared/leases.ts'
 import type { MessageToMain, WorkerSetup } from './shared/messages.ts'
-import { RecheckThrottle } from './shared/recheck-throttle.ts'
+import { Throttle } from './shared/throttle.ts'
 import { RingWriter } from './usage/ring.ts'
 import { MainThreadClient } from './workers/main-thread-client.ts'
 
@@ -51,8 +51,8 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
     counters,
     usage: new RingWriter(setup.ring, () => counters.count('recordDropped')),
     claims: client,
-    recheckThrottle: new RecheckThrottle(setup.recheckThrottle),
-    renewalThrottle: new RecheckThrottle(setup.renewalThrottle),
+    recheckThrottle: new Throttle(setup.recheckThrottle),
+    renewalThrottle: new Throttle(setup.renewalThrottle),
     leases: new Leases(setup.leases),
   })
   const routes = createRoutes({

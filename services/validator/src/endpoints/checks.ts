@@ -28,7 +28,7 @@ import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { LeaseKey, Leases } from '../shared/leases.ts'
 import type { ClaimDecision } from '../shared/messages.ts'
-import type { RecheckThrottle } from '../shared/recheck-throttle.ts'
+import type { Throttle } from '../shared/throttle.ts'
 import { HostnameFilter } from '../usage/hostname-filter.ts'
 import { EntitlementsSource } from './entitlements.ts'
 import { createRequestBody, type RequestBody } from './request-body.ts'
@@ -68,9 +68,9 @@ export interface ChecksParts {
   reader: IndexReader
   control: Control
   counters: Counters
-  recheckThrottle: RecheckThrottle
+  recheckThrottle: Throttle
   /** Limits how often the checks of a machine request a renewal of its lease. */
-  renewalThrottle: RecheckThrottle
+  renewalThrottle: Throttle
   leases: Leases
   usage: UsageSink
   claims: SlotClaims

@@ -17,10 +17,10 @@
  */
 
 import { type FeedReading, type Id, mayContinue, type Suspect } from '@keyward/database'
+import { Snapshot } from '@keyward/database/snapshot'
 import { INDEX_IS_FULL } from '@keyward/engine'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
-import { covers } from './catch-up.ts'
 import { Comparison } from './comparison.ts'
 import { convertChanges, type SkippedRow } from './convert.ts'
 import type {
@@ -258,7 +258,7 @@ export class Follower {
     }
     if (outcome === null) return
     // The remaining part of the index is searched between the next reads.
-    if (!covers(snapshot, outcome.snapshot) || !this.#target.search()) this.#isNotified = true
+    if (!isCovered(outcome.snapshot, snapshot) || !this.#target.search()) this.#isNotified = true
     else this.#endComparison(comparison, outcome, { changes: [], signingKeys: [], snapshot })
   }
 
@@ -350,7 +350,7 @@ export class Follower {
     if ('error' in outcome) throw outcome.error
     // The next read follows at once. The large change ends only when the other organizations have reached its snapshot.
     this.#isNotified = true
-    if (!covers(position.snapshot, outcome.snapshot)) return
+    if (!isCovered(outcome.snapshot, position.snapshot)) return
     this.#target.endPages()
     this.#snapshot = outcome.snapshot
     this.#largeRead = null
@@ -397,4 +397,8 @@ export class Follower {
     cancel()
     this.#endSleep = null
   }
+}
+
+function isCovered(wanted: string, applied: string): boolean {
+  return new Snapshot(applied).covers(new Snapshot(wanted))
 }

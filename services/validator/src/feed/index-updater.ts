@@ -5,12 +5,13 @@
 
 import type { LargePage, Suspect } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
+import { Snapshot } from '@keyward/database/snapshot'
 import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@keyward/engine'
 
 import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 import type { FeedTarget, Since } from './follower.ts'
-import { type MachineChange, type OwnChange, OwnWrites, parseSnapshot } from './own-writes.ts'
+import { type MachineChange, type OwnChange, OwnWrites } from './own-writes.ts'
 import { suspectOf, Trail } from './trail.ts'
 
 /** The maximum number of differing rows that a reload keeps in memory. They take about 200 MB. */
@@ -44,10 +45,10 @@ export class IndexUpdater implements FeedTarget {
   /** Whether the trail lacks the rows of a large change. */
   #isTrailLost = false
   /**
-   * Returns whether the snapshot of the last feed read contains a transaction. During a reload of an index without a position in the
-   * change log, the snapshot is that of the reload.
+   * The snapshot of the last feed read, or that of the reload while an index without a position in the change log is being reloaded. Null
+   * when no snapshot of this server is known.
    */
-  #hasSeen: (xid: bigint) => boolean = () => false
+  #seen: Snapshot | null = null
   /**
    * The machines of own writes that were applied although the snapshot of the reload contains their transactions. They are read
    * again before the reload ends. Null unless the loaded index has no position in the change log and its reload began as a comparison.
@@ -91,7 +92,7 @@ export class IndexUpdater implements FeedTarget {
 
   /** Records that the index was restored from a file and contains exactly the rows that are visible in the snapshot. */
   restored(snapshot: string): void {
-    this.#hasSeen = parseSnapshot(snapshot)
+    this.#seen = new Snapshot(snapshot)
     this.#trail.restart(snapshot)
   }
 
@@ -102,12 +103,12 @@ export class IndexUpdater implements FeedTarget {
 
   changeHistory(): void {
     this.#ownWrites.clear()
-    this.#hasSeen = () => false
+    this.#seen = null
     this.#onOtherServer()
   }
 
   beginReload(snapshot: string | null): void {
-    if (snapshot !== null) this.#hasSeen = parseSnapshot(snapshot)
+    if (snapshot !== null) this.#seen = new Snapshot(snapshot)
     // While `#isLoaded` is false, no thread decides checks from the index, so the rows of the reload are written as they arrive.
     this.#isInPlace = !this.#isLoaded
     this.#early = snapshot === null || this.#isInPlace ? null : new Map()
@@ -126,7 +127,7 @@ export class IndexUpdater implements FeedTarget {
     if (this.#index.differences > MAX_DIFFERENCES) {
       this.#isInPlace = true
       this.#isLoaded = false
-      this.#hasSeen = parseSnapshot(snapshot)
+      this.#seen = new Snapshot(snapshot)
       this.#trail.restart(null)
       this.#forgetMissing()
       this.#onRebuild()
@@ -155,7 +156,7 @@ export class IndexUpdater implements FeedTarget {
     // Rows that changed after the snapshot of the reload are retried, because the reload did not contain them.
     const known = new Set(rejected.map(({ change }) => keyOf(change)))
     const retried = this.#index.apply(missing.filter((change) => !known.has(keyOf(change))))
-    this.#hasSeen = parseSnapshot(snapshot)
+    this.#seen = new Snapshot(snapshot)
     this.#trail.restart(snapshot)
     this.#isTrailLost = false
     this.#early = null
@@ -172,7 +173,7 @@ export class IndexUpdater implements FeedTarget {
 
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
     this.#publicKeys.apply(signingKeys)
-    this.#hasSeen = parseSnapshot(snapshot)
+    this.#seen = new Snapshot(snapshot)
     this.#isLoaded ||= !this.#isInPlace
     if (this.#isTrailLost && !this.#isPaging) {
       this.#trail.restart(snapshot)
@@ -244,7 +245,7 @@ export class IndexUpdater implements FeedTarget {
    * machine is then unsettled, and is read again before the reload ends.
    */
   applyOwn(change: OwnChange, xid: bigint): void {
-    if (this.#hasSeen(xid)) {
+    if (this.#seen?.contains(xid) === true) {
       if (this.#early === null) return
       this.#early.set(keyOf(change), suspectOf(change))
       this.#index.apply([change])
@@ -257,7 +258,7 @@ export class IndexUpdater implements FeedTarget {
 
   /** Applies a machine's state as transaction `xid` read it. Ignores the state if the snapshot of the last feed read contains `xid`. */
   applySeen(change: MachineChange, xid: bigint): void {
-    if (this.#hasSeen(xid)) return
+    if (this.#seen?.contains(xid) === true) return
     this.#trail.addOwn(change, xid)
     this.#index.apply([change])
   }

@@ -6,6 +6,7 @@
  */
 
 import { machineKey, toHex } from '@keyward/database/ids'
+import { Snapshot } from '@keyward/database/snapshot'
 import type { Change } from '@keyward/engine'
 
 export type MachineChange = Extract<Change, { entity: 'machine' }>
@@ -17,15 +18,6 @@ interface OwnWrite {
   xid: bigint
   licenseId: string
   change: OwnChange
-}
-
-/** Parses a Postgres snapshot, `xmin:xmax:xip,xip`. Returns a predicate that is true for the transactions that are visible in it. */
-export function parseSnapshot(text: string): (xid: bigint) => boolean {
-  const [xmin = '0', xmax = '0', running = ''] = text.split(':')
-  const min = BigInt(xmin)
-  const max = BigInt(xmax)
-  const open = new Set(running === '' ? [] : running.split(',').map(BigInt))
-  return (xid) => xid < min || (xid < max && !open.has(xid))
 }
 
 function withUsed(change: OwnChange, used: number): OwnChange {
@@ -62,17 +54,17 @@ export class OwnWrites {
 
   /** Returns the writes that the snapshot does not contain. */
   since(snapshot: string): readonly OwnChange[] {
-    const contains = parseSnapshot(snapshot)
+    const seen = new Snapshot(snapshot)
     return [...this.#machines.values()]
-      .filter(({ xid }) => !contains(xid))
+      .filter(({ xid }) => !seen.contains(xid))
       .map(({ licenseId, change }) => withUsed(change, this.#licenses.get(licenseId)?.used ?? change.used))
   }
 
   /** Returns the changes of a feed read that may be applied, and discards the writes that the snapshot contains. */
   filter(changes: readonly Change[], snapshot: string): readonly Change[] {
     if (this.#machines.size === 0) return changes
-    const contains = parseSnapshot(snapshot)
-    for (const [key, write] of this.#machines) if (contains(write.xid)) this.#forget(key, write)
+    const seen = new Snapshot(snapshot)
+    for (const [key, write] of this.#machines) if (seen.contains(write.xid)) this.#forget(key, write)
     if (this.#machines.size === 0) return changes
     return changes.flatMap((change) => this.#filterOne(change))
   }

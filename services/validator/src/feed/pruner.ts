@@ -1,18 +1,14 @@
-/**
- * Prunes the change log about once a minute. Every validator attempts to prune, and the database runs one attempt at a time. Entries of the
- * last hour are kept.
- */
+/** Prunes the change log. Every validator attempts to prune, and the database runs one attempt at a time. Entries of the last hour are kept. */
 
 import { createPool, pruneFeed } from '@keyward/database'
+import { repeat } from '@keyward/runtime'
 
 const INTERVAL_MS = 60_000
 
 export class Pruner {
   readonly #pool: ReturnType<typeof createPool>
   readonly #onError: (error: unknown) => void
-  #timer: NodeJS.Timeout | null = null
-  /** The run in progress, or null. */
-  #running: Promise<unknown> | null = null
+  #stop: () => Promise<void> = () => Promise.resolve()
 
   constructor(url: string, onError: (error: unknown) => void) {
     this.#onError = onError
@@ -20,19 +16,12 @@ export class Pruner {
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.#running ??= this.#prune()
-    }, INTERVAL_MS)
+    const prune = async (): Promise<void> => void (await pruneFeed(this.#pool))
+    this.#stop = repeat(prune, { everyMs: INTERVAL_MS, onError: this.#onError })
   }
 
   async close(): Promise<void> {
-    if (this.#timer) clearInterval(this.#timer)
-    await this.#running
+    await this.#stop()
     await this.#pool.end()
-  }
-
-  async #prune(): Promise<void> {
-    await pruneFeed(this.#pool).catch(this.#onError)
-    this.#running = null
   }
 }

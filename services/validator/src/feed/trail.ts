@@ -5,18 +5,17 @@
  */
 
 import type { Suspect } from '@keyward/database'
+import { Snapshot } from '@keyward/database/snapshot'
 import type { Change } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
-import { covers } from './catch-up.ts'
-import { parseSnapshot } from './own-writes.ts'
 
 /** The maximum number of suspects, which take about 20 MB. They usually cover the last few minutes. */
 const MAX_SUSPECTS = 100_000
 
 interface Segment {
   /** The snapshot of the read that delivered the changes. */
-  readonly snapshot: string
+  readonly snapshot: Snapshot
   readonly suspects: readonly Suspect[]
 }
 
@@ -30,7 +29,7 @@ export class Trail {
   #forgottenOwn = -1n
   #size = 0
   /** A snapshot that contains every change that was applied before the first segment. It is null when no such snapshot is known. */
-  #start: string | null = null
+  #start: Snapshot | null = null
 
   constructor(maxSuspects = MAX_SUSPECTS) {
     this.#maxSuspects = maxSuspects
@@ -42,14 +41,14 @@ export class Trail {
     this.#own = []
     this.#forgottenOwn = -1n
     this.#size = 0
-    this.#start = snapshot
+    this.#start = snapshot === null ? null : new Snapshot(snapshot)
   }
 
   /** Records the changes that a read delivered. */
   add(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): void {
     const suspects = this.#start === null ? [] : [...changes.map(suspectOf), ...signingKeys.map(suspectKey)]
     if (suspects.length === 0) return
-    this.#segments.push({ snapshot, suspects })
+    this.#segments.push({ snapshot: new Snapshot(snapshot), suspects })
     this.#size += suspects.length
     while (this.#size > this.#maxSuspects) this.#forgetFirst()
   }
@@ -69,12 +68,11 @@ export class Trail {
    * is a snapshot that this validator has published. The histories of the validator and the server are equal up to `landmark`.
    */
   since(landmark: string): Suspect[] | null {
-    const [xmin = '0'] = landmark.split(':')
-    if (this.#start === null || !covers(landmark, this.#start) || BigInt(xmin) <= this.#forgottenOwn) return null
-    const isCommon = parseSnapshot(landmark)
-    const suspects = this.#own.flatMap(({ xid, suspect }) => (isCommon(xid) ? [] : [suspect]))
+    const common = new Snapshot(landmark)
+    if (this.#start === null || !common.covers(this.#start) || common.xmin <= this.#forgottenOwn) return null
+    const suspects = this.#own.flatMap(({ xid, suspect }) => (common.contains(xid) ? [] : [suspect]))
     for (const segment of this.#segments) {
-      if (!covers(landmark, segment.snapshot)) for (const suspect of segment.suspects) suspects.push(suspect)
+      if (!common.covers(segment.snapshot)) for (const suspect of segment.suspects) suspects.push(suspect)
     }
     return suspects
   }

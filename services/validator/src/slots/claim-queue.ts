@@ -11,9 +11,10 @@
 
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
+import { FairQueue } from '@keyward/runtime/fair-queue'
+import { Tally } from '@keyward/runtime/tally'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
-import { FairQueue } from '../shared/fair-queue.ts'
 import type { LeaseKey } from '../shared/leases.ts'
 
 const SWEEP_MS = 50
@@ -69,31 +70,16 @@ interface Entry {
   isSettled: boolean
 }
 
-/** Stores a count for each organization. Every count starts at 0. */
-class Tally {
-  readonly #counts = new Map<number, number>()
-
-  of(organization: number): number {
-    return this.#counts.get(organization) ?? 0
-  }
-
-  add(organization: number, change: number): void {
-    const count = this.of(organization) + change
-    if (count === 0) this.#counts.delete(organization)
-    else this.#counts.set(organization, count)
-  }
-}
-
 export class ClaimQueue {
   readonly #options: Required<ClaimQueueOptions>
   /** Every entry that is not settled, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
   /** The entries that are in no batch yet. Settled entries are skipped when a batch is formed. */
-  readonly #queue = new FairQueue<Entry>((entry) => entry.isSettled)
+  readonly #queue = new FairQueue<number, Entry>({ isDead: ({ isSettled }) => isSettled })
   /** The number of entries that are not settled, by organization. */
-  readonly #open = new Tally()
+  readonly #open = new Tally<number>()
   /** The number of claims in batches that are executing, by organization. */
-  readonly #executing = new Tally()
+  readonly #executing = new Tally<number>()
   /** The number of batches that are executing, at most `maxConcurrent`. */
   #running = 0
   /** Cancels the window of the next batch. The function is null while no window is open. */
@@ -133,7 +119,7 @@ export class ClaimQueue {
     const expiresMs = this.#options.clock.nowMs() + this.#options.limitMs
     const entry = { claim, key, expiresMs, waiting: [done], isSettled: false }
     this.#entries.set(key, entry)
-    this.#open.add(claim.organization, 1)
+    this.#open.add(claim.organization)
     this.#queue.add(claim.organization, entry)
     this.#schedule()
   }
@@ -163,7 +149,7 @@ export class ClaimQueue {
 
   async #run(batch: Entry[]): Promise<void> {
     this.#running++
-    for (const { claim } of batch) this.#executing.add(claim.organization, 1)
+    for (const { claim } of batch) this.#executing.add(claim.organization)
     try {
       await this.#attempt(batch, false)
     } finally {

@@ -1,19 +1,17 @@
 /**
- * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one
- * commit, for many machines of many licenses. Anyone with an app's API key can send deactivations, so the queue bounds their
- * cost. After a burst, an organization takes part in at most one batch every ORGANIZATION_INTERVAL_MS, and a license in at
- * most one every LICENSE_INTERVAL_MS. For each organization, the number of machines in a batch and the number of waiting
- * releases are limited. Equal releases that wait are combined. Two batches may execute at the same time, but an organization takes part
- * in only one of them. While a batch is slow, the other batch therefore still executes the releases of other organizations.
- *
- * For each license, only a few releases of machines that the index does not contain may wait, because callers can invent
- * machine ids.
+ * Collects the releases of all workers and executes them in batches (docs/api.md#s7). A batch is one statement, and thus one commit, for
+ * many machines of many licenses. Anyone with an app's API key can send deactivations and invent machine ids, so the queue bounds their cost
+ * by organization and by license. Two batches may execute at the same time, but an organization takes part in only one of them, so that a
+ * slow batch does not delay the releases of other organizations.
  */
 
 import type { ReleaseAnswer } from '@keyward/database'
 import { machineKey } from '@keyward/database/ids'
+import { FairQueue } from '@keyward/runtime/fair-queue'
+import { Tally } from '@keyward/runtime/tally'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
+import { RateLimit } from './rate-limit.ts'
 
 export interface Release {
   /** The row of the organization in the index. */
@@ -33,40 +31,26 @@ type Done = (result: ReleaseAnswer | null) => void
 interface Entry {
   release: Release
   key: string
+  /** The id of the license in hexadecimal. */
+  license: string
   expiresMs: number
   /** The callbacks of all equal releases, at least one. */
   waiting: Done[]
 }
 
-/** The releases of one license that are in no batch. */
-interface License {
-  known: Entry[]
-  unknown: Entry[]
-  throttle: Throttle
-}
-
-interface Organization {
-  /** Whether the organization takes part in a batch that is executing. */
-  isExecuting: boolean
-  /** The licenses that have waiting releases or are throttled, by license id in hexadecimal. */
-  licenses: Map<string, License>
-  /** The number of waiting releases of the organization. */
-  waiting: number
-  throttle: Throttle
-}
-
 const WINDOW_MS = 2
-/** The interval at which the queue is examined while throttles or an executing batch delay the waiting releases. */
+/** The interval at which the queue is examined while limits or an executing batch delay the waiting releases. */
 const TICK_MS = 10
+/** The number of batches in which an organization or license may take part before its rate is limited. */
+const BURST = 10
 const ORGANIZATION_INTERVAL_MS = 50
 const LICENSE_INTERVAL_MS = 200
-/** The number of batches in which an organization or license may take part before it is throttled. */
-const BURST = 10
-/** The time for which a license takes part in no batch after its row was locked. */
-const BUSY_BACKOFF_MS = 25
+/** The delay before the next attempt, after the row of a license was locked. */
+const LOCKED_DELAY_MS = 25
 const MAX_BATCH = 256
 const MAX_CONCURRENT = 2
 const MAX_ORGANIZATION_BATCH = 64
+/** The maximum number of waiting releases of one license for machines that the index does not contain. */
 const MAX_UNKNOWN = 16
 const MAX_ORGANIZATION_WAITING = 1_000
 const MAX_WAITING = 20_000
@@ -74,43 +58,22 @@ const MAX_WAITING = 20_000
 const LIMIT_MS = 1_500
 const LICENSE_HEX = 32
 
-/** Allows BURST steps at once, and on average one step per `intervalMs` (the generic cell rate algorithm). */
-class Throttle {
-  readonly #intervalMs: number
-  /** The time at which the intervals of all previous steps have passed. */
-  #idleAtMs = 0
-  /** The earliest time of the next step. */
-  #notBeforeMs = 0
-
-  constructor(intervalMs: number) {
-    this.#intervalMs = intervalMs
-  }
-
-  isReady(nowMs: number): boolean {
-    return nowMs >= this.#notBeforeMs && this.#idleAtMs - nowMs <= (BURST - 1) * this.#intervalMs
-  }
-
-  /** Returns whether the intervals of all steps have passed. The throttle is then equivalent to a new one. */
-  isIdle(nowMs: number): boolean {
-    return nowMs >= this.#notBeforeMs && nowMs >= this.#idleAtMs
-  }
-
-  spend(nowMs: number): void {
-    this.#idleAtMs = Math.max(this.#idleAtMs, nowMs) + this.#intervalMs
-  }
-
-  backOffUntil(ms: number): void {
-    this.#notBeforeMs = ms
-  }
-}
-
 export class ReleaseQueue {
   readonly #execute: ReleaseExecutor
   readonly #clock: Clock
-  /** The organizations that have waiting releases or are throttled, by row, in the order of their turns. */
-  readonly #organizations = new Map<number, Organization>()
   /** The releases that are in no batch, by license and machine id, in the order of arrival. */
   readonly #entries = new Map<string, Entry>()
+  readonly #queue = new FairQueue<number, Entry>({
+    isDead: (entry) => this.#entries.get(entry.key) !== entry,
+    isReady: ({ license }) => this.#licenses.isReady(license, this.#clock.nowMs()),
+  })
+  readonly #organizations = new RateLimit<number>(ORGANIZATION_INTERVAL_MS, BURST)
+  readonly #licenses = new RateLimit<string>(LICENSE_INTERVAL_MS, BURST)
+  readonly #waitingOf = new Tally<number>()
+  /** The number of waiting releases for unknown machines, by license. */
+  readonly #unknownOf = new Tally<string>()
+  /** The organizations that take part in executing batches. */
+  readonly #executing = new Set<number>()
   /** The number of batches that are executing. */
   #running = 0
   /** Cancels the timer of the next batch. The function is null while there is no timer. */
@@ -136,45 +99,49 @@ export class ReleaseQueue {
       equal.waiting.push(done)
       return
     }
-    const organization = this.#organization(release.organization)
-    const license = licenseOf(organization, key.slice(0, LICENSE_HEX))
+    const license = key.slice(0, LICENSE_HEX)
     const isFull =
       this.#entries.size >= MAX_WAITING ||
-      organization.waiting >= MAX_ORGANIZATION_WAITING ||
-      (!release.isKnown && license.unknown.length >= MAX_UNKNOWN)
+      this.#waitingOf.of(release.organization) >= MAX_ORGANIZATION_WAITING ||
+      (!release.isKnown && this.#unknownOf.of(license) >= MAX_UNKNOWN)
     if (isFull) return done(null)
     const nowMs = this.#clock.nowMs()
-    const entry = { release, key, expiresMs: nowMs + LIMIT_MS, waiting: [done] }
-    this.#insert(entry, organization, license)
-    const mustWait =
-      organization.isExecuting || !organization.throttle.isReady(nowMs) || !license.throttle.isReady(nowMs)
-    this.#schedule(mustWait ? TICK_MS : WINDOW_MS)
+    const entry = { release, key, license, expiresMs: nowMs + LIMIT_MS, waiting: [done] }
+    this.#insert(entry)
+    this.#queue.add(release.organization, entry)
+    const isReady = this.#isReady(release.organization, nowMs) && this.#licenses.isReady(license, nowMs)
+    this.#schedule(isReady ? WINDOW_MS : TICK_MS)
   }
 
   /** Ends every waiting release undecided. */
   close(): void {
     this.#cancelTimer?.()
-    this.#organizations.clear()
-    for (const entry of this.#entries.values()) for (const done of entry.waiting) done(null)
-    this.#entries.clear()
+    for (const entry of this.#entries.values()) this.#end(entry)
   }
 
-  #organization(row: number): Organization {
-    let organization = this.#organizations.get(row)
-    if (!organization) {
-      organization = {
-        isExecuting: false,
-        licenses: new Map(),
-        waiting: 0,
-        throttle: new Throttle(ORGANIZATION_INTERVAL_MS),
-      }
-      this.#organizations.set(row, organization)
-    }
-    return organization
+  #isReady(organization: number, nowMs: number): boolean {
+    return !this.#executing.has(organization) && this.#organizations.isReady(organization, nowMs)
+  }
+
+  #insert(entry: Entry): void {
+    this.#entries.set(entry.key, entry)
+    this.#waitingOf.add(entry.release.organization)
+    if (!entry.release.isKnown) this.#unknownOf.add(entry.license)
+  }
+
+  #remove(entry: Entry): void {
+    this.#entries.delete(entry.key)
+    this.#waitingOf.add(entry.release.organization, -1)
+    if (!entry.release.isKnown) this.#unknownOf.add(entry.license, -1)
+  }
+
+  #end(entry: Entry): void {
+    this.#remove(entry)
+    settle(entry, null)
   }
 
   #schedule(delayMs: number): void {
-    if (this.#running >= MAX_CONCURRENT || this.#organizations.size === 0) return
+    if (this.#running >= MAX_CONCURRENT || this.#entries.size === 0) return
     const dueMs = this.#clock.nowMs() + delayMs
     if (this.#cancelTimer && this.#dueMs <= dueMs) return
     this.#cancelTimer?.()
@@ -189,111 +156,50 @@ export class ReleaseQueue {
   }
 
   async #run(batch: Entry[]): Promise<void> {
+    const organizations = new Set(batch.map(({ release }) => release.organization))
     this.#running++
-    const executing = new Set(batch.map((entry) => this.#organization(entry.release.organization)))
-    for (const organization of executing) organization.isExecuting = true
-    const results = await this.#execute(batch.map((entry) => entry.release)).catch(() => [])
+    for (const one of organizations) this.#executing.add(one)
+    const results = await this.#execute(batch.map(({ release }) => release)).catch(() => [])
     this.#running--
-    for (const organization of executing) organization.isExecuting = false
-    const nowMs = this.#clock.nowMs()
-    for (const [i, entry] of batch.entries()) {
-      const result = results[i] ?? null
-      if (result?.outcome !== 'busy') settle(entry, result)
-      else if (entry.expiresMs <= nowMs) settle(entry, null)
-      else this.#repeat(entry, nowMs)
-    }
+    for (const one of organizations) this.#executing.delete(one)
+    const isLocked = (i: number): boolean => results[i]?.outcome === 'busy'
+    for (const [i, entry] of batch.entries()) if (!isLocked(i)) settle(entry, results[i] ?? null)
+    this.#retry(batch.filter((_, i) => isLocked(i)))
     this.#schedule(WINDOW_MS)
   }
 
-  /** Puts a release of a locked license back into the queue, or combines it with an equal release that has arrived since. */
-  #repeat(entry: Entry, nowMs: number): void {
-    const equal = this.#entries.get(entry.key)
-    if (equal) {
-      equal.waiting.unshift(...entry.waiting)
-      return
-    }
-    const organization = this.#organization(entry.release.organization)
-    const license = licenseOf(organization, entry.key.slice(0, LICENSE_HEX))
-    license.throttle.backOffUntil(nowMs + BUSY_BACKOFF_MS)
-    this.#insert(entry, organization, license)
+  /** Puts releases of locked licenses back, or combines them with equal releases that have arrived since. */
+  #retry(locked: readonly Entry[]): void {
+    const retried = locked.filter((entry) => {
+      const equal = this.#entries.get(entry.key)
+      if (equal) equal.waiting.unshift(...entry.waiting)
+      else this.#insert(entry)
+      return equal === undefined
+    })
+    if (retried.length === 0) return
+    this.#clock.after(LOCKED_DELAY_MS, () => {
+      for (const entry of retried.filter((one) => this.#entries.get(one.key) === one)) {
+        if (entry.expiresMs <= this.#clock.nowMs()) this.#end(entry)
+        else this.#queue.add(entry.release.organization, entry)
+      }
+      this.#schedule(WINDOW_MS)
+    })
   }
 
-  #insert(entry: Entry, organization: Organization, license: License): void {
-    this.#entries.set(entry.key, entry)
-    organization.waiting++
-    if (entry.release.isKnown) license.known.push(entry)
-    else license.unknown.push(entry)
-  }
-
-  /**
-   * Returns the next batch, in which organizations take turns. Deletes organizations that have no waiting releases and are not
-   * throttled.
-   */
+  /** Ends expired releases, and returns the next batch. */
   #take(nowMs: number): Entry[] {
-    this.#expire(nowMs)
-    const batch: Entry[] = []
-    const turn = [...this.#organizations]
-    for (const [row, organization] of turn) {
-      if (batch.length >= MAX_BATCH) break
-      if (organization.isExecuting || !organization.throttle.isReady(nowMs)) continue
-      const most = Math.min(MAX_ORGANIZATION_BATCH, MAX_BATCH - batch.length)
-      const taken = takeOf(organization, most, nowMs)
-      batch.push(...taken)
-      if (taken.length > 0) organization.throttle.spend(nowMs)
-      this.#organizations.delete(row)
-      const isIdle = organization.licenses.size === 0 && organization.throttle.isIdle(nowMs)
-      if (!isIdle) this.#organizations.set(row, organization) // behind the others
+    for (const entry of this.#entries.values()) {
+      if (entry.expiresMs > nowMs) break // the later entries are newer, except those of locked licenses, which `#retry` ends
+      this.#end(entry)
     }
-    for (const { key } of batch) this.#entries.delete(key)
+    const batch = this.#queue.take(MAX_BATCH, (organization) =>
+      this.#isReady(organization, nowMs) ? MAX_ORGANIZATION_BATCH : 0,
+    )
+    for (const entry of batch) this.#remove(entry)
+    for (const one of new Set(batch.map(({ release }) => release.organization))) this.#organizations.spend(one, nowMs)
+    for (const license of new Set(batch.map((entry) => entry.license))) this.#licenses.spend(license, nowMs)
     return batch
   }
-
-  /**
-   * Ends expired releases. The search misses expired entries that were put back, because those are out of order. `#run` ends them
-   * instead of putting them back again.
-   */
-  #expire(nowMs: number): void {
-    for (const entry of this.#entries.values()) {
-      if (entry.expiresMs > nowMs) break
-      this.#entries.delete(entry.key)
-      const { organization: row, isKnown } = entry.release
-      const organization = this.#organization(row)
-      const license = licenseOf(organization, entry.key.slice(0, LICENSE_HEX))
-      organization.waiting--
-      if (isKnown) license.known = license.known.filter((other) => other !== entry)
-      else license.unknown = license.unknown.filter((other) => other !== entry)
-      for (const done of entry.waiting) done(null)
-    }
-  }
-}
-
-function licenseOf(organization: Organization, id: string): License {
-  let license = organization.licenses.get(id)
-  if (!license) {
-    license = { known: [], unknown: [], throttle: new Throttle(LICENSE_INTERVAL_MS) }
-    organization.licenses.set(id, license)
-  }
-  return license
-}
-
-/** Takes the next releases of an organization, whose licenses take turns. */
-function takeOf(organization: Organization, most: number, nowMs: number): Entry[] {
-  const taken: Entry[] = []
-  const turn = [...organization.licenses]
-  for (const [id, license] of turn) {
-    if (taken.length >= most) break
-    if (!license.throttle.isReady(nowMs)) continue
-    const known = license.known.splice(0, most - taken.length)
-    const unknown = license.unknown.splice(0, most - taken.length - known.length)
-    const isTaken = known.length + unknown.length > 0
-    taken.push(...known, ...unknown)
-    if (isTaken) license.throttle.spend(nowMs)
-    else if (!license.throttle.isIdle(nowMs)) continue
-    organization.licenses.delete(id)
-    if (isTaken) organization.licenses.set(id, license) // behind the others
-  }
-  organization.waiting -= taken.length
-  return taken
 }
 
 /** Calls the callbacks of equal releases. Only the first callback receives `released` (docs/api.md#h10). */

@@ -6,6 +6,7 @@
  */
 
 import { machineKey } from '@keyward/database/ids'
+import { Tally } from '@keyward/runtime/tally'
 
 import type { Clock } from '../shared/clock.ts'
 import type { Claim } from './claim-queue.ts'
@@ -31,7 +32,7 @@ export class Renewals {
   readonly #open = new Set<string>()
   #waiting: Renewal[] = []
   /** The number of open renewals, by organization. */
-  readonly #counts = new Map<number, number>()
+  readonly #counts = new Tally<number>()
   /** Cancels the timer that ends the window. The function is null while no renewal waits. */
   #cancelWindow: (() => void) | null = null
   #isClosed = false
@@ -43,10 +44,9 @@ export class Renewals {
 
   add(claim: Claim): void {
     const key = machineKey(claim.licenseId, claim.machineId)
-    const count = this.#counts.get(claim.organization) ?? 0
-    if (this.#open.has(key) || count >= MAX_OF_ORGANIZATION) return
+    if (this.#open.has(key) || this.#counts.of(claim.organization) >= MAX_OF_ORGANIZATION) return
     this.#open.add(key)
-    this.#counts.set(claim.organization, count + 1)
+    this.#counts.add(claim.organization)
     this.#wait({ key, claim, attempts: 0 })
   }
 
@@ -73,10 +73,7 @@ export class Renewals {
   #end({ key, claim, attempts }: Renewal, isRenewed: boolean): void {
     if (!isRenewed && !this.#isClosed && attempts + 1 < MAX_ATTEMPTS)
       return this.#wait({ key, claim, attempts: attempts + 1 })
-    const { organization } = claim
     this.#open.delete(key)
-    const count = (this.#counts.get(organization) ?? 0) - 1
-    if (count > 0) this.#counts.set(organization, count)
-    else this.#counts.delete(organization)
+    this.#counts.add(claim.organization, -1)
   }
 }

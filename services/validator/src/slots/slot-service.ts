@@ -5,6 +5,7 @@
 
 import type { ClaimAnswer } from '@keyward/database'
 import { CODE } from '@keyward/engine'
+import { Tally } from '@keyward/runtime/tally'
 
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import type { Leases } from '../shared/leases.ts'
@@ -60,7 +61,7 @@ export class SlotService {
   /** The rechecks that wait for the end of the window. */
   readonly #rechecks: { claim: Claim; done: (decision: ClaimDecision) => void }[] = []
   /** The number of waiting rechecks, by organization. */
-  readonly #recheckCounts = new Map<number, number>()
+  readonly #recheckCounts = new Tally<number>()
   /** The time at which the last batch of rechecks was enqueued. */
   #lastRecheckMs = -Infinity
   /** Cancels the timer that ends the window. The function is null while no recheck waits. */
@@ -104,9 +105,8 @@ export class SlotService {
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)
-    const count = this.#recheckCounts.get(claim.organization) ?? 0
-    if (count >= MAX_RECHECKS) return done(UNDECIDED)
-    this.#recheckCounts.set(claim.organization, count + 1)
+    if (this.#recheckCounts.of(claim.organization) >= MAX_RECHECKS) return done(UNDECIDED)
+    this.#recheckCounts.add(claim.organization)
     this.#rechecks.push({ claim, done })
     const waitMs = Math.max(0, this.#lastRecheckMs + RECHECK_WINDOW_MS - this.#clock.nowMs())
     this.#cancelWindow ??= this.#clock.after(waitMs, () => {

@@ -6,8 +6,9 @@
 
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
+import { FairQueue } from '@keyward/runtime/fair-queue'
+import { Tally } from '@keyward/runtime/tally'
 
-import { FairQueue } from '../shared/fair-queue.ts'
 import { FairShare } from '../shared/fair-share.ts'
 import type { Claim } from '../slots/claim-queue.ts'
 
@@ -39,7 +40,9 @@ export class NewMachines {
   /** The machines that are not written yet, by license and machine id, at most MAX_WAITING. */
   readonly #waiting = new Map<string, Claim>()
   /** The keys of the waiting machines that are in no batch. The keys of machines that were written meanwhile are skipped later. */
-  readonly #order = new FairQueue<string>((key) => !this.#waiting.has(key) || this.#writingNow.has(key))
+  readonly #order = new FairQueue<number, string>({
+    isDead: (key) => !this.#waiting.has(key) || this.#writingNow.has(key),
+  })
   /** The keys of the waiting machines that `writeNow` is writing. */
   readonly #writingNow = new Set<string>()
   readonly #share = new FairShare(MAX_WAITING)
@@ -122,7 +125,7 @@ export class NewMachines {
   async #flushAll(): Promise<void> {
     for (const [license, untilMs] of this.#cappedUntil)
       if (untilMs <= performance.now()) this.#cappedUntil.delete(license)
-    const written = new Map<number, number>()
+    const written = new Tally<number>()
     const locked = new Set<string>()
     try {
       for (let keys = this.#take(written); keys.size > 0; keys = this.#take(written)) {
@@ -143,12 +146,9 @@ export class NewMachines {
    * Takes the keys of a batch. Adds the number of keys to `written`, which contains the number of machines in this flush by
    * organization.
    */
-  #take(written: Map<number, number>): ReadonlySet<string> {
-    const keys = this.#order.take(BATCH, (organization) => MAX_PER_FLUSH - (written.get(organization) ?? 0))
-    for (const key of keys) {
-      const { organization } = this.#waiting.get(key)!
-      written.set(organization, (written.get(organization) ?? 0) + 1)
-    }
+  #take(written: Tally<number>): ReadonlySet<string> {
+    const keys = this.#order.take(BATCH, (organization) => MAX_PER_FLUSH - written.of(organization))
+    for (const key of keys) written.add(this.#waiting.get(key)!.organization)
     return new Set(keys)
   }
 

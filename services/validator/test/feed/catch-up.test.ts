@@ -1,8 +1,6 @@
-import { random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { CatchUp, covers } from '../../src/feed/catch-up.ts'
-import { parseSnapshot } from '../../src/feed/own-writes.ts'
+import { CatchUp } from '../../src/feed/catch-up.ts'
 
 /** Returns a clock whose timers fire only when the test calls `fire`. */
 function manualClock() {
@@ -50,25 +48,6 @@ test('resolves to false after the time limit, with at most two reads', async () 
   expect(reads).toBe(2)
   clock.fire()
   await expect(waiting).resolves.toBe(false)
-})
-
-test('regards a snapshot as covered exactly when the applied snapshot contains all of its transactions', () => {
-  const { int } = random(5)
-  const snapshot = (): string => {
-    const xmax = 1 + int(10)
-    const running = Array.from({ length: xmax }, (_, xid) => xid).filter(() => int(3) === 0)
-    return `${running[0] ?? xmax}:${xmax}:${running.join(',')}`
-  }
-  const xids = Array.from({ length: 12 }, (_, xid) => BigInt(xid))
-  let covered = 0
-  for (let round = 0; round < 3_000; round++) {
-    const [applied, wanted] = [snapshot(), snapshot()]
-    const [inApplied, inWanted] = [parseSnapshot(applied), parseSnapshot(wanted)]
-    const expected = xids.every((xid) => !inWanted(xid) || inApplied(xid))
-    expect([applied, wanted, covers(applied, wanted)]).toEqual([applied, wanted, expected])
-    if (expected) covered++
-  }
-  expect(covered).toBeGreaterThan(100)
 })
 
 test("waits only for the large changes of the caller's organization", async () => {

@@ -1,7 +1,7 @@
 import type { Change } from '@keyward/engine'
 import { expect, test } from 'vitest'
 
-import { type MachineChange, parseSnapshot, OwnWrites } from '../../src/feed/own-writes.ts'
+import { type MachineChange, OwnWrites } from '../../src/feed/own-writes.ts'
 
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -26,21 +26,6 @@ function license(n: number, used: number): Change {
     row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, leaseSeconds: null, used },
   }
 }
-
-test('parses a snapshot, which contains the transactions before xmax that were not running', () => {
-  const sees = parseSnapshot('10:15:11,13')
-  expect([9n, 10n, 11n, 12n, 13n, 14n, 15n, 16n].map(sees)).toEqual([
-    true,
-    true,
-    false,
-    true,
-    false,
-    true,
-    false,
-    false,
-  ])
-  expect(parseSnapshot('10:10:')(9n)).toBe(true)
-})
 
 test('skips outdated machines and replaces outdated counts until the snapshot contains the claim', () => {
   const ownWrites = new OwnWrites()

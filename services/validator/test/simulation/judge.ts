@@ -9,6 +9,7 @@
  */
 
 import { bytesToUuid } from '@keyward/database/ids'
+import { Snapshot } from '@keyward/database/snapshot'
 import {
   type Check,
   CLAIM_SLOT,
@@ -20,7 +21,6 @@ import {
   RECORD_MACHINE,
 } from '@keyward/engine'
 
-import { parseSnapshot } from '../../src/feed/own-writes.ts'
 import type { SimulatedPostgres } from './postgres.ts'
 import { bytesOf, idOf, keyOf, numberOf, secretHashOf } from './rows.ts'
 import { type Policy, policyOf, type WatchedCheck, wordOf } from './verdicts.ts'
@@ -87,8 +87,8 @@ export class Judge {
   readonly #ownMachines = new Map<string, OwnMachine[]>()
   /** The organizations whose large change is being applied in pages. */
   #paged: readonly number[] = []
-  /** The result of `parseSnapshot`, by snapshot. */
-  readonly #parsed = new Map<string, (xid: bigint) => boolean>()
+  /** The parsed snapshots, by their text. */
+  readonly #parsed = new Map<string, Snapshot>()
   readonly #check = createCheck()
   readonly #id = new Uint8Array(16)
   readonly #verdict = createVerdict()
@@ -230,11 +230,11 @@ export class Judge {
   /** Returns the latest version of the current history that is visible in a snapshot. */
   #versionOf(snapshot: string): number {
     const { versions, historyStart } = this.#postgres
-    const isVisible = this.#parsed.get(snapshot) ?? parseSnapshot(snapshot)
-    this.#parsed.set(snapshot, isVisible)
+    const parsed = this.#parsed.get(snapshot) ?? new Snapshot(snapshot)
+    this.#parsed.set(snapshot, parsed)
     return Math.max(
       0,
-      versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && isVisible(xid)),
+      versions.findLastIndex(({ xid }, i) => i >= historyStart && xid !== null && parsed.contains(xid)),
     )
   }
 

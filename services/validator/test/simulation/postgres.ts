@@ -5,9 +5,9 @@
  */
 
 import type { ValidatorDetails } from '@keyward/database'
+import { Snapshot } from '@keyward/database/snapshot'
 import type { Random } from '@keyward/testkit'
 
-import { parseSnapshot } from '../../src/feed/own-writes.ts'
 import { firstState, type State, TABLES, type TableName } from './world.ts'
 
 /** An entry of the change log: a row that a transaction changed. */
@@ -223,13 +223,13 @@ export class SimulatedPostgres {
    */
   prune(mark: string): void {
     if (!covers(this.snapshot(), mark)) return
-    const isVisible = parseSnapshot(mark)
+    const visible = new Snapshot(mark)
     const { log, gone } = this.#disk
     const transaction = this.begin()
     this.#complete(transaction)
     this.#write({
       ...this.#disk,
-      log: log.filter((entry) => !isVisible(entry.xid)),
+      log: log.filter((entry) => !visible.contains(entry.xid)),
       gone: covers(mark, gone) ? mark : gone,
       xid: transaction.xid,
     })
@@ -345,8 +345,8 @@ export class SimulatedPostgres {
 export function covers(a: string, b: string): boolean {
   const [, xmaxA = '0', openA = ''] = a.split(':')
   const [, xmaxB = '0'] = b.split(':')
-  const isVisibleInB = parseSnapshot(b)
-  return BigInt(xmaxA) >= BigInt(xmaxB) && (openA === '' || !openA.split(',').some((xid) => isVisibleInB(BigInt(xid))))
+  const inB = new Snapshot(b)
+  return BigInt(xmaxA) >= BigInt(xmaxB) && (openA === '' || !openA.split(',').some((xid) => inB.contains(BigInt(xid))))
 }
 
 type Rows = ReadonlyMap<number | string, object>

@@ -10,7 +10,7 @@ import type { Random } from '@keyward/testkit'
 
 import type { Clock } from '../../src/shared/clock.ts'
 import { type LeaseKey, Leases } from '../../src/shared/leases.ts'
-import { RecheckThrottle } from '../../src/shared/recheck-throttle.ts'
+import { Throttle } from '../../src/shared/throttle.ts'
 import type { Claim } from '../../src/slots/claim-queue.ts'
 import { SlotService } from '../../src/slots/slot-service.ts'
 import type { VirtualTime } from '../simulation/virtual-time.ts'
@@ -68,7 +68,7 @@ class Validator {
   readonly #world: LeaseWorld
   readonly #time: VirtualTime
   readonly #service: SlotService
-  readonly #throttles = { recheck: new RecheckThrottle(), renewal: new RecheckThrottle() }
+  readonly #throttles = { recheck: new Throttle(), renewal: new Throttle() }
   readonly #due: (() => void)[] = []
   /** The difference between the monotonic clock and the simulated time. */
   readonly #startedMs: number

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import { Control } from '../../src/shared/control.ts'
 import { Leases } from '../../src/shared/leases.ts'
-import { RecheckThrottle } from '../../src/shared/recheck-throttle.ts'
+import { Throttle } from '../../src/shared/throttle.ts'
 import { createRing } from '../../src/usage/ring.ts'
 import { WorkerPool } from '../../src/workers/pool.ts'
 import { send, until } from '../harness.ts'
@@ -23,8 +23,8 @@ test('replaces a failed worker and keeps its counts', async () => {
     setup: {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
-      recheckThrottle: new RecheckThrottle().shared,
-      renewalThrottle: new RecheckThrottle().shared,
+      recheckThrottle: new Throttle().shared,
+      renewalThrottle: new Throttle().shared,
       leases: new Leases().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
@@ -68,8 +68,8 @@ test('passes the same number of connections to each worker', async () => {
     setup: {
       index: createIndex({ hashKey: randomBytes(16) }).shared,
       control: new Control().shared,
-      recheckThrottle: new RecheckThrottle().shared,
-      renewalThrottle: new RecheckThrottle().shared,
+      recheckThrottle: new Throttle().shared,
+      renewalThrottle: new Throttle().shared,
       leases: new Leases().shared,
       corsOrigins: [],
       resolver: { trustedProxies: [] },

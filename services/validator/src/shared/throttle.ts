@@ -1,15 +1,15 @@
 /**
- * Limits how often each full license is rechecked in Postgres, across all workers (docs/api.md#s5). The row number of a license,
- * modulo ENTRIES, selects the entry that stores the time of the last recheck. Licenses that share an entry delay each other's
- * rechecks. Another instance limits the renewals of each lease.
+ * Allows one step per INTERVAL_MS and row, across all workers: the rechecks of a full license (docs/api.md#s5), or the renewals of a lease.
+ * The row number, modulo ENTRIES, selects the entry that stores the time of the last step. Rows that share an entry delay each other, which
+ * keeps the memory small and costs only a later step.
  */
 
 const ENTRIES = 1 << 16
 const INTERVAL_MS = 200
 
-export class RecheckThrottle {
+export class Throttle {
   readonly shared: SharedArrayBuffer
-  /** The low 32 bits of the time of the last recheck, in milliseconds, by entry. 0 before the first recheck. */
+  /** The low 32 bits of the time of the last step, in milliseconds, by entry. 0 before the first step. */
   readonly #times: Int32Array
 
   constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(ENTRIES * 4)) {
@@ -18,8 +18,8 @@ export class RecheckThrottle {
   }
 
   /** Returns true for one caller per entry and interval. After a jump of the clock, one additional caller may receive true. */
-  isDue(license: number, nowMs: number): boolean {
-    const entry = license & (ENTRIES - 1)
+  isDue(row: number, nowMs: number): boolean {
+    const entry = row & (ENTRIES - 1)
     const now = nowMs | 0
     const last = Atomics.load(this.#times, entry)
     // The subtraction wraps around, so the difference is large when the clock was set back.
