@@ -1,16 +1,18 @@
-/** Every endpoint of the management API, in the order of the documentation. Register new resources here. */
+/** Every endpoint of the management API, in the order of the documentation.  */
+
+import type { api } from '@keyward/contract/api'
 
 import { activity } from './activity/activity.ts'
 import { analytics } from './analytics/analytics.ts'
 import { auditLog } from './audit/audit-log.ts'
-import { evaluate } from './evaluate/evaluate.ts'
+import { dryRuns } from './evaluate/evaluate.ts'
 import { events } from './events/events.ts'
 import type { Endpoint } from './http/endpoint.ts'
 import { licenseFiles } from './license-files/license-files.ts'
 import { accessRuleSets } from './resources/access-rule-sets/access-rule-sets.ts'
 import { accessRules } from './resources/access-rules/access-rules.ts'
 import { alerts } from './resources/alerts/alerts.ts'
-import { credentials } from './resources/credentials/credentials.ts'
+import { apiKeys, tokens } from './resources/credentials/credentials.ts'
 import { customers } from './resources/customers/customers.ts'
 import { licenses } from './resources/licenses/licenses.ts'
 import { machines } from './resources/machines/machines.ts'
@@ -24,33 +26,37 @@ import { signingKeys } from './resources/signing-keys/signing-keys.ts'
 import { propagation } from './resources/validators/propagation.ts'
 import { validators } from './resources/validators/validators.ts'
 import { webhookEndpoints } from './resources/webhook-endpoints/webhook-endpoints.ts'
-import { resourceNames } from './search/names.ts'
-import { searchEverything } from './search/search.ts'
+import { names } from './search/names.ts'
+import { search } from './search/search.ts'
 
-export const endpoints: readonly Endpoint[] = [
-  ...organizations,
-  ...products,
-  ...customers,
-  ...licenses,
-  ...machines,
-  ...licenseFiles,
-  ...searchEverything,
-  ...resourceNames,
-  ...accessRules,
-  ...accessRuleSets,
-  ...evaluate,
-  ...activity,
-  ...alerts,
-  ...analytics,
-  ...auditLog,
-  ...events,
-  ...webhookEndpoints,
-  ...credentials,
-  ...members,
-  ...sessions,
-  ...openid,
-  ...passkeys,
-  ...signingKeys,
-  ...propagation,
-  ...validators,
-]
+/** An operation of the contract without an implementation does not compile. */
+const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
+  organizations,
+  products,
+  customers,
+  licenses,
+  machines,
+  licenseFiles,
+  search,
+  names,
+  accessRules,
+  accessRuleSets,
+  dryRuns,
+  activity,
+  alerts,
+  analytics,
+  auditLog,
+  events,
+  webhookEndpoints,
+  apiKeys,
+  tokens,
+  members,
+  sessions,
+  openid,
+  passkeys,
+  signingKeys,
+  propagation,
+  validators,
+}
+
+export const endpoints: readonly Endpoint[] = Object.values(implemented).flat()

@@ -1,14 +1,14 @@
 /** Defines the endpoints of the activity feed (docs/api.md#d3), which lists checks and changes of licenses, newest first. */
 
-import { actor, code, idParams, listQuery, page } from '@keyward/contract'
-import { activityEntry, activityFilter, activityType } from '@keyward/contract/management/activity'
+import { actor, code } from '@keyward/contract'
+import { activity as operations, type activityEntry, activityType } from '@keyward/contract/management/activity'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
 import { missingIds } from '../crud/rows.ts'
 import type { ReadContext } from '../http/context.ts'
-import { vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { firstIdAt, type Page, type PageQuery, selectPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
 
@@ -71,31 +71,15 @@ async function listActivity(
 }
 
 const tag = { name: 'Activity', description: 'Checks and changes of licenses.' }
-const listed = {
-  method: 'get',
-  tag,
-  query: listQuery(activityFilter),
-  status: 200,
-  response: page(activityEntry),
-} as const
 
-export const activity = [
-  vendorEndpoint(
-    'licenses.read',
-    {
-      ...listed,
-      path: '/licenses/{id}/activity',
-      operationId: 'listLicenseActivity',
-      summary: 'List the activity of a license',
-      description:
-        'Checks are combined by code, machine and minute. Checks that an exclusion decides are not recorded.',
-      params: idParams,
-    },
-    (call) => listActivity(call, call.params.id, call.query),
-  ),
-  vendorEndpoint(
-    'licenses.read',
-    { ...listed, path: '/activity', operationId: 'listActivity', summary: 'List the activity of all licenses' },
-    (call) => listActivity(call, null, call.query),
-  ),
-]
+export const activity = implement(tag, operations, {
+  listLicenseActivity: {
+    summary: 'List the activity of a license',
+    description: 'Checks are combined by code, machine and minute. Checks that an exclusion decides are not recorded.',
+    handle: (call) => listActivity(call, call.params.id, call.query),
+  },
+  listActivity: {
+    summary: 'List the activity of all licenses',
+    handle: (call) => listActivity(call, null, call.query),
+  },
+})

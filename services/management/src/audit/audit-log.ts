@@ -1,13 +1,13 @@
 /** Defines the endpoints of the audit log of an organization and of the operator's audit log (docs/api.md#m11). */
 
-import { actor, listQuery, page } from '@keyward/contract'
-import { auditEntry, auditFilter, operatorAuditEntry, operatorAuditFilter } from '@keyward/contract/management/audit'
+import { actor } from '@keyward/contract'
+import { type auditEntry, auditLog as operations } from '@keyward/contract/management/audit'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
 import type { Db, ReadContext } from '../http/context.ts'
-import { operatorEndpoint, vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
@@ -65,33 +65,11 @@ export async function listEntries({ db, organizationId }: ReadContext, query: Au
 
 const tag = { name: 'Audit log', description: 'Every change, with its actor and its time.' }
 
-export const auditLog = [
-  vendorEndpoint(
-    'audit.read',
-    {
-      method: 'get',
-      path: '/audit-log',
-      tag,
-      operationId: 'listAuditLog',
-      summary: 'List audit entries',
-      query: listQuery(auditFilter),
-      status: 200,
-      response: page(auditEntry),
-    },
-    (call) => listEntries(call, call.query),
-  ),
-  operatorEndpoint(
-    {
-      method: 'get',
-      path: '/operator/audit-log',
-      tag,
-      operationId: 'listOperatorAuditLog',
-      summary: 'List the actions of the operator',
-      description: 'Includes actions on deleted organizations.',
-      query: listQuery(operatorAuditFilter),
-      status: 200,
-      response: page(operatorAuditEntry),
-    },
-    ({ db, query }) => listOperatorEntries(db, query),
-  ),
-]
+export const auditLog = implement(tag, operations, {
+  listAuditLog: { summary: 'List audit entries', handle: (call) => listEntries(call, call.query) },
+  listOperatorAuditLog: {
+    summary: 'List the actions of the operator',
+    description: 'Includes actions on deleted organizations.',
+    handle: ({ db, query }) => listOperatorEntries(db, query),
+  },
+})

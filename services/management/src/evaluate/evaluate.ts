@@ -1,12 +1,13 @@
 /** Defines the endpoint that evaluates a check without recording it (docs/api.md#r5). */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
-import { type AccessRule, evaluateCheck, evaluation } from '@keyward/contract'
+import type { AccessRule } from '@keyward/contract'
+import { dryRuns as operations, type evaluateCheck, type evaluation } from '@keyward/contract/dry-run'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../http/context.ts'
 import type { Dependencies } from '../http/dependencies.ts'
-import { vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { invalid, quote } from '../http/problem.ts'
 import { accessRuleTag } from '../resources/access-rules/access-rules.ts'
 import { selectRules, showRule } from '../resources/access-rules/rows.ts'
@@ -53,23 +54,12 @@ async function evaluateRules(
   }
 }
 
-export const evaluate = [
-  vendorEndpoint(
-    'licenses.read',
-    {
-      method: 'post',
-      path: '/access-rules/evaluate',
-      tag: accessRuleTag,
-      operationId: 'evaluateAccessRules',
-      summary: 'Evaluate a check',
-      description:
-        'Returns the verdict that a check would get, and the rules that match it. Takes no machine slot and counts nothing. ' +
-        'A validator decides; if none is reachable, the response is 503.',
-      body: evaluateCheck,
-      status: 200,
-      response: evaluation,
-      readOnly: true,
-    },
-    (call) => evaluateRules(call, call.body),
-  ),
-]
+export const dryRuns = implement(accessRuleTag, operations, {
+  evaluateAccessRules: {
+    summary: 'Evaluate a check',
+    description:
+      'Returns the verdict that a check would get, and the rules that match it. Takes no machine slot and counts nothing. ' +
+      'A validator decides; if none is reachable, the response is 503.',
+    handle: (call) => evaluateRules(call, call.body),
+  },
+})

@@ -1,12 +1,11 @@
 /** Defines the endpoints of events (docs/api.md#w2). */
 
-import { idParams, listQuery, page } from '@keyward/contract'
-import { type Event, event, EVENT_TYPES, eventFilter } from '@keyward/contract/management/events'
+import { type Event, EVENT_TYPES, events as operations } from '@keyward/contract/management/events'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'
-import { vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 import { invalid, notFound, quote } from '../http/problem.ts'
 import { timeOfEvent } from './body.ts'
@@ -57,36 +56,13 @@ async function readEvent({ db, organizationId }: ReadContext, id: string): Promi
 
 const tag = { name: 'Events', description: 'Changes and occurrences of the last 30 days.' }
 
-export const events = [
-  vendorEndpoint(
-    'webhooks.read',
-    {
-      method: 'get',
-      path: '/events',
-      tag,
-      operationId: 'listEvents',
-      summary: 'List events',
-      description:
-        'Returns events of the last 30 days. An event of a check may appear a few seconds after its time. A program that polls should read the ' +
-        'last minute again and skip the ids that it has already received.',
-      query: listQuery(eventFilter),
-      status: 200,
-      response: page(event),
-    },
-    (call) => listEvents(call, call.query),
-  ),
-  vendorEndpoint(
-    'webhooks.read',
-    {
-      method: 'get',
-      path: '/events/{id}',
-      tag,
-      operationId: 'readEvent',
-      summary: 'Read an event',
-      params: idParams,
-      status: 200,
-      response: event,
-    },
-    (call) => readEvent(call, call.params.id),
-  ),
-]
+export const events = implement(tag, operations, {
+  listEvents: {
+    summary: 'List events',
+    description:
+      'Returns events of the last 30 days. An event of a check may appear a few seconds after its time. A program that polls should read the ' +
+      'last minute again and skip the ids that it has already received.',
+    handle: (call) => listEvents(call, call.query),
+  },
+  readEvent: { summary: 'Read an event', handle: (call) => readEvent(call, call.params.id) },
+})

@@ -106,11 +106,13 @@ export function implement(
   table: Readonly<Record<string, Operation>>,
   implementations: Readonly<Record<string, Implementation<Operation>>>,
 ): Endpoint[] {
+  const routes = new Set(Object.values(table).map(({ route }) => route.replaceAll(/\{\w+\}/g, '{}')))
   return Object.entries(table).map(([name, operation]) => {
     const implementation = implementations[name]!
+    const isReadable = routes.has(`GET ${pathOf(operation).replaceAll(/\{\w+\}/g, '{}')}/{}`)
     return build(accessOf(operation.needs), definitionOf(tag, name, operation, implementation), async (call) => {
       const result: unknown = await implementation.handle(call)
-      if (operation.creates === true && typeof result === 'object' && result !== null && 'id' in result)
+      if (operation.creates && isReadable && typeof result === 'object' && result !== null && 'id' in result)
         call.headers['location'] = `${BASE_PATH}${urlOf(operation, { params: call.params })}/${String(result.id)}`
       return result
     })

@@ -1,11 +1,11 @@
 /** Returns the names of resources by their ids, so that a screen with many ids needs one request (docs/api.md#m15). */
 
 import type { Permission } from '@keyward/contract'
-import { namesQuery, resourceNames as names } from '@keyward/contract/management/names'
+import { names as operations } from '@keyward/contract/management/names'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'
-import { vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { searchTag } from './search.ts'
 
 /** A table of named resources. The value of a rule is stored as bytes, because a machine id may contain NUL. */
@@ -43,20 +43,10 @@ export async function readNames(
   return Object.fromEntries(rows.map(({ id, name }) => [id, name.toString('utf8')]))
 }
 
-export const resourceNames = [
-  vendorEndpoint(
-    'any',
-    {
-      method: 'get',
-      path: '/names',
-      tag: searchTag,
-      operationId: 'readNames',
-      summary: 'Read the names of resources',
-      description: 'Returns the names of at most 100 licenses, customers, products and other resources in one request.',
-      query: namesQuery,
-      status: 200,
-      response: names,
-    },
-    async (call) => ({ names: await readNames(call, call.query.ids) }),
-  ),
-]
+export const names = implement(searchTag, operations, {
+  readNames: {
+    summary: 'Read the names of resources',
+    description: 'Returns the names of at most 100 licenses, customers, products and other resources in one request.',
+    handle: async (call) => ({ names: await readNames(call, call.query.ids) }),
+  },
+})

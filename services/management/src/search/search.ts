@@ -4,11 +4,11 @@
  */
 
 import type { Permission } from '@keyward/contract'
-import { searchQuery, searchResults, type SearchResults } from '@keyward/contract/management/search'
+import { search as operations, type SearchResults } from '@keyward/contract/management/search'
 import { sql } from 'kysely'
 
 import type { ReadContext } from '../http/context.ts'
-import { vendorEndpoint } from '../http/endpoint.ts'
+import { implement } from '../http/implement.ts'
 import { listRules } from '../resources/access-rules/list.ts'
 import { showCustomer } from '../resources/customers/rows.ts'
 import { selectLicenses, showLicense } from '../resources/licenses/rows.ts'
@@ -157,7 +157,7 @@ export async function searchRules(context: ReadContext, q: string): Promise<Sear
   return [...rules.values()].slice(0, MAX_RESULTS)
 }
 
-async function search(
+async function searchAll(
   context: ReadContext & { permissions: ReadonlySet<Permission> },
   given: string,
 ): Promise<SearchResults> {
@@ -177,20 +177,10 @@ export const searchTag = {
   description: 'Finds licenses, customers, products, machines and access rules.',
 }
 
-export const searchEverything = [
-  vendorEndpoint(
-    'any',
-    {
-      method: 'get',
-      path: '/search',
-      tag: searchTag,
-      operationId: 'search',
-      summary: 'Search everything',
-      description: 'Returns at most 10 of each kind. Kinds that the credential may not read are empty.',
-      query: searchQuery,
-      status: 200,
-      response: searchResults,
-    },
-    (call) => search(call, call.query.q),
-  ),
-]
+export const search = implement(searchTag, operations, {
+  search: {
+    summary: 'Search everything',
+    description: 'Returns at most 10 of each kind. Kinds that the credential may not read are empty.',
+    handle: (call) => searchAll(call, call.query.q),
+  },
+})

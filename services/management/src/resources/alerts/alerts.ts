@@ -3,15 +3,14 @@
  * allows. The webhook worker of management writes the alerts about disabled endpoints.
  */
 
-import { idParams, listQuery, page } from '@keyward/contract'
-import { alert, alertFilter } from '@keyward/contract/management/activity'
+import { type alert, alerts as operations } from '@keyward/contract/management/activity'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { vendorEndpoint } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import type { Page, PageQuery } from '../../http/pagination.ts'
 
 type Alert = z.output<typeof alert>
@@ -60,35 +59,12 @@ const tag = {
   description: 'Licenses that more machines try to use than their limit allows, and disabled webhook endpoints.',
 }
 
-export const alerts = [
-  vendorEndpoint(
-    'licenses.read',
-    {
-      method: 'get',
-      path: '/alerts',
-      tag,
-      operationId: 'listAlerts',
-      summary: 'List alerts',
-      query: listQuery(alertFilter),
-      status: 200,
-      response: page(alert),
-    },
-    (call) => listAlerts(call, call.query),
-  ),
-  vendorEndpoint(
-    'licenses.write',
-    {
-      method: 'post',
-      path: '/alerts/{id}/acknowledge',
-      tag,
-      operationId: 'acknowledgeAlert',
-      summary: 'Acknowledge an alert',
-      description:
-        'A new alert is created when a check exceeds the limit of the license again, or when the endpoint is disabled again.',
-      params: idParams,
-      status: 200,
-      response: alert,
-    },
-    (call) => acknowledgeAlert(call, call.params.id),
-  ),
-]
+export const alerts = implement(tag, operations, {
+  listAlerts: { summary: 'List alerts', handle: (call) => listAlerts(call, call.query) },
+  acknowledgeAlert: {
+    summary: 'Acknowledge an alert',
+    description:
+      'A new alert is created when a check exceeds the limit of the license again, or when the endpoint is disabled again.',
+    handle: (call) => acknowledgeAlert(call, call.params.id),
+  },
+})

@@ -1,6 +1,6 @@
-import { apiKey, createApiKey, createdApiKey, createdToken, createToken, token } from '@keyward/contract'
+import { apiKeys as apiKeyOperations, tokens as tokenOperations } from '@keyward/contract'
 
-import { crudEndpoints } from '../../crud/endpoints.ts'
+import { implement } from '../../http/implement.ts'
 import {
   type CredentialFilter,
   grantCredential,
@@ -9,8 +9,6 @@ import {
   revokeCredential,
   type ShownCredential,
 } from './store.ts'
-
-const permissions = { readPermission: 'credentials.write', writePermission: 'credentials.write' } as const
 
 const API_KEYS: CredentialFilter = { kind: 'API_KEY', memberId: null }
 const TOKENS: CredentialFilter = { kind: 'MANAGEMENT_TOKEN', memberId: null }
@@ -21,70 +19,55 @@ function withoutPermissions(shown: ShownCredential) {
   return { id, name, prefix, productId, expiresAt, lastUsedAt, createdAt, createdBy }
 }
 
-const keys = crudEndpoints({
-  tag: { name: 'API keys', description: "Credentials for customers' apps." },
-  ...permissions,
-  path: '/api-keys',
-  operation: 'ApiKey',
-  noun: 'an API key',
-  schema: apiKey,
-})
+const keyTag = { name: 'API keys', description: "Credentials for customers' apps." }
 
-const keyEndpoints = [
-  keys.list({}, async (call) => {
-    const list = await listCredentials(call, API_KEYS, call.query)
-    return { ...list, data: list.data.map(withoutPermissions) }
-  }),
-  keys.create(
-    {
-      description:
-        'Only this response contains the secret. With `productId`, the key checks licenses of this product alone. ' +
-        'Deleting the product revokes the key.',
-      body: createApiKey,
-      response: createdApiKey,
-      secrets: ['secret'],
-      errors: ['QUOTA_EXCEEDED', 'VALIDATORS_OUTDATED'],
-      propagates: true,
+export const apiKeys = implement(keyTag, apiKeyOperations, {
+  listApiKeys: {
+    summary: 'List API keys',
+    async handle(call) {
+      const list = await listCredentials(call, API_KEYS, call.query)
+      return { ...list, data: list.data.map(withoutPermissions) }
     },
-    async (call) => {
+  },
+  createApiKey: {
+    summary: 'Create an API key',
+    description:
+      'Only this response contains the secret. With `productId`, the key checks licenses of this product alone. ' +
+      'Deleting the product revokes the key.',
+    errors: ['QUOTA_EXCEEDED', 'VALIDATORS_OUTDATED'],
+    async handle(call) {
       const { secret, ...created } = await grantCredential(call, API_KEYS, call.body)
       return { ...withoutPermissions(created), secret }
     },
-  ),
-  keys.read({}, async (call) => withoutPermissions(await readCredential(call, API_KEYS, call.params.id))),
-  keys.delete({ verb: 'revoke', propagates: true }, (call) => revokeCredential(call, API_KEYS, call.params.id)),
-]
-
-const REVOKING =
-  'A credential can revoke only tokens whose permissions it has. The last token that manages credentials cannot be revoked.'
-
-const tokens = crudEndpoints({
-  tag: { name: 'Management tokens', description: "Credentials for the vendor's programs." },
-  ...permissions,
-  path: '/tokens',
-  operation: 'Token',
-  noun: 'a management token',
-  schema: token,
+  },
+  readApiKey: {
+    summary: 'Read an API key',
+    handle: async (call) => withoutPermissions(await readCredential(call, API_KEYS, call.params.id)),
+  },
+  revokeApiKey: {
+    summary: 'Revoke an API key',
+    handle: (call) => revokeCredential(call, API_KEYS, call.params.id),
+  },
 })
 
-const tokenEndpoints = [
-  tokens.list({}, (call) => listCredentials(call, TOKENS, call.query)),
-  tokens.create(
-    {
-      description:
-        'Only this response contains the secret. A credential can grant only permissions that it has, and a token expires ' +
-        'no later than the credential that creates it.',
-      body: createToken,
-      response: createdToken,
-      secrets: ['secret'],
-      errors: ['QUOTA_EXCEEDED'],
-    },
-    (call) => grantCredential(call, TOKENS, call.body),
-  ),
-  tokens.read({}, (call) => readCredential(call, TOKENS, call.params.id)),
-  tokens.delete({ verb: 'revoke', description: REVOKING, errors: ['LAST_CREDENTIAL'] }, (call) =>
-    revokeCredential(call, TOKENS, call.params.id),
-  ),
-]
+const tokenTag = { name: 'Management tokens', description: "Credentials for the vendor's programs." }
 
-export const credentials = [...keyEndpoints, ...tokenEndpoints]
+export const tokens = implement(tokenTag, tokenOperations, {
+  listTokens: { summary: 'List management tokens', handle: (call) => listCredentials(call, TOKENS, call.query) },
+  createToken: {
+    summary: 'Create a management token',
+    description:
+      'Only this response contains the secret. A credential can grant only permissions that it has, and a token expires ' +
+      'no later than the credential that creates it.',
+    errors: ['QUOTA_EXCEEDED'],
+    handle: (call) => grantCredential(call, TOKENS, call.body),
+  },
+  readToken: { summary: 'Read a management token', handle: (call) => readCredential(call, TOKENS, call.params.id) },
+  revokeToken: {
+    summary: 'Revoke a management token',
+    description:
+      'A credential can revoke only tokens whose permissions it has. The last token that manages credentials cannot be revoked.',
+    errors: ['LAST_CREDENTIAL'],
+    handle: (call) => revokeCredential(call, TOKENS, call.params.id),
+  },
+})

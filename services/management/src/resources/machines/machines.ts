@@ -3,16 +3,7 @@
  * machine. Removing a machine releases its slot (docs/api.md#s3). A trigger in Postgres counts the slots.
  */
 
-import {
-  type FoundMachine,
-  foundMachine,
-  idParams,
-  listQuery,
-  machine,
-  machineFilter,
-  machineParams,
-  page,
-} from '@keyward/contract'
+import { type FoundMachine, type machine, machines as operations } from '@keyward/contract'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
@@ -21,7 +12,7 @@ import { recordLicenseActivity } from '../../activity/writer.ts'
 import { audit } from '../../audit/writer.ts'
 import { missingIds } from '../../crud/rows.ts'
 import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { vendorEndpoint } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { type Page, type PageQuery, selectPage, sortedPage } from '../../http/pagination.ts'
 import { notFound } from '../../http/problem.ts'
 
@@ -116,50 +107,19 @@ async function removeMachine(context: WriteContext, licenseId: string, id: strin
 
 const tag = { name: 'Machines', description: 'The machines that hold the slots of a license.' }
 
-export const machines = [
-  vendorEndpoint(
-    'licenses.read',
-    {
-      method: 'get',
-      path: '/machines',
-      tag,
-      operationId: 'findMachines',
-      summary: 'Find machines of all licenses',
-      description: 'Newest first with a filter, otherwise by machine id.',
-      query: listQuery(machineFilter),
-      status: 200,
-      response: page(foundMachine),
-    },
-    (call) => findMachines(call, call.query),
-  ),
-  vendorEndpoint(
-    'licenses.read',
-    {
-      method: 'get',
-      path: '/licenses/{id}/machines',
-      tag,
-      operationId: 'listMachines',
-      summary: 'List the machines of a license',
-      params: idParams,
-      query: listQuery({}),
-      status: 200,
-      response: page(machine),
-    },
-    (call) => listMachines(call, call.params.id, call.query),
-  ),
-  vendorEndpoint(
-    'licenses.write',
-    {
-      method: 'delete',
-      path: '/licenses/{id}/machines/{machineId}',
-      tag,
-      operationId: 'removeMachine',
-      summary: 'Remove a machine',
-      description: 'Releases the slot of the machine.',
-      params: machineParams,
-      status: 204,
-      propagates: true,
-    },
-    (call) => removeMachine(call, call.params.id, call.params.machineId),
-  ),
-]
+export const machines = implement(tag, operations, {
+  findMachines: {
+    summary: 'Find machines of all licenses',
+    description: 'Newest first with a filter, otherwise by machine id.',
+    handle: (call) => findMachines(call, call.query),
+  },
+  listMachines: {
+    summary: 'List the machines of a license',
+    handle: (call) => listMachines(call, call.params.id, call.query),
+  },
+  removeMachine: {
+    summary: 'Remove a machine',
+    description: 'Releases the slot of the machine.',
+    handle: (call) => removeMachine(call, call.params.id, call.params.machineId),
+  },
+})

@@ -3,20 +3,15 @@
  * connection to Postgres. `POST /sessions` then opens the session.
  */
 
-import {
-  createOpenidIdentity,
-  type OpenidIdentity,
-  openidIdentity,
-  openidOptions,
-  signInMethods,
-} from '@keyward/contract/management/sign-in'
+import { openid as operations, type OpenidIdentity } from '@keyward/contract/management/sign-in'
 import { sql } from 'kysely'
 
 import { unauthenticated } from '../../http/authentication.ts'
 import type { Db } from '../../http/context.ts'
 import type { IdentityProvider, VerifiedAccount } from '../../http/dependencies.ts'
-import { type Call, publicEndpoint } from '../../http/endpoint.ts'
+import type { Call } from '../../http/endpoint.ts'
 import { runInside } from '../../http/fair-gate.ts'
+import { implement } from '../../http/implement.ts'
 import { ApiError, quote } from '../../http/problem.ts'
 import { requireOrigin } from '../../http/site.ts'
 import {
@@ -30,7 +25,10 @@ import {
   storeAccount,
 } from './attempts.ts'
 
-const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
+export const signInTag = {
+  name: 'Sign-in',
+  description: 'Sessions, invitations and passkeys of people, and OpenID Connect.',
+}
 /** The page to which the identity provider redirects the browser. It must be registered with the provider. */
 const REDIRECT_PATH = '/console/sign-in'
 /** The owner name under which all requests to sign in share the connections to Postgres. */
@@ -147,37 +145,21 @@ export async function useIdentity(
   return { organizationId, memberId: member.id }
 }
 
-export const openid = [
-  publicEndpoint(
-    {
-      method: 'get',
-      path: '/sessions/methods',
-      tag,
-      operationId: 'readSignInMethods',
-      summary: 'Read the configured methods of signing in',
-      status: 200,
-      response: signInMethods,
-      detached: true,
-    },
-    async ({ dependencies: { identityProvider } }) => ({
+export const openid = implement(signInTag, operations, {
+  readSignInMethods: {
+    summary: 'Read the configured methods of signing in',
+    detached: true,
+    handle: async ({ dependencies: { identityProvider } }) => ({
       openid: identityProvider && { label: identityProvider.label },
     }),
-  ),
-  publicEndpoint(
-    {
-      method: 'post',
-      path: '/sessions/openid-options',
-      tag,
-      operationId: 'createOpenidOptions',
-      summary: 'Begin to sign in with OpenID Connect',
-      description:
-        'Returns the address of the identity provider and sets a cookie. The provider redirects the browser to `/console/sign-in`, which ' +
-        'sends the query of its address to `POST /sessions/openid-identity`.',
-      status: 200,
-      response: openidOptions,
-      detached: true,
-    },
-    async (call) => {
+  },
+  createOpenidOptions: {
+    summary: 'Begin to sign in with OpenID Connect',
+    description:
+      'Returns the address of the identity provider and sets a cookie. The provider redirects the browser to `/console/sign-in`, which ' +
+      'sends the query of its address to `POST /sessions/openid-identity`.',
+    detached: true,
+    async handle(call) {
       const provider = providerOf(call)
       const redirect = redirectUri(call)
       const secret = createAttemptSecret()
@@ -186,21 +168,12 @@ export const openid = [
       call.headers['set-cookie'] = attemptCookie(call.site(), secret)
       return { url }
     },
-  ),
-  publicEndpoint(
-    {
-      method: 'post',
-      path: '/sessions/openid-identity',
-      tag,
-      operationId: 'createOpenidIdentity',
-      summary: 'Verify the response of the identity provider',
-      description:
-        'A response is accepted once, from the browser that began the sign-in. Then send `POST /sessions` with one of the organizations.',
-      body: createOpenidIdentity,
-      status: 200,
-      response: openidIdentity,
-      detached: true,
-    },
-    (call) => identify(call, call.body.response),
-  ),
-]
+  },
+  createOpenidIdentity: {
+    summary: 'Verify the response of the identity provider',
+    description:
+      'A response is accepted once, from the browser that began the sign-in. Then send `POST /sessions` with one of the organizations.',
+    detached: true,
+    handle: (call) => identify(call, call.body.response),
+  },
+})

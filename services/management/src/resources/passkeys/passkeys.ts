@@ -1,17 +1,18 @@
 /** Defines the endpoints of the passkeys of the member who sends the request (docs/api.md#a6). */
 
-import { idParams } from '@keyward/contract'
-import { createPasskey, type Passkey, passkey, passkeyOptions, passkeyList } from '@keyward/contract/management/sign-in'
+import { type createPasskey, type Passkey, passkeys as operations } from '@keyward/contract/management/sign-in'
 import { uuidv7, violatedConstraint } from '@keyward/database'
+import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import type { Db } from '../../http/context.ts'
-import { type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
+import type { VendorCall } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { ApiError, invalid, notFound } from '../../http/problem.ts'
 import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
+import { signInTag } from '../openid/openid.ts'
 import { registrationOptions, verifyRegistration } from './ceremonies.ts'
 
-const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
 const MAX_PASSKEYS = 20
 
 type AnyCall = Pick<VendorCall<unknown, unknown, unknown>, 'db' | 'organizationId' | 'actor' | 'permissions'>
@@ -53,96 +54,61 @@ function show({ id, name, createdAt, lastUsedAt }: Omit<Row, 'credentialId'>): P
   return { id, name, createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt?.toISOString() ?? null }
 }
 
-export const passkeys = [
-  vendorEndpoint(
-    'any',
-    {
-      method: 'get',
-      path: '/me/passkeys',
-      tag,
-      operationId: 'listMyPasskeys',
-      summary: 'List your own passkeys',
-      status: 200,
-      response: passkeyList,
-    },
-    async (call) => {
+async function addPasskey(call: VendorCall<unknown, unknown, z.output<typeof createPasskey>>): Promise<Passkey> {
+  const { id: memberId } = await memberOf(call)
+  const { db, organizationId, body } = call
+  const verified = await verifyRegistration(db, call.site(), memberId, body.response)
+  const { length: used } = await rowsOf(db, organizationId, memberId).execute()
+  if (used >= MAX_PASSKEYS)
+    throw new ApiError('QUOTA_EXCEEDED', `A member has at most ${MAX_PASSKEYS} passkeys. Delete one first.`)
+  const id = uuidv7()
+  const createdAt = new Date()
+  await db
+    .insertInto('passkeys')
+    .values({ id, organizationId, memberId, name: body.name, ...verified, createdAt })
+    .execute()
+    .catch((error: unknown) => {
+      if (violatedConstraint(error) === 'passkeys_credential_id_key')
+        throw invalid('#/response', 'belongs to a passkey that is already registered')
+      throw error
+    })
+  await audit(call, {
+    action: 'passkey.created',
+    resourceType: 'passkey',
+    resourceId: id,
+    changes: { name: body.name },
+  })
+  return show({ id, name: body.name, createdAt, lastUsedAt: null })
+}
+
+export const passkeys = implement(signInTag, operations, {
+  listMyPasskeys: {
+    summary: 'List your own passkeys',
+    async handle(call) {
       if (call.actor.memberId === undefined) return { data: [] }
       const { id } = await memberOf(call)
       return { data: (await rowsOf(call.db, call.organizationId, id).execute()).map(show) }
     },
-  ),
-  vendorEndpoint(
-    'any',
-    {
-      method: 'post',
-      path: '/me/passkeys/options',
-      tag,
-      operationId: 'createPasskeyOptions',
-      summary: 'Begin to register a passkey',
-      description:
-        'The options are those of `navigator.credentials.create`. Send the response of the browser to `POST /me/passkeys`.',
-      status: 200,
-      response: passkeyOptions,
-    },
-    async (call) => {
+  },
+  createPasskeyOptions: {
+    summary: 'Begin to register a passkey',
+    description:
+      'The options are those of `navigator.credentials.create`. Send the response of the browser to `POST /me/passkeys`.',
+    async handle(call) {
       const member = await memberOf(call)
       const registered = await rowsOf(call.db, call.organizationId, member.id).execute()
       const ids = registered.map(({ credentialId }) => credentialId)
       return { options: { ...(await registrationOptions(call.db, call.site(), { ...member, registered: ids })) } }
     },
-  ),
-  vendorEndpoint(
-    'any',
-    {
-      method: 'post',
-      path: '/me/passkeys',
-      tag,
-      operationId: 'createPasskey',
-      summary: 'Register a passkey',
-      body: createPasskey,
-      status: 201,
-      response: passkey,
-      errors: ['QUOTA_EXCEEDED'],
-    },
-    async (call) => {
-      const { id: memberId } = await memberOf(call)
-      const { db, organizationId, body } = call
-      const verified = await verifyRegistration(db, call.site(), memberId, body.response)
-      const { length: used } = await rowsOf(db, organizationId, memberId).execute()
-      if (used >= MAX_PASSKEYS)
-        throw new ApiError('QUOTA_EXCEEDED', `A member has at most ${MAX_PASSKEYS} passkeys. Delete one first.`)
-      const id = uuidv7()
-      const createdAt = new Date()
-      await db
-        .insertInto('passkeys')
-        .values({ id, organizationId, memberId, name: body.name, ...verified, createdAt })
-        .execute()
-        .catch((error: unknown) => {
-          if (violatedConstraint(error) === 'passkeys_credential_id_key')
-            throw invalid('#/response', 'belongs to a passkey that is already registered')
-          throw error
-        })
-      await audit(call, {
-        action: 'passkey.created',
-        resourceType: 'passkey',
-        resourceId: id,
-        changes: { name: body.name },
-      })
-      return show({ id, name: body.name, createdAt, lastUsedAt: null })
-    },
-  ),
-  vendorEndpoint(
-    'any',
-    {
-      method: 'delete',
-      path: '/me/passkeys/{id}',
-      tag,
-      operationId: 'deletePasskey',
-      summary: 'Delete one of your own passkeys',
-      params: idParams,
-      status: 204,
-    },
-    async (call) => {
+  },
+  createPasskey: {
+    summary: 'Register a passkey',
+    errors: ['QUOTA_EXCEEDED'],
+    handle: addPasskey,
+  },
+  deletePasskey: {
+    summary: 'Delete one of your own passkeys',
+    async handle(call) {
       const { id: memberId } = await memberOf(call)
       const deleted = await call.db
         .deleteFrom('passkeys')
@@ -159,5 +125,5 @@ export const passkeys = [
         changes: deleted,
       })
     },
-  ),
-]
+  },
+})

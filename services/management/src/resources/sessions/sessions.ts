@@ -1,12 +1,9 @@
 /** Defines the endpoints that sign people in and out, and describe the caller (docs/api.md#a5). */
 
-import { idParams } from '@keyward/contract'
 import {
-  createSession,
+  type createSession,
   type Me,
-  me,
-  passkeyOptions,
-  sessionList,
+  sessions as operations,
   type SignInMethod,
 } from '@keyward/contract/management/sign-in'
 import { hashSecret } from '@keyward/database'
@@ -15,18 +12,17 @@ import type { z } from 'zod'
 import { findRow } from '../../crud/rows.ts'
 import { findCaller, isOneOf, unauthenticated } from '../../http/authentication.ts'
 import type { Db } from '../../http/context.ts'
-import { type Call, personEndpoint, publicEndpoint, type VendorCall, vendorEndpoint } from '../../http/endpoint.ts'
+import type { Call, VendorCall } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { ApiError } from '../../http/problem.ts'
 import { sessionCookie } from '../../http/session-cookie.ts'
 import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
 import { useInvitation } from '../members/invitations.ts'
 import { memberRows } from '../members/members.ts'
-import { useIdentity } from '../openid/openid.ts'
+import { signInTag, useIdentity } from '../openid/openid.ts'
 import { findSummary } from '../organizations/store.ts'
 import { passkeyIdOf, signInOptions, verifySignIn } from '../passkeys/ceremonies.ts'
 import { endSession, endSessions, listSessions, openSession, type Person, type SessionOwner } from './store.ts'
-
-const tag = { name: 'Sign-in', description: 'Sessions, invitations and passkeys of people, and OpenID Connect.' }
 
 type SignIn = { owner: SessionOwner; method: SignInMethod }
 type SignInCall = Pick<Call<unknown, unknown, unknown>, 'db' | 'dependencies' | 'site' | 'browser' | 'origin'>
@@ -113,145 +109,62 @@ async function describeCaller({ db, organizationId, actor, permissions, session 
   }
 }
 
-const own = [
-  personEndpoint(
-    {
-      method: 'get',
-      path: '/me',
-      tag,
-      operationId: 'readMe',
-      summary: 'Read the caller of the request',
-      status: 200,
-      response: me,
-    },
-    describeCaller,
-  ),
-  personEndpoint(
-    {
-      method: 'get',
-      path: '/me/sessions',
-      tag,
-      operationId: 'listMySessions',
-      summary: 'List your own open sessions',
-      status: 200,
-      response: sessionList,
-    },
-    async (call) => {
+export const sessions = implement(signInTag, operations, {
+  readMe: { summary: 'Read the caller of the request', handle: describeCaller },
+  listMySessions: {
+    summary: 'List your own open sessions',
+    async handle(call) {
       if (isProgram(call)) return { data: [] }
       return { data: await listSessions(call.db, personOf(call), call.session?.id ?? null) }
     },
-  ),
-  personEndpoint(
-    {
-      method: 'delete',
-      path: '/me/sessions/{id}',
-      tag,
-      operationId: 'endMySession',
-      summary: 'End one of your own sessions',
-      params: idParams,
-      status: 204,
-    },
-    (call) => endSession(call, personOf(call), call.params.id),
-  ),
-]
-
-const signIn = [
-  publicEndpoint(
-    {
-      method: 'post',
-      path: '/sessions/passkey-options',
-      tag,
-      operationId: 'createSignInOptions',
-      summary: 'Begin to sign in with a passkey',
-      description:
-        'The options are those of `navigator.credentials.get`. Send the response of the browser to `POST /sessions`.',
-      status: 200,
-      response: passkeyOptions,
-    },
-    async ({ db, site }) => ({ options: { ...(await signInOptions(db, site())) } }),
-  ),
-  publicEndpoint(
-    {
-      method: 'post',
-      path: '/sessions',
-      tag,
-      operationId: 'createSession',
-      summary: 'Sign in',
-      description:
-        'Sets the cookie `keyward_session`, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
-        'its last use, and at the latest after 7 days.',
-      body: createSession,
-      status: 201,
-      response: me,
-    },
-    async (call) => {
+  },
+  endMySession: {
+    summary: 'End one of your own sessions',
+    handle: (call) => endSession(call, personOf(call), call.params.id),
+  },
+  createSignInOptions: {
+    summary: 'Begin to sign in with a passkey',
+    description:
+      'The options are those of `navigator.credentials.get`. Send the response of the browser to `POST /sessions`.',
+    handle: async ({ db, site }) => ({ options: { ...(await signInOptions(db, site())) } }),
+  },
+  createSession: {
+    summary: 'Sign in',
+    description:
+      'Sets the cookie `keyward_session`, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
+      'its last use, and at the latest after 7 days.',
+    async handle(call) {
       const { db, site, headers, dependencies } = call
       const { owner, method } = await identify(call, call.body)
       const { secret, expiresAt, caller } = await openSession(db, owner, method, dependencies.operatorTokens)
       headers['set-cookie'] = sessionCookie(site(), secret, expiresAt)
       return describeCaller({ ...caller, db })
     },
-  ),
-  personEndpoint(
-    {
-      method: 'delete',
-      path: '/sessions/current',
-      tag,
-      operationId: 'signOut',
-      summary: 'Sign out',
-      description: 'Ends the session of the request and removes its cookie.',
-      status: 204,
-    },
-    async (call) => {
+  },
+  signOut: {
+    summary: 'Sign out',
+    description: 'Ends the session of the request and removes its cookie.',
+    async handle(call) {
       if (!call.session) throw new ApiError('NOT_FOUND', 'The request was not sent with a session.')
       await endSession(call, personOf(call), call.session.id)
       call.headers['set-cookie'] = sessionCookie(call.site(), '', new Date(0))
     },
-  ),
-]
-
-const memberSessions = [
-  vendorEndpoint(
-    'credentials.write',
-    {
-      method: 'get',
-      path: '/members/{id}/sessions',
-      tag,
-      operationId: 'listSessions',
-      summary: 'List the open sessions of a member',
-      params: idParams,
-      status: 200,
-      response: sessionList,
+  },
+  listSessions: {
+    summary: 'List the open sessions of a member',
+    async handle(call) {
+      const { db, organizationId, session } = call
+      const { id: memberId } = await findRow(memberRows, call, call.params.id)
+      return { data: await listSessions(db, { organizationId, memberId }, session?.id ?? null) }
     },
-    async (call) => {
-      const { id } = await findRow(memberRows, call, call.params.id)
-      return {
-        data: await listSessions(
-          call.db,
-          { organizationId: call.organizationId, memberId: id },
-          call.session?.id ?? null,
-        ),
-      }
-    },
-  ),
-  vendorEndpoint(
-    'credentials.write',
-    {
-      method: 'delete',
-      path: '/members/{id}/sessions',
-      tag,
-      operationId: 'endSessions',
-      summary: 'End every session of a member',
-      description: 'A credential can sign out only members whose permissions it has.',
-      params: idParams,
-      status: 204,
-    },
-    async (call) => {
+  },
+  endSessions: {
+    summary: 'End every session of a member',
+    description: 'A credential can sign out only members whose permissions it has.',
+    async handle(call) {
       const { id, permissions } = await findRow(memberRows, call, call.params.id)
       if (id !== call.actor.memberId) requireCovered('member', permissionsOf(permissions), call.permissions)
       await endSessions(call, id)
     },
-  ),
-]
-
-export const sessions = [...own, ...signIn, ...memberSessions]
+  },
+})

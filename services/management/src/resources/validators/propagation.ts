@@ -3,12 +3,12 @@
  * changes, and returns nothing about a single validator or about other organizations.
  */
 
-import { propagationStatus as schema } from '@keyward/contract/management/propagation'
+import { propagation as operations, type propagationStatus } from '@keyward/contract/management/propagation'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../../http/context.ts'
-import { vendorEndpoint } from '../../http/endpoint.ts'
+import { implement } from '../../http/implement.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
 import { validatorTag } from './validators.ts'
 
@@ -16,8 +16,8 @@ import { validatorTag } from './validators.ts'
  * Counts the live validators. A validator that is loading its index for the first time is not counted. Changes of machines are ignored,
  * because validators write them all the time and apply those of other validators within about a second.
  */
-async function readPropagation({ db, organizationId }: ReadContext): Promise<z.output<typeof schema>> {
-  const { rows } = await sql<z.output<typeof schema>>`
+async function readPropagation({ db, organizationId }: ReadContext): Promise<z.output<typeof propagationStatus>> {
+  const { rows } = await sql<z.output<typeof propagationStatus>>`
     select count(*)::integer as validators, (count(*) filter (where behind_by = 0))::integer as current,
       coalesce(max(behind_by), 0) as behind_by
     from (
@@ -28,19 +28,10 @@ async function readPropagation({ db, organizationId }: ReadContext): Promise<z.o
   return rows[0] ?? { validators: 0, current: 0, behindBy: 0 }
 }
 
-export const propagation = [
-  vendorEndpoint(
-    'any',
-    {
-      method: 'get',
-      path: '/propagation',
-      tag: validatorTag,
-      operationId: 'readPropagation',
-      summary: 'Read how far your changes are in force',
-      description: 'Returns how many validators have applied every change of the organization.',
-      status: 200,
-      response: schema,
-    },
-    (call) => readPropagation(call),
-  ),
-]
+export const propagation = implement(validatorTag, operations, {
+  readPropagation: {
+    summary: 'Read how far your changes are in force',
+    description: 'Returns how many validators have applied every change of the organization.',
+    handle: (call) => readPropagation(call),
+  },
+})
