@@ -108,10 +108,20 @@ export interface AnyInput {
   body?: unknown
 }
 
-/** Returns the path with the input's parameters and its non-empty query members. */
+/** A path segment that a URL parser removes. `GET /customers/{id}` would list all customers with an empty id, for example. */
+const LOST_SEGMENT = /^\.{0,2}$/
+
+/**
+ * Returns the path with the input's parameters and query. Members that are null or undefined are absent. An empty string is sent, so that
+ * the service rejects it: an empty value never means "any".
+ */
 export function urlOf(operation: Operation, { params = {}, query = {} }: AnyInput): string {
-  const path = pathOf(operation).replace(PARAMETER, (_, name: string) => encodeURIComponent(String(params[name])))
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  const path = pathOf(operation).replace(PARAMETER, (_, name: string) => {
+    const value = String(params[name])
+    if (LOST_SEGMENT.test(value)) throw new RangeError(`The parameter ${name} must not be ${JSON.stringify(value)}.`)
+    return encodeURIComponent(value)
+  })
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
   return search === '' ? path : `${path}?${search}`
 }

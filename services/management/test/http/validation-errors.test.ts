@@ -53,6 +53,20 @@ test.each<[string, object, string[]]>([
   expect(await errorsOf(path, body)).toEqual(expected)
 })
 
+test.each([
+  'customers?email=',
+  'licenses?key=',
+  'licenses?email=',
+  'machines?machineId=',
+  'access-rules?set=',
+  'search?q=',
+])('GET %s: rejects an empty filter, which would otherwise mean any value', async (path) => {
+  const response = await vendor.call('GET', path)
+  expect(outcome(response)).toBe('422 INVALID_REQUEST')
+  const [name] = path.split('?')[1]?.split('=') ?? []
+  expect(problem.parse(response.body).errors?.map(({ pointer }) => pointer)).toEqual([`?${name}`])
+})
+
 test('counts characters as code points', async () => {
   const rule = (note: string) =>
     vendor.call('POST', 'access-rules', { body: { ...blacklist, value: '192.0.2.9', note } })
