@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
+import { callTests, productSearchTests } from './calls.ts'
 import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
@@ -169,6 +170,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.signIn('again@example.com')
   })
 
+  callTests(() => stage)
   ruleTests(() => stage)
   webhookTests(() => stage)
   undoTests(() => stage)
@@ -176,6 +178,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   keyboardTests(() => stage)
 
   accessibilityTests(() => stage)
+  productSearchTests(() => stage)
 
   test('loads no resource from another host and causes no script error', () => {
     expect(stage.complaints).toEqual([])

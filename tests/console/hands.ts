@@ -34,6 +34,8 @@ const SETTLED = `(() => {
   return window === null || window.contains(document.activeElement)
 })()`
 
+const SETTLE_MS = 20
+
 /** The maximum number of presses of one key in a step. */
 const MOST_PRESSES = 120
 
@@ -100,7 +102,8 @@ export function keyboard(page: Page): Hands {
   const isFocused = async (target: Locator) => (await target.and(page.locator(':focus')).count()) > 0
   const focus = async (target: Locator) => {
     await target.waitFor()
-    await page.waitForFunction(SETTLED)
+    // The policy of the page forbids `waitForFunction`, which evaluates text in the page after the first attempt.
+    while (!(await page.evaluate<boolean>(SETTLED))) await page.waitForTimeout(SETTLE_MS)
     await until('Tab', () => isFocused(target))
   }
   const accept = async (option: Locator, isChosen: () => Promise<boolean>) => {

@@ -102,10 +102,10 @@ export class Stage {
   }
 
   /** Sends a check as an app does. Returns the code of the verdict. */
-  async check(license: string, fingerprint: string): Promise<string> {
+  async check(license: string, fingerprint: string, apiKey = this.#vendor.apiKey): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${this.#validator.port}/api/v2/license/validate`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${this.#vendor.apiKey}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ license, fingerprint }),
     })
     return z.object({ code: z.string() }).parse(await response.json()).code

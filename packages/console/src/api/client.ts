@@ -1,7 +1,17 @@
-/** Calls the management API with the session cookie, which is HttpOnly, so that scripts cannot read it. */
+/**
+ * Calls operations of the management API with the session cookie, which is HttpOnly, so that scripts cannot read it. A change that
+ * validators apply waits for them.
+ */
 
 import { type Problem, problem } from '@keyward/contract'
-import type { z } from 'zod'
+import {
+  type AnyInput,
+  type InputOf,
+  methodOf,
+  type Operation,
+  type ResultOf,
+  urlOf,
+} from '@keyward/contract/operations'
 
 const BASE = '/api/v1'
 
@@ -21,52 +31,12 @@ export class UnreachableError extends Error {
   override readonly name = 'UnreachableError'
 }
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-
-export interface Request {
-  method: string
-  path: string
-  body?: unknown
-  /** Whether the service responds only after validators have applied the change, or after `WAIT_SECONDS`. */
-  waits?: boolean
-}
-
 const WAIT_SECONDS = 3
-
-async function send({ method, path, body, waits }: Request): Promise<Response> {
-  const headers: Record<string, string> = {}
-  if (body !== undefined) headers['content-type'] = 'application/json'
-  if (waits === true) headers['prefer'] = `wait=${WAIT_SECONDS}`
-  try {
-    return await fetch(BASE + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-  } catch (error) {
-    throw new UnreachableError('The service did not respond. Check the connection and try again.', { cause: error })
-  }
-}
 
 async function errorOf(response: Response): Promise<Error> {
   const parsed = problem.safeParse(await response.json().catch(() => null))
   if (parsed.success) return new ApiError(parsed.data)
   return new UnreachableError(`The service sent a response that the console does not understand (${response.status}).`)
-}
-
-export async function request(sent: Request): Promise<Response> {
-  const response = await send(sent)
-  if (!response.ok) throw await errorOf(response)
-  return response
-}
-
-export async function parse<Schema extends z.ZodType>(response: Response, schema: Schema): Promise<z.output<Schema>> {
-  const parsed = schema.safeParse(await response.json().catch(() => null))
-  if (parsed.success) return parsed.data
-  throw new UnreachableError('The service sent a response that the console does not understand.', {
-    cause: parsed.error,
-  })
-}
-
-/** Sends a request and returns its parsed response. Throws ApiError and UnreachableError. */
-export async function call<Schema extends z.ZodType>(sent: Request, schema: Schema): Promise<z.output<Schema>> {
-  return parse(await request(sent), schema)
 }
 
 /** The number of validators that have applied a change, and the number of live validators. */
@@ -76,41 +46,60 @@ export interface Applied {
 }
 
 /** Returns null when the service did not wait for validators. */
-export function appliedBy(response: Response): Applied | null {
+function appliedBy(response: Response): Applied | null {
   const [, applied, live] = /^(\d+)\/(\d+)$/.exec(response.headers.get('x-applied-by') ?? '') ?? []
   return applied === undefined ? null : { applied: Number(applied), live: Number(live) }
 }
 
-/** Sends a change like `call`. If `waits` is set, also returns how many validators have applied the change. */
-export async function callAndApply<Schema extends z.ZodType>(
-  sent: Request,
-  schema: Schema,
-  waits = true,
-): Promise<{ result: z.output<Schema>; applied: Applied | null }> {
-  const response = await request({ ...sent, waits })
-  return { result: await parse(response, schema), applied: appliedBy(response) }
+/** Returns the URL of a GET operation for a link, such as to a download. */
+export function hrefOf<One extends Operation>(operation: One, input: InputOf<One>): string
+export function hrefOf(operation: Operation, input: AnyInput): string {
+  return BASE + urlOf(operation, input)
 }
 
-/** Sends a request like `call` and ignores the body of the response. */
-export async function callWithoutResponse(sent: Request): Promise<void> {
-  await request(sent)
+async function resultOf({ file, returns }: Operation, response: Response): Promise<unknown> {
+  if (file !== undefined) return response.text()
+  if (returns === undefined) return undefined
+  const parsed = returns.safeParse(await response.json().catch(() => null))
+  if (parsed.success) return parsed.data
+  throw new UnreachableError('The service sent a response that the console does not understand.', {
+    cause: parsed.error,
+  })
 }
 
-/** Sends a change like `callAndApply` and ignores the body of the response. Returns how many validators have applied the change. */
-export async function apply(sent: Request): Promise<Applied | null> {
-  return appliedBy(await request({ ...sent, waits: true }))
+async function send(operation: Operation, input: AnyInput, waits: boolean): Promise<Response> {
+  const { body } = input
+  const headers: Record<string, string> = {}
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  if (waits) headers['prefer'] = `wait=${WAIT_SECONDS}`
+  const init = { method: methodOf(operation), headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
+  try {
+    return await fetch(hrefOf(operation, input), init)
+  } catch (error) {
+    throw new UnreachableError('The service did not respond. Check the connection and try again.', { cause: error })
+  }
 }
 
-/** Sends a request like `call` and returns the body of the response as text. */
-export async function callForText(sent: Request): Promise<string> {
-  return (await request(sent)).text()
+/**
+ * Calls an operation. Throws ApiError and UnreachableError. If validators apply the change, the service responds when all of them have
+ * applied it, or after `WAIT_SECONDS`. One of many changes does not wait, with `waits` set to false.
+ */
+export async function callAndApply<One extends Operation>(
+  operation: One,
+  input: InputOf<One>,
+  options?: { waits: boolean },
+): Promise<{ result: ResultOf<One>; applied: Applied | null }>
+export async function callAndApply(operation: Operation, input: AnyInput, { waits } = { waits: true }) {
+  const response = await send(operation, input, waits && operation.propagates === true)
+  if (!response.ok) throw await errorOf(response)
+  return { result: await resultOf(operation, response), applied: appliedBy(response) }
 }
 
-/** Returns the non-empty members as a query string such as `?a=1&b=2`, or an empty string if all members are empty. */
-export function queryString(members: Readonly<Record<string, string | number | null | undefined>>): string {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(members))
-    if (value !== null && value !== undefined && value !== '') search.set(name, String(value))
-  const text = search.toString()
-  return text === '' ? '' : `?${text}`
+/** Calls an operation like `callAndApply`, and returns only its result. */
+export async function call<One extends Operation>(
+  operation: One,
+  input: InputOf<One>,
+  options?: { waits: boolean },
+): Promise<ResultOf<One>> {
+  return (await callAndApply(operation, input, options)).result
 }

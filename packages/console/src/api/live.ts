@@ -1,4 +1,4 @@
-import { propagationStatus } from '@keyward/contract/management/propagation'
+import { propagation } from '@keyward/contract/management/propagation'
 
 import { showDone } from '../notices.tsx'
 import { text } from '../text.ts'
@@ -11,7 +11,7 @@ const MAX_POLLS = 30
 async function follow(): Promise<void> {
   for (let i = 0; i < MAX_POLLS; i++) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    const { validators, current } = await call({ method: 'GET', path: '/propagation' }, propagationStatus)
+    const { validators, current } = await call(propagation.readPropagation, {})
     if (current < validators) continue
     showDone(text.live.now(current, validators))
     return

@@ -1,13 +1,12 @@
 /** Reads the names of resources by their ids, up to 100 names with one request. */
 
-import { resourceNames } from '@keyward/contract/management/names'
+import { MAX_NAMES, names } from '@keyward/contract/management/names'
 import { useQuery } from '@tanstack/react-query'
 
-import { call, queryString } from './client.ts'
+import { call } from './client.ts'
 
 /** The time for which a name is cached. Lists show many names, and names change rarely. */
 const STALE_MS = 300_000
-const MAX_IDS = 100
 
 interface Waiting {
   resolve: (name: string | null) => void
@@ -19,11 +18,10 @@ let waiting = new Map<string, Waiting[]>()
 async function readAll(): Promise<void> {
   const all = [...waiting]
   waiting = new Map()
-  for (let at = 0; at < all.length; at += MAX_IDS) {
-    const some = all.slice(at, at + MAX_IDS)
-    const path = `/names${queryString({ ids: some.map(([id]) => id).join(',') })}`
+  for (let at = 0; at < all.length; at += MAX_NAMES) {
+    const some = all.slice(at, at + MAX_NAMES)
     try {
-      const found = await call({ method: 'GET', path }, resourceNames)
+      const found = await call(names.readNames, { query: { ids: some.map(([id]) => id).join(',') } })
       for (const [id, requests] of some) for (const { resolve } of requests) resolve(found.names[id] ?? null)
     } catch (error) {
       for (const [, requests] of some) for (const { reject } of requests) reject(error)

@@ -3,7 +3,7 @@
  * removed from the address and the history as soon as this module loads.
  */
 
-import { type Me, me, type OpenidIdentity, openidIdentity, openidOptions } from '@keyward/contract/management/sign-in'
+import { type Me, openid, type OpenidIdentity, sessions } from '@keyward/contract/management/sign-in'
 
 import { call } from './client.ts'
 
@@ -30,7 +30,7 @@ export function takeResponse(): string | null {
 
 /** Stores the current path for the return, and opens the sign-in page of the identity provider. */
 export async function goToProvider(): Promise<void> {
-  const { url } = await call({ method: 'POST', path: '/sessions/openid-options' }, openidOptions)
+  const { url } = await call(openid.createOpenidOptions, {})
   const { pathname, search } = window.location
   const path = pathname.slice(BASE.length)
   if (path !== REDIRECT_PATH) window.sessionStorage.setItem(RETURN, path + search)
@@ -45,9 +45,9 @@ export function takeReturnPath(): string {
 }
 
 export function identify(response: string): Promise<OpenidIdentity> {
-  return call({ method: 'POST', path: '/sessions/openid-identity', body: { response } }, openidIdentity)
+  return call(openid.createOpenidIdentity, { body: { response } })
 }
 
 export function enter(organizationId: string): Promise<Me> {
-  return call({ method: 'POST', path: '/sessions', body: { openid: { organizationId } } }, me)
+  return call(sessions.createSession, { body: { openid: { organizationId } } })
 }

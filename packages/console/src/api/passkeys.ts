@@ -1,6 +1,6 @@
 /** Passkeys in the browser. A passkey belongs to a host name, so a console that is opened by IP address offers no passkeys. */
 
-import { type Me, me, type Passkey, passkey } from '@keyward/contract/management/sign-in'
+import { type Me, type Passkey, passkeys, sessions } from '@keyward/contract/management/sign-in'
 import { browserSupportsWebAuthn, startAuthentication, startRegistration } from '@simplewebauthn/browser'
 import { z } from 'zod'
 
@@ -8,14 +8,12 @@ import { text } from '../text.ts'
 import { call } from './client.ts'
 
 // The schemas contain only the members that the WebAuthn library requires. The library checks the optional members itself.
-const signInOptions = z.object({ options: z.looseObject({ challenge: z.string() }) })
-const registrationOptions = z.object({
-  options: z.looseObject({
-    challenge: z.string(),
-    rp: z.looseObject({ name: z.string() }),
-    user: z.looseObject({ id: z.string(), name: z.string(), displayName: z.string() }),
-    pubKeyCredParams: z.array(z.looseObject({ alg: z.number(), type: z.literal('public-key') })),
-  }),
+const signInOptions = z.looseObject({ challenge: z.string() })
+const registrationOptions = z.looseObject({
+  challenge: z.string(),
+  rp: z.looseObject({ name: z.string() }),
+  user: z.looseObject({ id: z.string(), name: z.string(), displayName: z.string() }),
+  pubKeyCredParams: z.array(z.looseObject({ alg: z.number(), type: z.literal('public-key') })),
 })
 
 export function offersPasskeys(): boolean {
@@ -27,13 +25,13 @@ function cancelled(error: unknown): never {
 }
 
 export async function signInWithPasskey(): Promise<Me> {
-  const { options } = await call({ method: 'POST', path: '/sessions/passkey-options' }, signInOptions)
-  const response = await startAuthentication({ optionsJSON: options }).catch(cancelled)
-  return call({ method: 'POST', path: '/sessions', body: { passkey: response } }, me)
+  const { options } = await call(sessions.createSignInOptions, {})
+  const response = await startAuthentication({ optionsJSON: signInOptions.parse(options) }).catch(cancelled)
+  return call(sessions.createSession, { body: { passkey: { ...response } } })
 }
 
 export async function registerPasskey(name: string): Promise<Passkey> {
-  const { options } = await call({ method: 'POST', path: '/me/passkeys/options' }, registrationOptions)
-  const response = await startRegistration({ optionsJSON: options }).catch(cancelled)
-  return call({ method: 'POST', path: '/me/passkeys', body: { name, response } }, passkey)
+  const { options } = await call(passkeys.createPasskeyOptions, {})
+  const response = await startRegistration({ optionsJSON: registrationOptions.parse(options) }).catch(cancelled)
+  return call(passkeys.createPasskey, { body: { name, response: { ...response } } })
 }

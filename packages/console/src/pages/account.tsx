@@ -1,13 +1,14 @@
-import { type Me, type Passkey, passkeyList, type Session, sessionList } from '@keyward/contract/management/sign-in'
+import { members } from '@keyward/contract/management/members'
+import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useState } from 'react'
 
-import { callWithoutResponse } from '../api/client.ts'
-import { useChange, useRead } from '../api/hooks.ts'
+import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { CredentialList } from '../parts/credential-list.tsx'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, DotBadge, Screen, When } from '../parts/parts.tsx'
+import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
@@ -16,10 +17,10 @@ const t = text.account
 const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
 
 function Passkeys() {
-  const { data, error, isPending } = useRead('/me/passkeys', passkeyList)
+  const { data, error, isPending } = useRead(passkeys.listMyPasskeys, {})
   const [name, setName] = useState<string | null>(null)
   const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
-  const remove = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/passkeys/${id}` }))
+  const remove = useCall(passkeys.deletePasskey)
   const columns: readonly Column<Passkey>[] = [
     { title: t.passkeyName, cell: (one) => one.name },
     { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
@@ -32,7 +33,7 @@ function Passkeys() {
           label={t.remove}
           title={t.removeTitle}
           consequence={t.removeHint}
-          onConfirm={() => remove.mutateAsync(id)}
+          onConfirm={() => remove.mutateAsync({ params: { id } })}
         />
       ),
     },
@@ -81,10 +82,8 @@ function Passkeys() {
 }
 
 function Sessions() {
-  const { data, error, isPending } = useRead('/me/sessions', sessionList)
-  const end = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/me/sessions/${id}` }), {
-    done: t.ended,
-  })
+  const { data, error, isPending } = useRead(sessions.listMySessions, {})
+  const end = useCall(sessions.endMySession, { done: t.ended })
   const columns: readonly Column<Session>[] = [
     { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
     { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
@@ -95,7 +94,7 @@ function Sessions() {
         isCurrent ? (
           <DotBadge color="teal">{t.current}</DotBadge>
         ) : (
-          <Button size="xs" variant="default" onClick={() => end.mutate(id)}>
+          <Button size="xs" variant="default" onClick={() => end.mutate({ params: { id } })}>
             {t.end}
           </Button>
         ),
@@ -125,13 +124,31 @@ const TOKENS = {
   revokeHint: t.revokeTokenHint,
 }
 
+function AccessTokens({ memberId, own }: { memberId: string; own: readonly string[] }) {
+  const params = { id: memberId }
+  const list = useList(members.listAccessTokens, { params })
+  const create = useCall(members.createAccessToken, { quiet: true })
+  const revoke = useCall(members.revokeAccessToken, { done: text.credentials.revoked })
+  return (
+    <CredentialList
+      list={list}
+      onCreate={({ name, permissions }) =>
+        create.mutateAsync({ params, body: { name, permissions: permissionsOf(permissions) } })
+      }
+      onRevoke={(tokenId) => revoke.mutateAsync({ params: { id: memberId, tokenId } })}
+      own={own}
+      texts={TOKENS}
+    />
+  )
+}
+
 export default function Account({ me }: { me: Me }) {
   return (
     <Screen title={t.title}>
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
       {me.member && me.permissions.includes('credentials.write') && (
-        <CredentialList path={`/members/${me.member.id}/access-tokens`} own={me.permissions} texts={TOKENS} />
+        <AccessTokens memberId={me.member.id} own={me.permissions} />
       )}
       <Sessions />
     </Screen>

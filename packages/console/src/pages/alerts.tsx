@@ -1,9 +1,8 @@
-import { alert } from '@keyward/contract/management/activity'
+import { type alert, alerts } from '@keyward/contract/management/activity'
 import { Button } from '@mantine/core'
 import type { z } from 'zod'
 
-import { call } from '../api/client.ts'
-import { useChange, useList } from '../api/hooks.ts'
+import { useCall, useList } from '../api/hooks.ts'
 import { ChoiceFilter } from '../parts/filters.tsx'
 import { LicenseKey } from '../parts/license-key.tsx'
 import { Screen, When } from '../parts/parts.tsx'
@@ -15,11 +14,9 @@ const t = text.alerts
 type Alert = z.infer<typeof alert>
 
 export default function Alerts() {
-  const [filters, setFilter] = useUrlFilters({ open: '' })
-  const list = useList('/alerts', alert, filters)
-  const acknowledge = useChange((id: string) => call({ method: 'POST', path: `/alerts/${id}/acknowledge` }, alert), {
-    done: t.done,
-  })
+  const [filters, setFilters, clear] = useUrlFilters({ open: null })
+  const list = useList(alerts.listAlerts, { query: filters })
+  const acknowledge = useCall(alerts.acknowledgeAlert, { done: t.done })
   const columns: readonly Column<Alert>[] = [
     {
       title: t.license,
@@ -32,7 +29,12 @@ export default function Alerts() {
       title: t.acknowledged,
       cell: ({ id, acknowledgedAt }) =>
         acknowledgedAt === null ? (
-          <Button size="xs" variant="light" onClick={() => acknowledge.mutate(id)} loading={acknowledge.isPending}>
+          <Button
+            size="xs"
+            variant="light"
+            onClick={() => acknowledge.mutate({ params: { id } })}
+            loading={acknowledge.isPending}
+          >
             {t.acknowledge}
           </Button>
         ) : (
@@ -42,18 +44,8 @@ export default function Alerts() {
   ]
   return (
     <Screen title={t.title}>
-      <ChoiceFilter
-        label={t.state}
-        names={t.states}
-        value={filters.open}
-        onChange={(value) => setFilter('open', value)}
-      />
-      <ListTable
-        list={list}
-        columns={columns}
-        empty={filters.open === '' ? t.empty : t.emptyFiltered}
-        label={t.title}
-      />
+      <ChoiceFilter label={t.state} names={t.states} value={filters.open} onChange={(open) => setFilters({ open })} />
+      <ListTable list={list} columns={columns} empty={clear ? t.emptyFiltered : t.empty} label={t.title} />
     </Screen>
   )
 }

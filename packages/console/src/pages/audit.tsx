@@ -1,6 +1,6 @@
 /** The audit log: who changed what, with the values before and after each change. The filters are in the URL. */
 
-import { auditEntry } from '@keyward/contract/management/audit'
+import { type auditEntry, auditLog } from '@keyward/contract/management/audit'
 import { Stack, Text } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import type { z } from 'zod'
@@ -20,7 +20,7 @@ import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
 const t = text.audit
-const ABSENT = { resourceType: '', hours: '', actorId: '', resourceId: '' }
+const FILTERS = { resourceType: null, hours: null, actorId: null, resourceId: null }
 type Entry = z.infer<typeof auditEntry>
 
 function isDeletion({ action }: Entry): boolean {
@@ -81,31 +81,35 @@ const NARROW_COLUMNS: readonly Column<Entry>[] = [
 
 export default function Audit() {
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
-  const [filters, setFilter, setFilters] = useUrlFilters(ABSENT)
+  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
   const { hours, ...query } = filters
-  const list = useList('/audit-log', auditEntry, { ...query, from: fromOf(hours) })
-  const resourceName = useName(filters.resourceId === '' ? null : filters.resourceId)
+  const list = useList(auditLog.listAuditLog, { query: { ...query, from: fromOf(hours) } })
+  const resourceName = useName(filters.resourceId)
   const actor = list.items.find((entry) => entry.actor.id === filters.actorId)?.actor
-  const isFiltered = Object.values(filters).some((value) => value !== '')
   return (
     <Screen title={t.title}>
-      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
+      <FilterBar onClear={clear}>
         <ChoiceFilter
           label={t.about}
           names={t.resources}
           value={filters.resourceType}
-          onChange={(value) => setFilter('resourceType', value)}
+          onChange={(resourceType) => setFilters({ resourceType })}
         />
-        <ChoiceFilter label={t.period} names={PERIODS} value={hours} onChange={(value) => setFilter('hours', value)} />
+        <ChoiceFilter
+          label={t.period}
+          names={PERIODS}
+          value={hours}
+          onChange={(value) => setFilters({ hours: value })}
+        />
       </FilterBar>
-      {filters.resourceId !== '' && (
+      {filters.resourceId !== null && (
         <Text size="sm">{t.onlyOf(resourceName === '' ? filters.resourceId : resourceName)}</Text>
       )}
-      {filters.actorId !== '' && <Text size="sm">{t.onlyBy(actor ? actorName(actor) : filters.actorId)}</Text>}
+      {filters.actorId !== null && <Text size="sm">{t.onlyBy(actor ? actorName(actor) : filters.actorId)}</Text>}
       <ListTable
         list={list}
         columns={isNarrow ? NARROW_COLUMNS : COLUMNS}
-        empty={isFiltered ? t.emptyFiltered : t.empty}
+        empty={clear ? t.emptyFiltered : t.empty}
         label={t.title}
         minWidth={isNarrow ? 0 : 920}
       />

@@ -1,16 +1,16 @@
+import { apiKeys, tokens } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { signingKey } from '@keyward/contract/management/signing-keys'
-import type { z } from 'zod'
+import { signingKeys } from '@keyward/contract/management/signing-keys'
 
-import { call } from '../api/client.ts'
-import { useChange, useList } from '../api/hooks.ts'
+import { type ItemOf, useCall, useList } from '../api/hooks.ts'
 import { CredentialList } from '../parts/credential-list.tsx'
 import { ConfirmButton, Copyable, DotBadge, Part, Screen, When } from '../parts/parts.tsx'
+import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.credentials
-type SigningKey = z.infer<typeof signingKey>
+type SigningKey = ItemOf<typeof signingKeys.listSigningKeys>
 
 const API_KEYS = {
   title: t.apiKeys,
@@ -36,13 +36,9 @@ function stateOf({ withdrawnAt, retiredAt, preparedAt }: SigningKey): { label: s
 }
 
 function SigningKeys() {
-  const list = useList('/signing-keys', signingKey)
-  const rotate = useChange(() => call({ method: 'POST', path: '/signing-keys/rotate', waits: true }, signingKey), {
-    done: t.rotated,
-  })
-  const withdraw = useChange((id: string) =>
-    call({ method: 'POST', path: `/signing-keys/${id}/withdraw`, waits: true }, signingKey),
-  )
+  const list = useList(signingKeys.listSigningKeys, {})
+  const rotate = useCall(signingKeys.rotateSigningKey, { done: t.rotated })
+  const withdraw = useCall(signingKeys.withdrawSigningKey)
   const columns: readonly Column<SigningKey>[] = [
     { title: t.keyId, cell: ({ keyId }) => <span className="mono">{keyId}</span> },
     {
@@ -60,7 +56,7 @@ function SigningKeys() {
             label={t.withdraw}
             title={t.withdrawTitle}
             consequence={t.withdrawHint}
-            onConfirm={() => withdraw.mutateAsync(key.id)}
+            onConfirm={() => withdraw.mutateAsync({ params: { id: key.id } })}
           />
         ) : null,
     },
@@ -75,7 +71,7 @@ function SigningKeys() {
           title={t.rotateTitle}
           consequence={t.rotateHint}
           color="orange"
-          onConfirm={() => rotate.mutateAsync(undefined)}
+          onConfirm={() => rotate.mutateAsync({})}
         />
       }
     >
@@ -84,11 +80,44 @@ function SigningKeys() {
   )
 }
 
+function ApiKeys({ own }: { own: readonly string[] }) {
+  const list = useList(apiKeys.listApiKeys, {})
+  const create = useCall(apiKeys.createApiKey, { quiet: true })
+  const revoke = useCall(apiKeys.revokeApiKey, { done: t.revoked })
+  return (
+    <CredentialList
+      isApiKey
+      list={list}
+      onCreate={({ name, productId }) => create.mutateAsync({ body: { name, productId } })}
+      onRevoke={(id) => revoke.mutateAsync({ params: { id } })}
+      own={own}
+      texts={API_KEYS}
+    />
+  )
+}
+
+function Tokens({ own }: { own: readonly string[] }) {
+  const list = useList(tokens.listTokens, {})
+  const create = useCall(tokens.createToken, { quiet: true })
+  const revoke = useCall(tokens.revokeToken, { done: t.revoked })
+  return (
+    <CredentialList
+      list={list}
+      onCreate={({ name, permissions }) =>
+        create.mutateAsync({ body: { name, permissions: permissionsOf(permissions) } })
+      }
+      onRevoke={(id) => revoke.mutateAsync({ params: { id } })}
+      own={own}
+      texts={TOKENS}
+    />
+  )
+}
+
 export default function CredentialsPage({ me }: { me: Me }) {
   return (
     <Screen title={t.title}>
-      <CredentialList path="/api-keys" isApiKey own={me.permissions} texts={API_KEYS} />
-      <CredentialList path="/tokens" own={me.permissions} texts={TOKENS} />
+      <ApiKeys own={me.permissions} />
+      <Tokens own={me.permissions} />
       {me.permissions.includes('signing-keys.write') && <SigningKeys />}
     </Screen>
   )

@@ -1,10 +1,9 @@
-import { customers, license, type License } from '@keyward/contract'
+import { customers, type License, licenses as allLicenses } from '@keyward/contract'
 import { Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
 
-import { useList } from '../api/hooks.ts'
-import { useChange, useRead } from '../api/operations.ts'
+import { useCall, useList, useRead } from '../api/hooks.ts'
 import { useRemembered } from '../api/recent.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
@@ -26,10 +25,10 @@ const COLUMNS: readonly Column<License>[] = [
 
 export default function CustomerPage({ id }: { id: string }) {
   const read = useRead(customers.readCustomer, { params: { id } })
-  const licenses = useList('/licenses', license, { customerId: id })
+  const licenses = useList(allLicenses.listLicenses, { query: { customerId: id } })
   const [, navigate] = useLocation()
   const [isEditing, editing] = useDisclosure(false)
-  const remove = useChange(customers.deleteCustomer, {
+  const remove = useCall(customers.deleteCustomer, {
     done: t.deleted,
     onDone: () => navigate('/customers'),
   })

@@ -3,7 +3,7 @@ import { Button, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from 'wouter'
 
-import { useList } from '../api/operations.ts'
+import { useList } from '../api/hooks.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
@@ -20,17 +20,17 @@ const COLUMNS: readonly Column<Customer>[] = [
 ]
 
 export default function Customers() {
-  const [filters, setFilter] = useUrlFilters({ email: '' })
+  const [filters, setFilters, clear] = useUrlFilters({ email: null })
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
-  const list = useList(customers.listCustomers, filters)
+  const list = useList(customers.listCustomers, { query: filters })
   return (
     <Screen title={t.title} actions={<Button onClick={creating.open}>{t.new}</Button>}>
       <TextInput
         label={t.exactEmail}
-        defaultValue={filters.email}
-        onBlur={(event) => setFilter('email', event.currentTarget.value.trim())}
-        onKeyDown={(event) => event.key === 'Enter' && setFilter('email', event.currentTarget.value.trim())}
+        defaultValue={filters.email ?? ''}
+        onBlur={(event) => setFilters({ email: event.currentTarget.value.trim() })}
+        onKeyDown={(event) => event.key === 'Enter' && setFilters({ email: event.currentTarget.value.trim() })}
         maw={320}
       />
       <ListTable
@@ -39,13 +39,13 @@ export default function Customers() {
         href={({ id }) => `/customers/${id}`}
         label={t.title}
         empty={
-          filters.email === '' ? (
+          clear ? (
+            t.emptyFiltered
+          ) : (
             <>
               {t.empty}
               <Button onClick={creating.open}>{t.new}</Button>
             </>
-          ) : (
-            t.emptyFiltered
           )
         }
       />

@@ -1,13 +1,12 @@
 /** Merges one customer into another. Shows what moves and what is deleted before the person confirms. */
 
-import { accessRule, type Customer, customers, license } from '@keyward/contract'
+import { accessRules, type Customer, customers, licenses as allLicenses } from '@keyward/contract'
 import { Alert, Button, Card, Group, List, Stack, Title } from '@mantine/core'
 import { IconAlertTriangle } from '@tabler/icons-react'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { useList } from '../api/hooks.ts'
-import { useChange, useRead } from '../api/operations.ts'
+import { useCall, useList, useRead } from '../api/hooks.ts'
 import { ErrorMessage, Screen, Waiting } from '../parts/parts.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { text } from '../text.ts'
@@ -19,8 +18,8 @@ function nameOf({ name, email }: Customer): string {
 }
 
 function Preview({ gone, kept }: { gone: Customer; kept: Customer }) {
-  const licenses = useList('/licenses', license, { customerId: gone.id })
-  const rules = useList('/access-rules', accessRule, { type: 'CUSTOMER', value: gone.id })
+  const licenses = useList(allLicenses.listLicenses, { query: { customerId: gone.id } })
+  const rules = useList(accessRules.listAccessRules, { query: { type: 'CUSTOMER', value: gone.id } })
   if (licenses.isPending || rules.isPending) return <Waiting />
   return (
     <Card withBorder component="section" aria-label={t.mergeMoves} role="status">
@@ -52,7 +51,7 @@ export default function Merge({ id }: { id: string }) {
   const gone = useRead(customers.readCustomer, { params: { id } })
   const [into, setInto] = useState<string | null>(null)
   const kept = useRead(customers.readCustomer, into === null ? null : { params: { id: into } })
-  const merge = useChange(customers.mergeCustomer, {
+  const merge = useCall(customers.mergeCustomer, {
     done: t.merged,
     quiet: true,
     onDone: (remaining) => navigate(`/customers/${remaining.id}`),

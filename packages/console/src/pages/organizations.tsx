@@ -1,18 +1,9 @@
-import {
-  createdOrganization,
-  createdToken,
-  organization,
-  organizationDetails,
-  type Organization,
-  plan,
-  type Plan,
-} from '@keyward/contract'
+import { type Organization, organizations, plan, type Plan } from '@keyward/contract'
 import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 
-import { call } from '../api/client.ts'
-import { useChange, useList } from '../api/hooks.ts'
+import { useCall, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, Fact, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
@@ -61,34 +52,28 @@ function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) =>
 }
 
 export default function Organizations() {
-  const list = useList('/organizations', organization)
+  const list = useList(organizations.listOrganizations, {})
   const [isCreating, creating] = useDisclosure(false)
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<Plan>('FREE')
   const [secrets, setSecrets] = useState<Secrets | null>(null)
-  const create = useChange(
-    () => call({ method: 'POST', path: '/organizations', body: { name, plan: chosen } }, createdOrganization),
-    { done: t.created, onDone: setSecrets, quiet: true },
-  )
-  const change = useChange(
-    ({ id, ...body }: { id: string; plan: Plan }) =>
-      call({ method: 'PATCH', path: `/organizations/${id}`, body }, organizationDetails),
-    { done: t.changed },
-  )
-  const act = useChange(
-    ({ id, action }: { id: string; action: 'suspend' | 'reinstate' }) =>
-      call({ method: 'POST', path: `/organizations/${id}/${action}` }, organizationDetails),
-    { done: t.changed },
-  )
-  const recover = useChange(
-    (id: string) => call({ method: 'POST', path: `/organizations/${id}/recovery-token` }, createdToken),
-    { onDone: ({ secret }) => setSecrets({ managementToken: secret }) },
-  )
+  const create = useCall(organizations.createOrganization, { done: t.created, onDone: setSecrets, quiet: true })
+  const change = useCall(organizations.updateOrganization, { done: t.changed })
+  const suspend = useCall(organizations.suspendOrganization, { done: t.changed })
+  const reinstate = useCall(organizations.reinstateOrganization, { done: t.changed })
+  const recover = useCall(organizations.createRecoveryToken, {
+    onDone: ({ secret }) => setSecrets({ managementToken: secret }),
+  })
   const columns: readonly Column<Organization>[] = [
     { title: t.nameOf, cell: (one) => one.name },
     {
       title: t.plan,
-      cell: (one) => <PlanField value={one.plan} onChange={(next) => change.mutate({ id: one.id, plan: next })} />,
+      cell: (one) => (
+        <PlanField
+          value={one.plan}
+          onChange={(next) => change.mutate({ params: { id: one.id }, body: { plan: next } })}
+        />
+      ),
     },
     { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
@@ -101,9 +86,9 @@ export default function Organizations() {
             title={t.suspendTitle}
             consequence={t.suspendHint}
             color="orange"
-            onConfirm={() => act.mutateAsync({ id, action: 'suspend' })}
+            onConfirm={() => suspend.mutateAsync({ params: { id } })}
           />
-          <Button size="xs" variant="default" onClick={() => act.mutate({ id, action: 'reinstate' })}>
+          <Button size="xs" variant="default" onClick={() => reinstate.mutate({ params: { id } })}>
             {t.reinstate}
           </Button>
           <ConfirmButton
@@ -112,7 +97,7 @@ export default function Organizations() {
             title={t.recoveryTitle}
             consequence={t.recoveryHint}
             color="indigo"
-            onConfirm={() => recover.mutateAsync(id)}
+            onConfirm={() => recover.mutateAsync({ params: { id }, body: {} })}
           />
         </Group>
       ),
@@ -126,7 +111,7 @@ export default function Organizations() {
         action={t.new}
         opened={isCreating}
         onClose={creating.close}
-        onSubmit={() => create.mutateAsync(undefined)}
+        onSubmit={() => create.mutateAsync({ body: { name, plan: chosen } })}
       >
         {(errors) => (
           <>

@@ -1,13 +1,12 @@
 /** The overview: checks by outcome, open alerts, the licenses that expire next, and the use of the plan's limits. */
 
-import { type Code, license, ownOrganization } from '@keyward/contract'
-import { alert } from '@keyward/contract/management/activity'
-import { checkCounts } from '@keyward/contract/management/analytics'
+import { type Code, licenses, organizations } from '@keyward/contract'
+import { alerts } from '@keyward/contract/management/activity'
+import { analytics } from '@keyward/contract/management/analytics'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Card, Group, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text, Title } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 
-import { queryString } from '../api/client.ts'
 import { useList, useRead } from '../api/hooks.ts'
 import { Chart, type Bar } from '../parts/chart.tsx'
 import { LicenseKey } from '../parts/license-key.tsx'
@@ -42,7 +41,7 @@ function Checks() {
   const [span, setSpan] = useState<Span>('day')
   const { interval } = SPANS[span]
   const bounds = boundsOf(span)
-  const read = useRead(`/analytics/checks${queryString({ ...bounds, interval, groupBy: 'code' })}`, checkCounts)
+  const read = useRead(analytics.countChecks, { query: { ...bounds, interval, groupBy: 'code' } })
   const counts = new Map<Code, number>()
   const bars = new Map<string, Bar>()
   for (const { start, code, count } of read.data?.data ?? []) {
@@ -132,7 +131,7 @@ function Few({
 }
 
 function OpenAlerts() {
-  const list = useList('/alerts', alert, { open: 'true' })
+  const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
     <Few title={t.alerts} href="/alerts?open=true" empty={t.noAlerts} list={list}>
       {list.items.slice(0, MAX_SHOWN).map(({ id, licenseId, count, lastAt }) => (
@@ -151,12 +150,14 @@ function OpenAlerts() {
 /** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
 function Expiring() {
   const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
-  const list = useList('/licenses', license, {
-    status: 'active',
-    expiresAfter: new Date(nowMs).toISOString(),
-    expiresBefore: new Date(nowMs + 30 * 24 * MS_PER_HOUR).toISOString(),
-    sort: 'expiresAt',
-    order: 'asc',
+  const list = useList(licenses.listLicenses, {
+    query: {
+      status: 'active',
+      expiresAfter: new Date(nowMs).toISOString(),
+      expiresBefore: new Date(nowMs + 30 * 24 * MS_PER_HOUR).toISOString(),
+      sort: 'expiresAt',
+      order: 'asc',
+    },
   })
   return (
     <Few title={t.expiring} href="/licenses?within=30&status=active" empty={t.noneExpires} list={list}>
@@ -177,7 +178,7 @@ function Expiring() {
 const QUOTAS = ['licenses', 'customers', 'products', 'members'] as const
 
 function Use() {
-  const { data, error } = useRead('/organization', ownOrganization)
+  const { data, error } = useRead(organizations.readOwnOrganization, {})
   const rows = data
     ? [
         { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },

@@ -1,15 +1,16 @@
 /** Lists the members of the organization, invites and removes members, and changes their permissions. */
 
-import { member, type Member } from '@keyward/contract'
-import { createdMember, invitation, type Me } from '@keyward/contract/management/sign-in'
+import type { Member } from '@keyward/contract'
+import { members } from '@keyward/contract/management/members'
+import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call, callWithoutResponse } from '../api/client.ts'
-import { useChange, useList } from '../api/hooks.ts'
+import { call } from '../api/client.ts'
+import { useCall, useChange, useList } from '../api/hooks.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { ConfirmButton, Copyable, Screen, When } from '../parts/parts.tsx'
-import { permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
+import { permissionsOf, permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlParameters } from '../parts/url.ts'
 import { Window } from '../parts/window.tsx'
@@ -26,19 +27,19 @@ interface Edited {
 
 const NEW: Edited = { before: null, email: '', permissions: READ_ONLY }
 
-function update({ id }: Member, body: Pick<Edited, 'email' | 'permissions'>): Promise<Member> {
-  return call({ method: 'PATCH', path: `/members/${id}`, body }, member)
+function update({ id }: Member, { email, permissions }: Pick<Edited, 'email' | 'permissions'>): Promise<Member> {
+  return call(members.updateMember, { params: { id }, body: { email, permissions: permissionsOf(permissions) } })
 }
 
 export default function Team({ me }: { me: Me }) {
-  const list = useList('/members', member)
+  const list = useList(members.listMembers, {})
   const [edited, setEdited] = useState<Edited | null>(useUrlParameters().has('new') ? NEW : null)
   const [path, setPath] = useState<string | null>(null)
   const saving = useChange(
     async ({ before, email, permissions }: Edited) => {
-      const body = { email, permissions }
-      if (before) return update(before, body)
-      const created = await call({ method: 'POST', path: '/members', body }, createdMember)
+      if (before) return update(before, { email, permissions })
+      const body = { email, permissions: permissionsOf(permissions) }
+      const created = await call(members.createMember, { body })
       setPath(created.invitation?.path ?? null)
       return created
     },
@@ -49,12 +50,10 @@ export default function Team({ me }: { me: Me }) {
       quiet: true,
     },
   )
-  const invite = useChange((id: string) => call({ method: 'POST', path: `/members/${id}/invitation` }, invitation), {
+  const invite = useCall(members.createInvitation, {
     onDone: (created) => setPath(created.path ?? null),
   })
-  const remove = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `/members/${id}` }), {
-    done: t.removed,
-  })
+  const remove = useCall(members.deleteMember, { done: t.removed })
   const open = () => setEdited(NEW)
   const columns: readonly Column<Member>[] = [
     { title: t.email, cell: ({ email }) => email },
@@ -67,7 +66,7 @@ export default function Team({ me }: { me: Me }) {
           <Button size="xs" variant="default" onClick={() => setEdited({ ...one, before: one })}>
             {t.edit}
           </Button>
-          <Button size="xs" variant="default" onClick={() => invite.mutate(one.id)}>
+          <Button size="xs" variant="default" onClick={() => invite.mutate({ params: { id: one.id } })}>
             {t.inviteAgain}
           </Button>
           <ConfirmButton
@@ -75,7 +74,7 @@ export default function Team({ me }: { me: Me }) {
             label={t.remove}
             title={t.removeTitle}
             consequence={t.removeHint}
-            onConfirm={() => remove.mutateAsync(one.id)}
+            onConfirm={() => remove.mutateAsync({ params: { id: one.id } })}
           />
         </Group>
       ),

@@ -1,15 +1,14 @@
 /** The running validators, with the number of changes that each validator has not applied yet. */
 
-import { validatorList } from '@keyward/contract/management/validators'
-import type { z } from 'zod'
+import { validators } from '@keyward/contract/management/validators'
 
-import { useRead } from '../api/hooks.ts'
+import { type ItemOf, useList } from '../api/hooks.ts'
 import { DotBadge, Screen, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
 const t = text.operator
-type Validator = z.infer<typeof validatorList>['data'][number]
+type Validator = ItemOf<typeof validators.listValidators>
 
 const COLUMNS: readonly Column<Validator>[] = [
   { title: t.validator, cell: ({ name }) => name },
@@ -23,15 +22,7 @@ const COLUMNS: readonly Column<Validator>[] = [
 ]
 
 export default function Validators() {
-  const { data, error, isPending } = useRead('/validators', validatorList)
-  const list = {
-    items: data?.data ?? [],
-    error,
-    isPending,
-    hasMore: false,
-    isLoadingMore: false,
-    loadMore: () => undefined,
-  }
+  const list = useList(validators.listValidators, {})
   return (
     <Screen title={t.validators}>
       <ListTable list={list} columns={COLUMNS} empty={t.noValidators} label={t.validators} />

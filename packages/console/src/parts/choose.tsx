@@ -1,13 +1,12 @@
-import { customer, page } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
-import { searchResults } from '@keyward/contract/management/search'
-import { Autocomplete, Select, Text } from '@mantine/core'
+import { customers } from '@keyward/contract'
+import { search as finding } from '@keyward/contract/management/search'
+import { Autocomplete, Text } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 
-import { call, queryString } from '../api/client.ts'
-import { useList } from '../api/hooks.ts'
+import { call } from '../api/client.ts'
 import { text } from '../text.ts'
+import { SearchField } from './search-field.tsx'
 
 const SETTLE_MS = 150
 /** The minimum length of a text for which customers are proposed. */
@@ -15,11 +14,8 @@ const MIN_SEARCH = 3
 
 /** A field for selecting a product by its name. An optional field can be cleared. */
 export function ProductField({
-  value,
-  onChange,
   label = text.licenses.product,
-  error,
-  isOptional = false,
+  ...props
 }: {
   value: string | null
   onChange: (id: string | null) => void
@@ -27,20 +23,7 @@ export function ProductField({
   error?: string | undefined
   isOptional?: boolean
 }) {
-  const { items } = useList('/products', product)
-  return (
-    <Select
-      label={label}
-      placeholder={isOptional ? text.any : ''}
-      data={items.map(({ id, name }) => ({ value: id, label: name }))}
-      value={value}
-      onChange={onChange}
-      error={error}
-      searchable
-      clearable={isOptional}
-      required={!isOptional}
-    />
-  )
+  return <SearchField kind="product" label={label} {...props} />
 }
 
 /** A field for the e-mail address of an existing or new customer. It proposes customers while the person types. */
@@ -56,7 +39,7 @@ export function CustomerField({
   const [q] = useDebouncedValue(value.trim(), SETTLE_MS)
   const search = useQuery({
     queryKey: ['search', q],
-    queryFn: () => call({ method: 'GET', path: `/search${queryString({ q })}` }, searchResults),
+    queryFn: () => call(finding.search, { query: { q } }),
     enabled: q.length >= MIN_SEARCH,
     placeholderData: keepPreviousData,
   })
@@ -89,9 +72,7 @@ export function CustomerField({
 
 /** Returns the id of the customer with the e-mail address. Creates the customer if none exists. */
 export async function customerWith(email: string, name = ''): Promise<string> {
-  const found = await call({ method: 'GET', path: `/customers${queryString({ email, limit: 1 })}` }, page(customer))
-  const [first] = found.data
-  if (first) return first.id
-  return (await call({ method: 'POST', path: '/customers', body: { email, ...(name !== '' && { name }) } }, customer))
-    .id
+  const { data } = await call(customers.listCustomers, { query: { email, limit: 1 } })
+  const found = data[0] ?? (await call(customers.createCustomer, { body: { email, ...(name !== '' && { name }) } }))
+  return found.id
 }

@@ -1,11 +1,8 @@
 /** Lists credentials of one kind. One window creates a credential, and another window shows the secret once. */
 
-import { apiKey, createdApiKey, createdToken, token } from '@keyward/contract'
 import { Button, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call, callWithoutResponse } from '../api/client.ts'
-import { useChange, useList } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
 import { text } from '../text.ts'
 import { ProductField } from './choose.tsx'
@@ -37,7 +34,7 @@ interface Shown {
   permissions?: readonly string[]
 }
 
-interface Draft {
+export interface Draft {
   name: string
   productId: string | null
   permissions: readonly string[]
@@ -69,31 +66,24 @@ function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () 
   )
 }
 
-/** `path` is the path of the list in the API. `own` contains the permissions of the person, who can grant no others. */
+/** `own` contains the permissions of the person, who can grant no others. */
 export function CredentialList({
-  path,
+  list,
+  onCreate,
+  onRevoke,
   isApiKey = false,
   own,
   texts,
 }: {
-  path: string
+  list: ListState<Shown>
+  onCreate: (draft: Draft) => Promise<{ secret?: string | undefined }>
+  onRevoke: (id: string) => Promise<unknown>
   isApiKey?: boolean
   own: readonly string[]
   texts: Texts
 }) {
-  const list: ListState<Shown> = useList(path, isApiKey ? apiKey : token)
   const [draft, setDraft] = useState<Draft | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
-  const create = useChange(
-    ({ name, productId, permissions }: Draft): Promise<{ secret?: string | undefined }> =>
-      isApiKey
-        ? call({ method: 'POST', path, body: { name, productId }, waits: true }, createdApiKey)
-        : call({ method: 'POST', path, body: { name, permissions } }, createdToken),
-    { onDone: (created) => setSecret(created.secret ?? null), quiet: true },
-  )
-  const revoke = useChange((id: string) => callWithoutResponse({ method: 'DELETE', path: `${path}/${id}` }), {
-    done: t.revoked,
-  })
   const columns: readonly Column<Shown>[] = [
     { title: t.nameOf, cell: ({ name }) => name },
     { title: t.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
@@ -108,7 +98,7 @@ export function CredentialList({
           label={t.revoke}
           title={texts.revokeTitle}
           consequence={texts.revokeHint}
-          onConfirm={() => revoke.mutateAsync(id)}
+          onConfirm={() => onRevoke(id)}
         />
       ),
     },
@@ -132,7 +122,7 @@ export function CredentialList({
           action={texts.new}
           opened
           onClose={() => setDraft(null)}
-          onSubmit={() => create.mutateAsync(draft)}
+          onSubmit={async () => setSecret((await onCreate(draft)).secret ?? null)}
         >
           {(errors) => (
             <>

@@ -2,8 +2,8 @@ import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
+import { call } from '../api/client.ts'
 import { useChange } from '../api/hooks.ts'
-import { call } from '../api/operations.ts'
 import { text } from '../text.ts'
 import { FormWindow } from './form.tsx'
 

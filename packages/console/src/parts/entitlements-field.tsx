@@ -4,8 +4,8 @@ import type { EntitlementOverrides } from '@keyward/contract'
 import { Badge, Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/core'
 import { IconPlus, IconTrash } from '@tabler/icons-react'
 
+import type { FieldErrors } from '../api/input.ts'
 import { text } from '../text.ts'
-import type { FieldErrors } from './form.tsx'
 import { IconButton } from './parts.tsx'
 
 const t = text.entitlements

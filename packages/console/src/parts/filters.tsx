@@ -27,7 +27,7 @@ export function ChoiceFilter({
   label: string
   /** Maps each value to its label. */
   names: Readonly<Record<string, string>>
-  value: string
+  value: string | null
   onChange: (value: string | null) => void
 }) {
   return (
@@ -35,7 +35,7 @@ export function ChoiceFilter({
       label={label}
       placeholder={text.any}
       data={Object.entries(names).map(([key, name]) => ({ value: key, label: name }))}
-      value={value === '' ? null : value}
+      value={value}
       onChange={onChange}
       clearable
       className="filter"
@@ -52,14 +52,14 @@ export function TextFilter({
 }: {
   label: string
   placeholder?: string
-  value: string
+  value: string | null
   onChange: (value: string | null) => void
 }) {
-  const [typed, setTyped] = useState(value)
+  const [typed, setTyped] = useState(value ?? '')
   const [applied, setApplied] = useState(value)
   if (applied !== value) {
     setApplied(value)
-    setTyped(value)
+    setTyped(value ?? '')
   }
   const apply = () => onChange(typed.trim())
   return (

@@ -4,17 +4,20 @@ import { Button, Group, Stack } from '@mantine/core'
 import { type FormEvent, type ReactNode, useState } from 'react'
 
 import { ApiError } from '../api/client.ts'
+import { type FieldErrors, InputError } from '../api/input.ts'
 import { text } from '../text.ts'
 import { ErrorMessage } from './parts.tsx'
 import { Window } from './window.tsx'
 
-/** Maps the decoded JSON pointer of a field, without `#/`, to its validation error. */
-export type FieldErrors = Readonly<Record<string, string>>
-
+/** Returns the validation errors by field. The pointer of a field begins with `#/`, and that of a query parameter with `?`. */
 export function fieldErrors(error: Error | null): FieldErrors {
+  if (error instanceof InputError) return error.fields
   if (!(error instanceof ApiError)) return {}
   return Object.fromEntries(
-    (error.problem.errors ?? []).map(({ pointer, detail }) => [decodeURIComponent(pointer.slice(2)), detail]),
+    (error.problem.errors ?? []).map(({ pointer, detail }) => [
+      decodeURIComponent(pointer.replace(/^(?:#\/|\?)/, '')),
+      detail,
+    ]),
   )
 }
 

@@ -1,6 +1,6 @@
 /** Shows how many validators have applied all changes of the organization. */
 
-import { propagationStatus } from '@keyward/contract/management/propagation'
+import { propagation } from '@keyward/contract/management/propagation'
 import { Tooltip } from '@mantine/core'
 
 import { useRead } from '../api/hooks.ts'
@@ -11,7 +11,7 @@ const REFRESH_MS = 15_000
 const t = text.live
 
 export function LiveLine() {
-  const { data } = useRead('/propagation', propagationStatus, REFRESH_MS)
+  const { data } = useRead(propagation.readPropagation, {}, REFRESH_MS)
   if (!data) return null
   const { validators, current, behindBy } = data
   const color = validators === 0 ? 'red' : current === validators ? 'teal' : 'orange'

@@ -1,6 +1,6 @@
 /** A form field for the permissions of a member or a token. A person cannot grant permissions that the person lacks. */
 
-import { ALL_PERMISSIONS } from '@keyward/contract'
+import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
 import { Button, Checkbox, Group, Stack } from '@mantine/core'
 
 import { text } from '../text.ts'
@@ -8,6 +8,11 @@ import { text } from '../text.ts'
 const t = text.team
 
 export const READ_ONLY: readonly string[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
+
+/** Returns the permissions in the form that requests contain. */
+export function permissionsOf(names: readonly string[]): Permission[] {
+  return ALL_PERMISSIONS.filter((name) => names.includes(name))
+}
 
 /** Returns the permissions as one line of text. */
 export function permissionsText(permissions: readonly string[]): string {

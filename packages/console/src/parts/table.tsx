@@ -28,7 +28,8 @@ export interface ListState<Item> {
 }
 
 export interface Sorting {
-  by: string
+  /** The name of the field that the list is sorted by, or null for the default order. */
+  by: string | null
   order: 'asc' | 'desc'
   onSort: (by: string, order: 'asc' | 'desc') => void
 }

@@ -2,40 +2,43 @@
 
 import { useLocation, useSearch } from 'wouter'
 
+import type { Sorting } from './table.tsx'
+
 /** Returns the parameters of the URL. Reads them from the browser, because the router decodes `%` twice. */
 export function useUrlParameters(): URLSearchParams {
   useSearch()
   return new URLSearchParams(window.location.search)
 }
 
-type Changed<Filters> = { readonly [Name in keyof Filters]?: string | null }
+/** The values of filters. Null is the absence of a filter. */
+export type Filters<Name extends string> = Readonly<Record<Name, string | null>>
 
 /**
- * Returns the filters of the URL, a function that changes one filter, and a function that changes several filters. `absent` contains the
- * default of each filter.
+ * Returns the filters of the URL, a function that changes some of them, and a function that clears all of them, or null if none is set.
+ * `absent` contains their names. An empty parameter of the URL is an absent filter.
  */
-export function useUrlFilters<Filters extends Record<string, string>>(
-  absent: Filters,
-): [Filters, (name: keyof Filters & string, value: string | null) => void, (changed: Changed<Filters>) => void] {
+export function useUrlFilters<Name extends string>(
+  absent: Readonly<Record<Name, null>>,
+): [Filters<Name>, (changed: Partial<Filters<Name>>) => void, (() => void) | null] {
   const search = useUrlParameters()
   const [location, navigate] = useLocation()
-  const values = { ...absent }
-  for (const [name, value] of search) if (name in values) Object.assign(values, { [name]: value })
-  const set = (name: string, value: string | null | undefined) => {
-    if (value === null || value === undefined || value === '') search.delete(name)
-    else search.set(name, value)
-  }
-  const apply = () => {
+  const filters: Filters<Name> = { ...absent }
+  for (const [name, value] of search) if (name in filters && value !== '') Object.assign(filters, { [name]: value })
+  const change = (changed: Partial<Filters<Name>>) => {
+    for (const [name, value] of Object.entries<string | null | undefined>(changed)) {
+      if (value === null || value === undefined || value === '') search.delete(name)
+      else search.set(name, value)
+    }
     const query = search.toString()
     navigate(query === '' ? location : `${location}?${query}`, { replace: true })
   }
-  const change = (name: keyof Filters & string, value: string | null) => {
-    set(name, value)
-    apply()
-  }
-  const changeMany = (changed: Changed<Filters>) => {
-    for (const name of Object.keys(changed)) set(name, changed[name])
-    apply()
-  }
-  return [values, change, changeMany]
+  const isSet = Object.values(filters).some((value) => value !== null)
+  return [filters, change, isSet ? () => change(absent) : null]
+}
+
+/** Returns the sort order of the URL as query parameters of the API, and as the state of a table. */
+export function useUrlSorting(): [Filters<'sort' | 'order'>, Sorting] {
+  const [filters, change] = useUrlFilters({ sort: null, order: null })
+  const onSort: Sorting['onSort'] = (sort, order) => change({ sort, order })
+  return [filters, { by: filters.sort, order: filters.order === 'asc' ? 'asc' : 'desc', onSort }]
 }

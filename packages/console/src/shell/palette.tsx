@@ -1,6 +1,6 @@
 /** The search (Ctrl-K, Cmd-K): finds and opens resources, commands and sections. It works with the keyboard alone. */
 
-import { searchResults } from '@keyward/contract/management/search'
+import { search as finding } from '@keyward/contract/management/search'
 import { type Me } from '@keyward/contract/management/sign-in'
 import { Group as Row, Kbd, Loader, Stack, Text, TextInput, UnstyledButton } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
@@ -8,7 +8,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 
-import { call, queryString } from '../api/client.ts'
+import { call } from '../api/client.ts'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 import { foundGroups, type Group, localGroups } from './finds.ts'
@@ -24,7 +24,7 @@ function useFound(typed: string, me: Me): { groups: Group[]; isSearching: boolea
   const [settled] = useDebouncedValue(typed, SETTLE_MS)
   const search = useQuery({
     queryKey: ['search', settled],
-    queryFn: () => call({ method: 'GET', path: `/search${queryString({ q: settled })}` }, searchResults),
+    queryFn: () => call(finding.search, { query: { q: settled } }),
     enabled: settled !== '' && me.kind !== 'OPERATOR',
     placeholderData: keepPreviousData,
   })

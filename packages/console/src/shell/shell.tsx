@@ -1,6 +1,6 @@
 /** The frame of every screen: the sections at the left, and the search and the caller at the top. */
 
-import type { Me } from '@keyward/contract/management/sign-in'
+import { type Me, sessions } from '@keyward/contract/management/sign-in'
 import {
   ActionIcon,
   Anchor,
@@ -21,7 +21,7 @@ import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react'
 import { Suspense } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { callWithoutResponse } from '../api/client.ts'
+import { call } from '../api/client.ts'
 import { forgetRecent } from '../api/recent.ts'
 import { useRunningWork } from '../api/work.ts'
 import { Waiting } from '../parts/parts.tsx'
@@ -63,7 +63,7 @@ function ThemeButton() {
 function CallerMenu({ me }: { me: Me }) {
   const [, navigate] = useLocation()
   const signOut = async () => {
-    await callWithoutResponse({ method: 'DELETE', path: '/sessions/current' }).catch(() => undefined)
+    await call(sessions.signOut, {}).catch(() => undefined)
     forgetRecent()
     // Loading the page again removes all data of the former caller from memory.
     window.location.assign('/console')

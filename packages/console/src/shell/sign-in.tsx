@@ -3,14 +3,14 @@
  * send to a server.
  */
 
-import { type Me, me, type OpenidIdentity, signInMethods } from '@keyward/contract/management/sign-in'
+import { type Me, openid as provider, type OpenidIdentity, sessions } from '@keyward/contract/management/sign-in'
 import { Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
-import { useRead } from '../api/hooks.ts'
+import { ME, useRead } from '../api/hooks.ts'
 import { enter, goToProvider, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
 import { ErrorMessage } from '../parts/parts.tsx'
@@ -47,11 +47,11 @@ function Frame({ title, children }: { title: string; children: ReactNode }) {
 /** The methods for a visitor without an invitation. */
 function Methods({ isPending, run }: FormProps) {
   const [token, setToken] = useState('')
-  const openid = useRead('/sessions/methods', signInMethods).data?.openid ?? null
+  const openid = useRead(provider.readSignInMethods, {}).data?.openid ?? null
   const hasButton = openid !== null || offersPasskeys()
   const withToken = (event: FormEvent) => {
     event.preventDefault()
-    run(() => call({ method: 'POST', path: '/sessions', body: { token: token.trim() } }, me))
+    run(() => call(sessions.createSession, { body: { token: token.trim() } }))
   }
   const leave = async () => {
     await goToProvider()
@@ -117,7 +117,7 @@ function Invitation({ secret, isPending, run }: FormProps & { secret: string }) 
       <Text size="sm">{t.invitedHint}</Text>
       <Button
         loading={isPending}
-        onClick={() => run(() => call({ method: 'POST', path: '/sessions', body: { invitation: secret } }, me))}
+        onClick={() => run(() => call(sessions.createSession, { body: { invitation: secret } }))}
       >
         {t.accept}
       </Button>
@@ -141,7 +141,7 @@ export function SignIn() {
     try {
       const signedIn = await step()
       if (signedIn === null) return
-      queries.setQueryData(['/me'], signedIn)
+      queries.setQueryData(ME, signedIn)
       if (location === '/invitation') navigate('/account', { replace: true })
       if (location === '/sign-in') navigate(takeReturnPath(), { replace: true })
     } catch (failure) {

@@ -1,9 +1,10 @@
 /** Shows code to copy into an app, with the address of this installation, the public key and an API key. Also sends a test check. */
 
-import { createdApiKey, evaluation, page } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { apiKeys } from '@keyward/contract'
+import { dryRuns } from '@keyward/contract/dry-run'
+import { products as allProducts } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { signingKey } from '@keyward/contract/management/signing-keys'
+import { signingKeys } from '@keyward/contract/management/signing-keys'
 import {
   Button,
   Card,
@@ -20,7 +21,7 @@ import {
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
-import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { useCall, useChange, useRead } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ErrorMessage, Screen } from '../../parts/parts.tsx'
@@ -31,7 +32,6 @@ import { type Language, LANGUAGES, type Values } from './snippets.ts'
 import { checkLikeApp, type Outcome } from './test-check.ts'
 
 const t = text.integrate
-const pageOfKeys = page(signingKey)
 
 function isLanguage(value: string): value is Language {
   return value in LANGUAGES
@@ -40,18 +40,14 @@ function isLanguage(value: string): value is Language {
 /** Creates an API key for the product. The page keeps the secret until the person leaves the page. */
 function NewKey({ productId, onCreated }: { productId: string; onCreated: (secret: string) => void }) {
   const name = useName(productId)
-  const create = useChange(
-    () =>
-      call(
-        { method: 'POST', path: '/api-keys', body: { name: t.keyName(name), productId }, waits: true },
-        createdApiKey,
-      ),
-    { done: t.keyCreated, onDone: ({ secret }) => secret !== undefined && onCreated(secret) },
-  )
+  const create = useCall(apiKeys.createApiKey, {
+    done: t.keyCreated,
+    onDone: ({ secret }) => secret !== undefined && onCreated(secret),
+  })
   return (
     <Button
       variant="default"
-      onClick={() => create.mutate(undefined)}
+      onClick={() => create.mutate({ body: { name: t.keyName(name), productId } })}
       loading={create.isPending}
       disabled={name === ''}
     >
@@ -91,7 +87,7 @@ function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string 
       const real = apiKey === '' ? null : await checkLikeApp(apiKey, licenseKey, machineId)
       if (real !== null) return real
       const body = { licenseKey, machineId }
-      const decided = await call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
+      const decided = await call(dryRuns.evaluateAccessRules, { body })
       return { code: decided.code, body: null, isReal: false }
     },
     { quiet: true },
@@ -136,16 +132,16 @@ function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string 
 }
 
 export default function Integrate({ me }: { me: Me }) {
-  const [filters, setFilter] = useUrlFilters({ product: '', language: '' })
+  const [filters, setFilters] = useUrlFilters({ product: null, language: null })
   const [licenseId, setLicenseId] = useState<string | null>(null)
   const [apiKey, setApiKey] = useState('')
-  const products = useList('/products', product)
+  const products = useRead(allProducts.listProducts, {})
   const canSeeKeys = me.permissions.includes('signing-keys.write')
-  const keys = useRead(canSeeKeys ? '/signing-keys' : null, pageOfKeys)
-  const productId = filters.product || (products.items[0]?.id ?? '')
+  const keys = useRead(signingKeys.listSigningKeys, canSeeKeys ? {} : null)
+  const productId = filters.product ?? products.data?.data[0]?.id ?? ''
   const licenseKey = useName(licenseId)
   const current = keys.data?.data.find(({ retiredAt, withdrawnAt }) => retiredAt === null && withdrawnAt === null)
-  const language = isLanguage(filters.language) ? filters.language : 'curl'
+  const language = filters.language !== null && isLanguage(filters.language) ? filters.language : 'curl'
   const values: Values = {
     baseUrl: window.location.origin,
     apiKey: apiKey === '' ? 'kwk_…' : apiKey,
@@ -161,7 +157,7 @@ export default function Integrate({ me }: { me: Me }) {
         <ProductField
           label={text.licenses.product}
           value={productId === '' ? null : productId}
-          onChange={(id) => setFilter('product', id)}
+          onChange={(id) => setFilters({ product: id })}
         />
         <SearchField
           kind="license"
@@ -183,7 +179,7 @@ export default function Integrate({ me }: { me: Me }) {
         aria-label={t.language}
         data={Object.entries(LANGUAGES).map(([value, { label }]) => ({ value, label }))}
         value={language}
-        onChange={(value) => setFilter('language', value)}
+        onChange={(value) => setFilters({ language: value })}
         className="languages"
       />
       <Snippet language={language} values={values} />

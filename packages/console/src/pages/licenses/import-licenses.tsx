@@ -1,14 +1,15 @@
 /** Imports licenses from CSV. Finds each customer by e-mail address, or creates the customer. */
 
-import { importedLicenses } from '@keyward/contract'
-import { product, type Product } from '@keyward/contract/management/products'
+import { licenses } from '@keyward/contract'
+import { type Product, products as allProducts } from '@keyward/contract/management/products'
 import { Button, Group, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
 
-import { ApiError, call } from '../../api/client.ts'
+import { ApiError, type Applied, callAndApply } from '../../api/client.ts'
 import { useList } from '../../api/hooks.ts'
+import { liveMessage } from '../../api/live.ts'
 import { rejectedRows } from '../../api/rejected-rows.ts'
 import { save } from '../../api/save.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
@@ -16,7 +17,7 @@ import { customerWith } from '../../parts/choose.tsx'
 import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
 import { text } from '../../text.ts'
-import { EXAMPLE, readLicenseRows, type ReadLicenses } from './rows.ts'
+import { EXAMPLE, type LicenseRow, readLicenseRows, type ReadLicenses } from './rows.ts'
 
 const t = text.licenseImport
 const PATH = '/licenses/import'
@@ -29,24 +30,33 @@ let createdKeys: string[] = []
 interface ReadyRow {
   where: string
   email: string
-  body: Record<string, unknown>
+  body: LicenseRow['body']
 }
 
-/** Imports a batch without the rows that the API rejects, which are returned in `bad`. */
-async function importBatch(ready: readonly ReadyRow[]): Promise<{ keys: string[]; bad: BadRow[] }> {
-  if (ready.length === 0) return { keys: [], bad: [] }
+interface Imported {
+  keys: string[]
+  bad: BadRow[]
+  applied: Applied | null
+}
+
+/**
+ * Imports a batch without the rows that the API rejects, which are returned in `bad`. The last batch waits until the validators have
+ * applied the whole import.
+ */
+async function importBatch(ready: readonly ReadyRow[], isLast: boolean): Promise<Imported> {
+  if (ready.length === 0) return { keys: [], bad: [], applied: null }
   try {
     const body = { licenses: ready.map((one) => one.body) }
-    const imported = await call({ method: 'POST', path: '/licenses/import', body }, importedLicenses)
-    const keys = imported.licenses.map(
+    const { result, applied } = await callAndApply(licenses.importLicenses, { body }, { waits: isLast })
+    const keys = result.licenses.map(
       ({ key }, index) => `"${ready[index]?.email ?? ''}","${key.replaceAll('"', '""')}"`,
     )
-    return { keys, bad: [] }
+    return { keys, bad: [], applied }
   } catch (error) {
     const rejected = rejectedRows(error, 'licenses', ready)
     if (rejected === null) throw error
-    const others = await importBatch(rejected.rest)
-    return { keys: others.keys, bad: [...rejected.bad, ...others.bad] }
+    const others = await importBatch(rejected.rest, isLast)
+    return { ...others, bad: [...rejected.bad, ...others.bad] }
   }
 }
 
@@ -70,10 +80,11 @@ async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): P
       }
       report({ done: at + index })
     }
-    const imported = await importBatch(ready)
+    const imported = await importBatch(ready, at + BATCH >= rows.length)
     createdKeys.push(...imported.keys)
     bad.push(...imported.bad)
-    report({ done: at + batch.length, bad: [...bad], summary: t.result(createdKeys.length) })
+    const summary = liveMessage(t.result(createdKeys.length), imported.applied)
+    report({ done: at + batch.length, bad: [...bad], summary })
   }
 }
 
@@ -93,7 +104,7 @@ function useRows(content: string, products: readonly Product[]): ReadLicenses {
 function Form() {
   const queries = useQueryClient()
   const [content, setContent] = useState('')
-  const products = useList('/products', product)
+  const products = useList(allProducts.listProducts, {})
   const { items, hasMore, isLoadingMore, loadMore } = products
   // A row can name any product, so all pages of the list of products are read.
   useEffect(() => {

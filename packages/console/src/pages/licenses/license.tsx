@@ -1,14 +1,13 @@
-import { license, type License as LicenseType, machine } from '@keyward/contract'
-import { activityEntry } from '@keyward/contract/management/activity'
+import { type License as LicenseType, licenseFiles, licenses, machines } from '@keyward/contract'
+import { activity } from '@keyward/contract/management/activity'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import type { z } from 'zod'
 
-import { call, callForText, callWithoutResponse } from '../../api/client.ts'
-import { useChange, useList, useRead } from '../../api/hooks.ts'
+import { call } from '../../api/client.ts'
+import { type ItemOf, useCall, useChange, useList, useRead } from '../../api/hooks.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { save } from '../../api/save.ts'
 import { ActivityTable } from '../../parts/activity-table.tsx'
@@ -17,23 +16,22 @@ import { ConfirmButton, Copyable, ErrorMessage, Part, Screen, TextLink, Waiting,
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
-import { EditTerms, Entitlements, Summary, updateLicense } from './summary.tsx'
+import { EditTerms, Entitlements, Summary } from './summary.tsx'
 
 const t = text.license
 /** The interval at which activity and machines are read again, because checks change them. */
 const LIVE_MS = 5_000
-type Machine = z.infer<typeof machine>
+type Machine = ItemOf<typeof machines.listMachines>
 
 function Renew({ license: { id, policy } }: { license: LicenseType }) {
   const [opened, { open, close }] = useDisclosure(false)
   const [day, setDay] = useState('')
-  const renew = useChange(
-    () => {
-      const body = { expiresAt: `${day}T00:00:00Z` }
-      return call({ method: 'POST', path: `/licenses/${id}/renew`, body, waits: true }, license)
-    },
-    { done: t.renewed, undo: () => updateLicense(id, { policy: { expiresAt: policy.expiresAt } }), quiet: true },
-  )
+  const params = { id }
+  const renew = useCall(licenses.renewLicense, {
+    done: t.renewed,
+    undo: () => call(licenses.updateLicense, { params, body: { policy: { expiresAt: policy.expiresAt } } }),
+    quiet: true,
+  })
   return (
     <>
       <Button variant="default" onClick={open}>
@@ -44,7 +42,7 @@ function Renew({ license: { id, policy } }: { license: LicenseType }) {
         action={t.renew}
         opened={opened}
         onClose={close}
-        onSubmit={() => renew.mutateAsync(undefined)}
+        onSubmit={() => renew.mutateAsync({ params, body: { expiresAt: `${day}T00:00:00Z` } })}
       >
         {(errors) => (
           <TextInput
@@ -65,17 +63,19 @@ function Renew({ license: { id, policy } }: { license: LicenseType }) {
 function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: boolean }) {
   const { id, status, policy } = one
   const [, navigate] = useLocation()
-  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path: `/licenses/${id}`, waits: true }), {
-    done: t.deleted,
-    onDone: () => navigate('/licenses'),
+  const input = { params: { id } }
+  const remove = useCall(licenses.deleteLicense, { done: t.deleted, onDone: () => navigate('/licenses') })
+  const replaceKey = useCall(licenses.replaceLicenseKey)
+  const revoke = useCall(licenses.revokeLicense)
+  const suspend = useCall(licenses.suspendLicense, {
+    done: t.suspended,
+    undo: () => call(licenses.reinstateLicense, input),
   })
-  const post = (action: string) => call({ method: 'POST', path: `/licenses/${id}/${action}`, waits: true }, license)
-  const act = useChange(post)
-  const suspend = useChange(() => post('suspend'), { done: t.suspended, undo: () => post('reinstate') })
-  const reinstate = useChange(() => post('reinstate'), { done: t.reinstated, undo: () => post('suspend') })
-  const download = useChange(async () =>
-    save(`license-${id}.lic`, await callForText({ method: 'GET', path: `/licenses/${id}/file` })),
-  )
+  const reinstate = useCall(licenses.reinstateLicense, {
+    done: t.reinstated,
+    undo: () => call(licenses.suspendLicense, input),
+  })
+  const download = useChange(async () => save(`license-${id}.lic`, await call(licenseFiles.downloadLicenseFile, input)))
   const isOver = status === 'revoked' || !canWrite
   return (
     <Group gap="xs">
@@ -90,7 +90,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
       {!isOver && policy.type !== 'PERPETUAL' && <Renew license={one} />}
       {!isOver && <EditTerms license={one} />}
       {canWrite && status === 'suspended' && (
-        <Button onClick={() => reinstate.mutate(undefined)} loading={reinstate.isPending}>
+        <Button onClick={() => reinstate.mutate(input)} loading={reinstate.isPending}>
           {t.reinstate}
         </Button>
       )}
@@ -100,8 +100,8 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           title={t.replaceTitle}
           consequence={t.replaceHint}
           color="orange"
-          onConfirm={() => act.mutateAsync('replace-key')}
-          isPending={act.isPending}
+          onConfirm={() => replaceKey.mutateAsync(input)}
+          isPending={replaceKey.isPending}
         />
       )}
       {canWrite && (status === 'active' || status === 'expired') && (
@@ -110,7 +110,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           title={t.suspendTitle}
           consequence={t.suspendHint}
           color="orange"
-          onConfirm={() => suspend.mutateAsync(undefined)}
+          onConfirm={() => suspend.mutateAsync(input)}
           isPending={suspend.isPending}
         />
       )}
@@ -119,8 +119,8 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           label={t.revoke}
           title={t.revokeTitle}
           consequence={t.revokeHint}
-          onConfirm={() => act.mutateAsync('revoke')}
-          isPending={act.isPending}
+          onConfirm={() => revoke.mutateAsync(input)}
+          isPending={revoke.isPending}
         />
       )}
       {canWrite && (
@@ -128,7 +128,7 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
           label={t.delete}
           title={t.deleteTitle}
           consequence={t.deleteHint}
-          onConfirm={() => remove.mutateAsync(undefined)}
+          onConfirm={() => remove.mutateAsync(input)}
           isPending={remove.isPending}
         />
       )}
@@ -137,12 +137,8 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
 }
 
 function Machines({ license: { id: licenseId, policy }, canWrite }: { license: LicenseType; canWrite: boolean }) {
-  const list = useList(`/licenses/${licenseId}/machines`, machine, {}, LIVE_MS)
-  const release = useChange(
-    (id: string) =>
-      callWithoutResponse({ method: 'DELETE', path: `/licenses/${licenseId}/machines/${id}`, waits: true }),
-    { done: t.released },
-  )
+  const list = useList(machines.listMachines, { params: { id: licenseId } }, LIVE_MS)
+  const release = useCall(machines.removeMachine, { done: t.released })
   const columns: Column<Machine>[] = [
     { title: t.machineId, cell: ({ machineId }) => <Copyable value={machineId} /> },
     { title: t.hostname, cell: ({ hostname }) => hostname ?? '' },
@@ -160,7 +156,7 @@ function Machines({ license: { id: licenseId, policy }, canWrite }: { license: L
           title={t.releaseTitle}
           consequence={t.releaseHint}
           color="orange"
-          onConfirm={() => release.mutateAsync(id)}
+          onConfirm={() => release.mutateAsync({ params: { id: licenseId, machineId: id } })}
           isPending={release.isPending}
         />
       ),
@@ -169,8 +165,8 @@ function Machines({ license: { id: licenseId, policy }, canWrite }: { license: L
 }
 
 export default function License({ id, me }: { id: string; me: Me }) {
-  const read = useRead(`/licenses/${id}`, license)
-  const activity = useList(`/licenses/${id}/activity`, activityEntry, {}, LIVE_MS)
+  const read = useRead(licenses.readLicense, { params: { id } })
+  const entries = useList(activity.listLicenseActivity, { params: { id } }, LIVE_MS)
   useRemembered(`/licenses/${id}`, t.title, read.data?.key)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
@@ -208,7 +204,7 @@ export default function License({ id, me }: { id: string; me: Me }) {
           )
         }
       >
-        <ActivityTable list={activity} empty={<Text c="dimmed">{t.noActivity}</Text>} />
+        <ActivityTable list={entries} empty={<Text c="dimmed">{t.noActivity}</Text>} />
       </Part>
     </Screen>
   )

@@ -1,10 +1,9 @@
 /** The list of licenses, with filters in the URL, sorting by expiry, and actions on many licenses. */
 
-import { license, type License } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { type License, licenses } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { useList } from '../../api/hooks.ts'
@@ -14,14 +13,15 @@ import { ProductField } from '../../parts/choose.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { useUrlFilters } from '../../parts/url.ts'
+import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
 const t = text.licenses
-const ABSENT = { status: '', productId: '', customerId: '', key: '', email: '', within: '', sort: '', order: '' }
+const FILTERS = { status: null, productId: null, customerId: null, key: null, email: null, within: null }
+type Chosen = Filters<keyof typeof FILTERS>
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
@@ -30,55 +30,46 @@ function CustomerName({ id }: { id: string }) {
   return <TextLink href={`/customers/${id}`}>{name === '' ? '…' : name}</TextLink>
 }
 
-function useColumns(): readonly Column<License>[] {
-  const { items } = useList('/products', product)
-  return useMemo(() => {
-    const products = new Map(items.map(({ id, name }) => [id, name]))
-    return [
-      { title: t.key, cell: ({ key }) => <span className="mono">{key}</span> },
-      { title: t.status, cell: ({ status }) => <StatusBadge status={status} /> },
-      { title: t.product, cell: ({ productId }) => products.get(productId) ?? '' },
-      { title: t.customer, cell: ({ customerId }) => <CustomerName id={customerId} /> },
-      { title: t.machines, cell: ({ machines }) => `${machines.used} / ${machines.max ?? '∞'}`, isNumber: true },
-      {
-        title: t.expires,
-        cell: (one) => <When at={one.policy.expiresAt} never={termOf(one)} />,
-        sortKey: 'expiresAt',
-      },
-      { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
-    ]
-  }, [items])
+function ProductName({ id }: { id: string }) {
+  return useName(id)
 }
 
-/**
- * Converts the filters of the URL to query parameters of the API. Times are whole hours, so that the query stays the same within an hour.
- */
-function queryOf({ within, ...filters }: typeof ABSENT): Record<string, string> {
-  if (within === '') return filters
+const COLUMNS: readonly Column<License>[] = [
+  { title: t.key, cell: ({ key }) => <span className="mono">{key}</span> },
+  { title: t.status, cell: ({ status }) => <StatusBadge status={status} /> },
+  { title: t.product, cell: ({ productId }) => <ProductName id={productId} /> },
+  { title: t.customer, cell: ({ customerId }) => <CustomerName id={customerId} /> },
+  { title: t.machines, cell: ({ machines }) => `${machines.used} / ${machines.max ?? '∞'}`, isNumber: true },
+  { title: t.expires, cell: (one) => <When at={one.policy.expiresAt} never={termOf(one)} />, sortKey: 'expiresAt' },
+  { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
+]
+
+/** Returns the licenses that expire within the days, as whole hours, so that the query stays the same within an hour. */
+function expiringWithin(days: string | null) {
+  if (days === null || !(days in t.within)) return {}
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   return {
-    ...filters,
     expiresAfter: new Date(now).toISOString(),
-    expiresBefore: new Date(now + Number(within) * DAY_MS).toISOString(),
-    ...(filters.sort === '' && { sort: 'expiresAt', order: 'asc' }),
+    expiresBefore: new Date(now + Number(days) * DAY_MS).toISOString(),
   }
 }
 
-function Filters({
+function FilterFields({
   filters,
   onChange,
+  onClear,
 }: {
-  filters: typeof ABSENT
-  onChange: (changed: Partial<Record<keyof typeof ABSENT, string | null>>) => void
+  filters: Chosen
+  onChange: (changed: Partial<Chosen>) => void
+  onClear: (() => void) | null
 }) {
-  const { sort: _sort, order: _order, ...chosen } = filters
   const find = (value: string | null) => {
     const isEmail = value?.includes('@') === true
     onChange({ email: isEmail ? value : null, key: isEmail ? null : value })
   }
   return (
-    <FilterBar onClear={Object.values(chosen).some((value) => value !== '') ? () => onChange(ABSENT) : null}>
-      <TextFilter label={t.find} placeholder={t.findHint} value={filters.key || filters.email} onChange={find} />
+    <FilterBar onClear={onClear}>
+      <TextFilter label={t.find} placeholder={t.findHint} value={filters.key ?? filters.email} onChange={find} />
       <ChoiceFilter
         label={t.status}
         names={text.statuses}
@@ -86,11 +77,7 @@ function Filters({
         onChange={(status) => onChange({ status })}
       />
       <div className="filter">
-        <ProductField
-          value={filters.productId === '' ? null : filters.productId}
-          onChange={(productId) => onChange({ productId })}
-          isOptional
-        />
+        <ProductField value={filters.productId} onChange={(productId) => onChange({ productId })} isOptional />
       </div>
       <ChoiceFilter
         label={t.expiresWithin}
@@ -103,14 +90,13 @@ function Filters({
 }
 
 export default function Licenses({ me }: { me: Me }) {
-  const [filters, , setFilters] = useUrlFilters(ABSENT)
-  const query = queryOf(filters)
-  const list = useList('/licenses', license, query)
-  const columns = useColumns()
+  const [{ within, ...filters }, setFilters, clear] = useUrlFilters(FILTERS)
+  const [sort, sorting] = useUrlSorting()
+  const isByExpiry = within !== null && sort.sort === null
+  const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
+  const list = useList(licenses.listLicenses, { query: { ...filters, ...expiringWithin(within), ...order } })
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const work = useWork('/licenses')
-  const { sort, order, ...chosen } = filters
-  const isFiltered = Object.values(chosen).some((value) => value !== '')
   const canWrite = me.permissions.includes('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
@@ -134,22 +120,18 @@ export default function Licenses({ me }: { me: Me }) {
       }
     >
       {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss={text.bulk.close} />}
-      <Filters filters={filters} onChange={setFilters} />
+      <FilterFields filters={{ ...filters, within }} onChange={setFilters} onClear={clear} />
       {selected.length > 0 && <SelectedLicenses licenses={selected} onDone={() => setIds(new Set())} />}
       <ListTable
         list={list}
-        columns={columns}
+        columns={COLUMNS}
         href={({ id }) => `/licenses/${id}`}
         label={t.title}
         minWidth={1000}
-        sorting={{
-          by: query['sort'] ?? sort,
-          order: (query['order'] ?? order) === 'asc' ? 'asc' : 'desc',
-          onSort: (by, next) => setFilters({ sort: by, order: next }),
-        }}
+        sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
         empty={
-          isFiltered ? (
+          clear ? (
             t.emptyFiltered
           ) : (
             <>

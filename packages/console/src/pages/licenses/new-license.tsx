@@ -1,11 +1,12 @@
-import { importedLicenses, license } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { createLicense, email as emailAddress, licenses } from '@keyward/contract'
+import { products } from '@keyward/contract/management/products'
 import { Button, Card, Grid, Group, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { checkInput } from '../../api/input.ts'
 import { CustomerField, customerWith, ProductField } from '../../parts/choose.tsx'
 import { type EntitlementRow, EntitlementsField, entitlementsOf, hasProblem } from '../../parts/entitlements-field.tsx'
 import { fieldErrors } from '../../parts/form.tsx'
@@ -43,16 +44,25 @@ function Keys({ keys }: { keys: readonly string[] }) {
   )
 }
 
-/** Creates `count` licenses and returns their keys. For a single license, also returns the id. */
-async function createLicenses(body: object, key: string, count: number): Promise<{ keys: string[]; id?: string }> {
-  if (count > 1) {
-    const rows = { licenses: Array.from({ length: count }, () => body) }
-    const created = await call({ method: 'POST', path: '/licenses/import', body: rows, waits: true }, importedLicenses)
-    return { keys: created.licenses.map((one) => one.key) }
+/** The input of the form, in which the customer is an e-mail address. */
+const newLicense = createLicense.omit({ customerId: true }).extend({ email: emailAddress })
+
+/**
+ * Creates `count` licenses and returns their keys. For a single license, also returns the id. All fields are checked first, because a
+ * rejected license would leave a new customer behind.
+ */
+async function createLicenses(draft: unknown, count: number): Promise<{ keys: string[]; id?: string }> {
+  checkInput(newLicense, draft)
+  const { email, ...terms } = draft
+  const body = { ...terms, customerId: await customerWith(email) }
+  if (count === 1) {
+    const { key, id } = await call(licenses.createLicense, { body })
+    return { keys: [key], id }
   }
-  const one = { ...body, ...(key !== '' && { key }) }
-  const created = await call({ method: 'POST', path: '/licenses', body: one, waits: true }, license)
-  return { keys: [created.key], id: created.id }
+  const created = await call(licenses.importLicenses, {
+    body: { licenses: Array.from({ length: count }, () => body) },
+  })
+  return { keys: created.licenses.map(({ key }) => key) }
 }
 
 export default function NewLicense() {
@@ -65,14 +75,21 @@ export default function NewLicense() {
   const [key, setKey] = useState('')
   const [count, setCount] = useState<number | string>(1)
   const [keys, setKeys] = useState<readonly string[]>([])
-  const defaults = useRead(productId === null ? null : `/products/${productId}`, product)
+  const defaults = useRead(products.readProduct, productId === null ? null : { params: { id: productId } })
   const many = Number(count) > 1 ? Math.min(Number(count), MAX_MANY) : 1
   const create = useChange(
-    async () => {
-      const customerId = await customerWith(email.trim())
-      const body = { productId, customerId, policy: bodyOf(policy), entitlements: entitlementsOf(rows) }
-      return createLicenses(body, key, many)
-    },
+    () =>
+      createLicenses(
+        {
+          // The message of an absent member states that the field is required.
+          productId: productId ?? undefined,
+          email: email.trim() === '' ? undefined : email.trim(),
+          policy: bodyOf(policy),
+          entitlements: entitlementsOf(rows),
+          ...(many === 1 && key !== '' && { key }),
+        },
+        many,
+      ),
     {
       done: many === 1 ? t.created : t.createdMany(many),
       quiet: true,

@@ -1,8 +1,9 @@
-import type { License, PolicyType } from '@keyward/contract'
+import type { createLicense, License, PolicyType } from '@keyward/contract'
 import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
+import type { z } from 'zod'
 
+import type { FieldErrors } from '../../api/input.ts'
 import { ChoiceCards } from '../../parts/choice-cards.tsx'
-import type { FieldErrors } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
 
 const t = text.licenses
@@ -53,7 +54,7 @@ const numberOf = (value: number | string): number | null => (value === '' ? null
  * Returns the terms of a license as a change that restores them. Omits `durationDays` if the license has an expiry, because its term cannot
  * start again.
  */
-export function formerPolicy({ policy: { durationDays, ...policy } }: License): object {
+export function formerPolicy({ policy: { durationDays, ...policy } }: License): Partial<License['policy']> {
   return durationDays !== null && policy.expiresAt !== null ? policy : { ...policy, durationDays }
 }
 
@@ -61,7 +62,7 @@ export function formerPolicy({ policy: { durationDays, ...policy } }: License): 
  * Returns the policy to send. Keeps the time of day of the expiry in `before` if the day is unchanged. Keeps `durationDays` of a term that
  * has started.
  */
-export function bodyOf(policy: Policy, before?: License): object {
+export function bodyOf(policy: Policy, before?: License): z.input<typeof createLicense>['policy'] {
   const ends = policy.type !== 'PERPETUAL'
   const usesDays = ends && policy.startsWithFirstUse
   const earlier = before?.policy.expiresAt ?? null

@@ -4,6 +4,7 @@ import { createLicense } from '@keyward/contract'
 import type { Product } from '@keyward/contract/management/products'
 import { z } from 'zod'
 
+import { checkInput, InputError } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
 
@@ -14,8 +15,8 @@ export interface LicenseRow {
   where: string
   email: string
   name: string
-  /** The license as it is sent, without the id of its customer. */
-  body: Record<string, unknown>
+  /** The license to send. The id of its customer is a placeholder. */
+  body: z.input<typeof createLicense>
 }
 
 export interface ReadLicenses {
@@ -60,16 +61,20 @@ function checkRow(
   const metadata = Object.fromEntries(
     Object.entries(record).filter(([column, cell]) => !KNOWN.has(column) && cell !== ''),
   )
-  const body = {
+  const body: unknown = {
     productId: found.id,
+    customerId: ANY_ID,
     policy: policyOf(record),
     ...(key !== '' && { key }),
     ...(Object.keys(metadata).length > 0 && { metadata }),
   }
-  const parsed = createLicense.safeParse({ ...body, customerId: ANY_ID })
-  if (parsed.success) return { where, email, name, body }
-  const [issue] = parsed.error.issues
-  return { where, detail: `${issue?.path.at(-1)?.toString() ?? ''}: ${issue?.message ?? ''}` }
+  try {
+    checkInput(createLicense, body)
+    return { where, email, name, body }
+  } catch (error) {
+    if (error instanceof InputError) return { where, detail: error.message }
+    throw error
+  }
 }
 
 /** Reads rows of CSV with a heading line. A row contains the name or the id of its product. */

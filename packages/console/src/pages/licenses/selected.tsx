@@ -1,10 +1,10 @@
 /** Actions on the selected licenses. Before an action, the person sees the effect and the number of licenses that the action skips. */
 
-import type { License } from '@keyward/contract'
+import { type License, licenses as all } from '@keyward/contract'
 import { Button, Group, Paper, Stack, Text } from '@mantine/core'
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 
-import { callWithoutResponse } from '../../api/client.ts'
+import { call } from '../../api/client.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { ConfirmButton } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
@@ -12,6 +12,7 @@ import { text } from '../../text.ts'
 const t = text.bulk
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
+const OPERATIONS = { suspend: all.suspendLicense, reinstate: all.reinstateLicense, delete: all.deleteLicense } as const
 const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
 /** Maps each action to the action that reverts it. A deletion is final. */
 const REVERSE: Readonly<Record<Action, Action | null>> = { suspend: 'reinstate', reinstate: 'suspend', delete: null }
@@ -27,12 +28,6 @@ function canBe(action: Action, { status }: License): boolean {
   return action === 'delete' || status === 'suspended'
 }
 
-function requestOf(action: Action, { id }: License) {
-  return action === 'delete'
-    ? ({ method: 'DELETE', path: `/licenses/${id}` } as const)
-    : ({ method: 'POST', path: `/licenses/${id}/${action}` } as const)
-}
-
 async function runAll(action: Action, licenses: readonly License[], report: Report): Promise<void> {
   const waiting = [...licenses]
   const changed: License[] = []
@@ -42,7 +37,7 @@ async function runAll(action: Action, licenses: readonly License[], report: Repo
   const worker = async () => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {
       try {
-        await callWithoutResponse(requestOf(action, one))
+        await call(OPERATIONS[action], { params: { id: one.id } }, { waits: false })
         changed.push(one)
       } catch (error) {
         bad.push({ where: one.key, detail: error instanceof Error ? error.message : String(error) })

@@ -1,11 +1,11 @@
-import { customer, license, type License } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { customers, type License, licenses } from '@keyward/contract'
+import { products } from '@keyward/contract/management/products'
 import { Anchor, Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { call } from '../../api/client.ts'
-import { useChange, useRead } from '../../api/hooks.ts'
+import { useCall, useRead } from '../../api/hooks.ts'
 import {
   EntitlementList,
   type EntitlementRow,
@@ -31,8 +31,8 @@ function slotsOf({ policy: { leaseSeconds, maxMachines } }: License): string {
 }
 
 export function Summary({ license: one }: { license: License }) {
-  const owner = useRead(`/customers/${one.customerId}`, customer)
-  const forProduct = useRead(`/products/${one.productId}`, product)
+  const owner = useRead(customers.readCustomer, { params: { id: one.customerId } })
+  const forProduct = useRead(products.readProduct, { params: { id: one.productId } })
   return (
     <Card withBorder>
       <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} component="dl" m={0}>
@@ -70,17 +70,13 @@ export function Summary({ license: one }: { license: License }) {
   )
 }
 
-/** Changes fields of a license, and waits until the validators have applied the change. */
-export function updateLicense(id: string, body: object): Promise<License> {
-  return call({ method: 'PATCH', path: `/licenses/${id}`, body, waits: true }, license)
-}
-
 /** A button that opens the window for changing the terms. */
 export function EditTerms({ license: one }: { license: License }) {
   const [policy, setPolicy] = useState<Policy | null>(null)
-  const saving = useChange((changed: Policy) => updateLicense(one.id, { policy: bodyOf(changed, one) }), {
+  const params = { id: one.id }
+  const saving = useCall(licenses.updateLicense, {
     done: t.saved,
-    undo: () => updateLicense(one.id, { policy: formerPolicy(one) }),
+    undo: () => call(licenses.updateLicense, { params, body: { policy: formerPolicy(one) } }),
     quiet: true,
   })
   return (
@@ -93,7 +89,7 @@ export function EditTerms({ license: one }: { license: License }) {
         action={text.save}
         opened={policy !== null}
         onClose={() => setPolicy(null)}
-        onSubmit={() => (policy ? saving.mutateAsync(policy) : Promise.resolve())}
+        onSubmit={async () => policy && saving.mutateAsync({ params, body: { policy: bodyOf(policy, one) } })}
         size="lg"
       >
         {(errors) =>
@@ -107,17 +103,15 @@ export function EditTerms({ license: one }: { license: License }) {
 }
 
 export function Entitlements({ license: one, canWrite }: { license: License; canWrite: boolean }) {
-  const { data } = useRead(`/products/${one.productId}`, product)
+  const { data } = useRead(products.readProduct, { params: { id: one.productId } })
   const [rows, setRows] = useState<EntitlementRow[] | null>(null)
   const defaults = data?.entitlements ?? {}
-  const saving = useChange(
-    (changed: readonly EntitlementRow[]) => updateLicense(one.id, { entitlements: entitlementsOf(changed) }),
-    {
-      done: text.entitlements.saved,
-      undo: () => updateLicense(one.id, { entitlements: one.entitlements }),
-      quiet: true,
-    },
-  )
+  const params = { id: one.id }
+  const saving = useCall(licenses.updateLicense, {
+    done: text.entitlements.saved,
+    undo: () => call(licenses.updateLicense, { params, body: { entitlements: one.entitlements } }),
+    quiet: true,
+  })
   return (
     <Stack gap="sm" component="section" aria-label={text.entitlements.title}>
       <Group justify="space-between">
@@ -136,7 +130,7 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
         action={text.save}
         opened={rows !== null}
         onClose={() => setRows(null)}
-        onSubmit={() => saving.mutateAsync(rows ?? [])}
+        onSubmit={() => saving.mutateAsync({ params, body: { entitlements: entitlementsOf(rows ?? []) } })}
         size="lg"
         isInvalid={hasProblem(rows ?? [])}
       >

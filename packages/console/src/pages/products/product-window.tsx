@@ -2,8 +2,9 @@ import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
+import { call, callAndApply } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
-import { call } from '../../api/operations.ts'
+import { liveMessage } from '../../api/live.ts'
 import { EntitlementsField, grantsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
@@ -17,11 +18,11 @@ export function ProductWindow({ before, onClose }: { before: Product | null; onC
     () => {
       const body = { name, entitlements: grantsOf(rows) }
       return before
-        ? call(products.updateProduct, { params: { id: before.id }, body })
-        : call(products.createProduct, { body })
+        ? callAndApply(products.updateProduct, { params: { id: before.id }, body })
+        : callAndApply(products.createProduct, { body })
     },
     {
-      done: before ? t.saved : t.created,
+      done: ({ applied }) => liveMessage(before ? t.saved : t.created, applied),
       ...(before && {
         undo: () =>
           call(products.updateProduct, {

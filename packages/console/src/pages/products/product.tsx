@@ -1,15 +1,13 @@
 /** One product: its default entitlements, its access rules, and the API keys that are bound to it. */
 
-import { apiKey } from '@keyward/contract'
+import { apiKeys } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, SimpleGrid, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
-import type { z } from 'zod'
 
-import { useList } from '../../api/hooks.ts'
-import { useChange, useRead } from '../../api/operations.ts'
+import { type ItemOf, useCall, useList, useRead } from '../../api/hooks.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
 import {
@@ -29,7 +27,7 @@ import { RulesTable } from '../rules/rules-table.tsx'
 import { ProductWindow } from './product-window.tsx'
 
 const t = text.products
-type ApiKey = z.infer<typeof apiKey>
+type ApiKey = ItemOf<typeof apiKeys.listApiKeys>
 
 const KEY_COLUMNS: readonly Column<ApiKey>[] = [
   { title: text.credentials.nameOf, cell: ({ name }) => name },
@@ -38,7 +36,7 @@ const KEY_COLUMNS: readonly Column<ApiKey>[] = [
 ]
 
 function BoundKeys({ productId }: { productId: string }) {
-  const list = useList('/api-keys', apiKey)
+  const list = useList(apiKeys.listApiKeys, {})
   const items = list.items.filter((key) => key.productId === productId)
   return (
     <Part title={t.keys} action={<TextLink href="/credentials">{text.nav.credentials}</TextLink>}>
@@ -56,7 +54,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
   const read = useRead(products.readProduct, { params: { id } })
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
-  const remove = useChange(products.deleteProduct, {
+  const remove = useCall(products.deleteProduct, {
     done: t.deleted,
     onDone: () => navigate('/products'),
   })

@@ -3,7 +3,7 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 
-import { useList } from '../../api/operations.ts'
+import { useList } from '../../api/hooks.ts'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
 import { Copyable, Screen, TextLink, When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<Product>[] = [
 ]
 
 export default function Products({ me }: { me: Me }) {
-  const list = useList(products.listProducts)
+  const list = useList(products.listProducts, {})
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const create = me.permissions.includes('products.write') && <Button onClick={creating.open}>{t.new}</Button>
   return (

@@ -1,12 +1,11 @@
 /** The window that changes the mode, the expiry and the note of an access rule, and `allowSuspendedOrExpired` of an exclusion. */
 
-import { accessRule, type AccessRule } from '@keyward/contract'
+import { type AccessRule, accessRules } from '@keyward/contract'
 import { Checkbox, Text, Textarea } from '@mantine/core'
 import { useState } from 'react'
 
-import { call, callAndApply } from '../../api/client.ts'
-import { useChange } from '../../api/hooks.ts'
-import { liveMessage } from '../../api/live.ts'
+import { call } from '../../api/client.ts'
+import { useCall } from '../../api/hooks.ts'
 import { expiryAt, ExpiryField, timeOf } from '../../parts/expiry-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
@@ -20,37 +19,29 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
   const [expiry, setExpiry] = useState(before)
   const [note, setNote] = useState(rule.note ?? '')
   const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
-  const path = `/access-rules/${rule.id}`
-  const saving = useChange(
-    () => {
-      const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
-      const body = {
-        mode,
-        note: note === '' ? null : note,
-        ...(isMoved && { expiresAt: timeOf(expiry) }),
-        ...(rule.kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
-      }
-      return callAndApply({ method: 'PATCH', path, body }, accessRule)
+  const params = { id: rule.id }
+  const isExclusion = rule.kind === 'EXCLUSION'
+  const saving = useCall(accessRules.updateAccessRule, {
+    done: t.saved,
+    undo: () => {
+      const { mode: former, note: formerNote, expiresAt, allowSuspendedOrExpired } = rule
+      const body = { mode: former, note: formerNote, expiresAt, ...(isExclusion && { allowSuspendedOrExpired }) }
+      return call(accessRules.updateAccessRule, { params, body })
     },
-    {
-      done: ({ applied }) => liveMessage(t.saved, applied),
-      undo: () => {
-        const { mode: former, note: formerNote, expiresAt, allowSuspendedOrExpired } = rule
-        const isExclusion = rule.kind === 'EXCLUSION'
-        const body = { mode: former, note: formerNote, expiresAt, ...(isExclusion && { allowSuspendedOrExpired }) }
-        return call({ method: 'PATCH', path, body, waits: true }, accessRule)
-      },
-      quiet: true,
-    },
-  )
+    quiet: true,
+  })
+  const save = () => {
+    const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
+    const body = {
+      mode,
+      note: note === '' ? null : note,
+      ...(isMoved && { expiresAt: timeOf(expiry) }),
+      ...(isExclusion && { allowSuspendedOrExpired: isGenerous }),
+    }
+    return saving.mutateAsync({ params, body })
+  }
   return (
-    <FormWindow
-      title={t.editTitle}
-      action={text.save}
-      opened
-      onClose={onClose}
-      onSubmit={() => saving.mutateAsync(undefined)}
-    >
+    <FormWindow title={t.editTitle} action={text.save} opened onClose={onClose} onSubmit={save}>
       {(errors) => (
         <>
           <div>
@@ -63,7 +54,7 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
           </div>
           <ModeField value={mode} onChange={setMode} />
           <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
-          {rule.kind === 'EXCLUSION' && (
+          {isExclusion && (
             <Checkbox
               label={t.evenExpired}
               checked={isGenerous}

@@ -1,6 +1,6 @@
 /** Imports access rules from text or a file. Shows a preview, the progress, and the invalid rows. */
 
-import { deletedAccessRules, importedAccessRules, type RuleKind, type RuleType } from '@keyward/contract'
+import { accessRules, type RuleKind, type RuleType } from '@keyward/contract'
 import { Button, Card, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
@@ -42,8 +42,7 @@ async function importBatch(rows: readonly RuleRow[], isLast: boolean): Promise<I
   if (rows.length === 0) return { ids: [], skipped: 0, bad: [], applied: null }
   try {
     const body = { rules: rows.map((row) => row.body) }
-    const request = { method: 'POST', path: '/access-rules/import', body } as const
-    const { result, applied } = await callAndApply(request, importedAccessRules, isLast)
+    const { result, applied } = await callAndApply(accessRules.importAccessRules, { body }, { waits: isLast })
     return { ids: result.ids, skipped: result.skipped, bad: [], applied }
   } catch (error) {
     const rejected = rejectedRows(error, 'rules', rows)
@@ -79,8 +78,8 @@ async function undoImport(report: Report): Promise<void> {
   let applied: Applied | null = null
   for (let at = 0; at < ids.length; at += MAX_DELETED) {
     const body = { ids: ids.slice(at, at + MAX_DELETED) }
-    const request = { method: 'POST', path: '/access-rules/delete', body } as const
-    const reply = await callAndApply(request, deletedAccessRules, at + MAX_DELETED >= ids.length)
+    const waits = at + MAX_DELETED >= ids.length
+    const reply = await callAndApply(accessRules.deleteAccessRules, { body }, { waits })
     deleted += reply.result.deleted
     applied = reply.applied
     report({ done: at + body.ids.length, summary: text.rules.deletedMany(deleted) })

@@ -1,18 +1,18 @@
 /** Creates an access rule. Before the person saves the rule, shows its effect in one sentence, the stored form of a range, and warnings. */
 
-import { accessRule, myIp, type RuleKind, type RuleMode, type RuleType } from '@keyward/contract'
+import { accessRules, type RuleKind, type RuleMode, type RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_TYPES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
 import { Alert, Button, Card, Checkbox, Grid, Group, Stack, Text, Textarea, TextInput, Title } from '@mantine/core'
 import { IconAlertTriangle } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { apply, callAndApply } from '../../api/client.ts'
-import { useChange, useRead } from '../../api/hooks.ts'
-import { liveMessage } from '../../api/live.ts'
+import { call } from '../../api/client.ts'
+import { useCall, useRead } from '../../api/hooks.ts'
+import type { FieldErrors } from '../../api/input.ts'
 import { useName } from '../../api/names.ts'
 import { ExpiryField, NEVER, timeOf } from '../../parts/expiry-field.tsx'
-import { fieldErrors, type FieldErrors } from '../../parts/form.tsx'
+import { fieldErrors } from '../../parts/form.tsx'
 import { ErrorMessage, Screen } from '../../parts/parts.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
@@ -54,7 +54,7 @@ function Warning({ children }: { children: string }) {
 
 /** Warns about rules that affect the person's own address or country, and about ranges that contain all addresses. */
 function Warnings({ draft: { kind, type, value } }: { draft: Draft }) {
-  const { data: own } = useRead('/access-rules/my-ip', myIp)
+  const { data: own } = useRead(accessRules.readMyIp, {})
   if (type === 'COUNTRY' && kind === 'BLACKLIST')
     return own?.country !== null && own?.country === value ? (
       <Warning>{t.yourCountry(countryName(value))}</Warning>
@@ -190,32 +190,27 @@ export default function NewRule() {
   const [note, setNote] = useState('')
   const [expiry, setExpiry] = useState(NEVER)
   const [isGenerous, setIsGenerous] = useState(false)
-  const create = useChange(
-    () => {
-      const { kind, type, mode, scope, scopeId } = draft
-      const body = {
-        kind,
-        mode,
-        type,
-        scope,
-        expiresAt: timeOf(expiry),
-        value: type === 'HWID' ? draft.value : draft.value.trim(),
-        ...(scope !== 'ORGANIZATION' && { scopeId }),
-        ...(note !== '' && { note }),
-        ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
-      }
-      return callAndApply({ method: 'POST', path: '/access-rules', body }, accessRule)
-    },
-    {
-      done: ({ applied }) => liveMessage(t.created, applied),
-      undo: ({ result: { id } }) => apply({ method: 'DELETE', path: `/access-rules/${id}` }),
-      quiet: true,
-      onDone: () => navigate('/rules'),
-    },
-  )
+  const create = useCall(accessRules.createAccessRule, {
+    done: t.created,
+    undo: ({ id }) => call(accessRules.deleteAccessRule, { params: { id } }),
+    quiet: true,
+    onDone: () => navigate('/rules'),
+  })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    create.mutate(undefined)
+    const { kind, type, mode, scope, scopeId } = draft
+    const body = {
+      kind,
+      mode,
+      type,
+      scope,
+      expiresAt: timeOf(expiry),
+      value: type === 'HWID' ? draft.value : draft.value.trim(),
+      ...(scope !== 'ORGANIZATION' && { scopeId }),
+      ...(note !== '' && { note }),
+      ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
+    }
+    create.mutate({ body })
   }
   const errors = fieldErrors(create.error)
   return (

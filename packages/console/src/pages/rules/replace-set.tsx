@@ -1,12 +1,12 @@
 /** Replaces the rules of a set. First shows how many rules the replacement creates, changes and removes. */
 
-import type { RuleKind, RuleType } from '@keyward/contract'
+import { accessRuleSets, type RuleKind, type RuleType } from '@keyward/contract'
 import { Button, Card, Group, List, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { apply } from '../../api/client.ts'
+import { call } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
 import { liveMessage } from '../../api/live.ts'
 import { NEVER } from '../../parts/expiry-field.tsx'
@@ -19,7 +19,7 @@ import { type Defaults, useRows } from './import-rules.tsx'
 import { setPath } from './paths.ts'
 import type { RuleRow } from './rows.ts'
 import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
-import { putSet, readStored, setApiPath, type StoredSet } from './stored-set.ts'
+import { putSet, readStored, type StoredSet } from './stored-set.ts'
 
 const t = text.ruleSets
 
@@ -33,13 +33,9 @@ interface Counts {
 
 /** Returns the fields of a rule that a replacement can change, as a string for comparison. */
 function optionsOf({ body }: RuleRow): string {
-  const expiresAt = body['expiresAt']
-  return JSON.stringify([
-    body['mode'] ?? 'ENFORCE',
-    body['note'] ?? null,
-    typeof expiresAt === 'string' ? Date.parse(expiresAt) : null,
-    body['allowSuspendedOrExpired'] ?? false,
-  ])
+  const { mode = 'ENFORCE', note = null, expiresAt, allowSuspendedOrExpired = false } = body
+  const ends = typeof expiresAt === 'string' ? Date.parse(expiresAt) : null
+  return JSON.stringify([mode, note, ends, allowSuspendedOrExpired])
 }
 
 export function countsOf(stored: readonly RuleRow[], given: readonly RuleRow[]): Counts {
@@ -101,7 +97,7 @@ export default function ReplaceSet() {
       undo: async ({ result: { version }, before }) => {
         if (before.version !== null) return putSet(name, before.rows, version)
         navigate('/rules/sets')
-        return apply({ method: 'DELETE', path: setApiPath(name) })
+        return call(accessRuleSets.deleteAccessRuleSet, { params: { set: name } })
       },
       quiet: true,
       onDone: () => navigate(back),

@@ -1,6 +1,6 @@
 /** Creates deleted access rules again. */
 
-import { type AccessRule, importedAccessRules } from '@keyward/contract'
+import { type AccessRule, accessRules } from '@keyward/contract'
 
 import { call } from '../../api/client.ts'
 
@@ -9,7 +9,7 @@ export function canRestore({ expiresAt }: Pick<AccessRule, 'expiresAt'>): boolea
   return expiresAt === null || Date.parse(expiresAt) > Date.now()
 }
 
-function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set, ...rule }: AccessRule): object {
+function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set, ...rule }: AccessRule) {
   const fields = { kind, mode, type, value, scope, note, expiresAt, set }
   return {
     ...fields,
@@ -24,5 +24,5 @@ function bodyOf({ kind, mode, type, value, scope, scopeId, note, expiresAt, set,
  */
 export function restoreRules(rules: readonly AccessRule[]) {
   const body = { rules: rules.filter(canRestore).map(bodyOf) }
-  return call({ method: 'POST', path: '/access-rules/import', body, waits: true }, importedAccessRules)
+  return call(accessRules.importAccessRules, { body })
 }

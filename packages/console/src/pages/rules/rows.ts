@@ -7,6 +7,7 @@ import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address/rule-val
 import { createAccessRule } from '@keyward/contract'
 import { z } from 'zod'
 
+import { checkInput, InputError } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
 
@@ -16,7 +17,7 @@ type Fields = Readonly<Record<string, unknown>>
 export interface RuleRow {
   where: string
   /** The rule as the request contains it. */
-  body: Fields
+  body: z.input<typeof createAccessRule>
   /** The kind, type, canonical value and scope of the rule. Rules with the same identity are duplicates. */
   identity: string
 }
@@ -29,15 +30,17 @@ export interface ReadRows {
 const BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false }
 
 function checkRow(where: string, fields: Fields): RuleRow | BadRow {
-  const parsed = createAccessRule.safeParse(fields)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    return { where, detail: `${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`.trim() }
+  const body: unknown = fields
+  try {
+    checkInput(createAccessRule, body)
+  } catch (error) {
+    if (error instanceof InputError) return { where, detail: error.message }
+    throw error
   }
-  const { kind, type, value, scope, scopeId } = parsed.data
+  const { kind, type, value, scope, scopeId } = body
   const canonical = canonicalRuleValue(type, value)
   if (canonical === null) return { where, detail: `${RULE_VALUE_ERRORS[type]}; got "${value}"` }
-  return { where, body: fields, identity: [kind, type, canonical, scope, scopeId ?? ''].join('\n') }
+  return { where, body, identity: [kind, type, canonical, scope, scopeId?.toLowerCase() ?? ''].join('\n') }
 }
 
 function gather(checked: readonly (RuleRow | BadRow)[]): ReadRows {

@@ -1,14 +1,12 @@
 /** A table of access rules with their counters, and actions on one rule or on the selected rules. */
 
-import { accessRule, type AccessRule, deletedAccessRules } from '@keyward/contract'
-import { product } from '@keyward/contract/management/products'
+import { type AccessRule, accessRules } from '@keyward/contract'
+import type { InputOf } from '@keyward/contract/operations'
 import { Button, Group, Paper, Text } from '@mantine/core'
 import { IconDeviceDesktop, IconFlag, IconPencil, IconTrash, IconUser, IconWorld } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 
-import { apply, callAndApply } from '../../api/client.ts'
-import { type Filters, useChange, useList } from '../../api/hooks.ts'
-import { liveMessage } from '../../api/live.ts'
+import { useCall, useList } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { LicenseKey } from '../../parts/license-key.tsx'
 import { ConfirmButton, DotBadge, IconButton, TextLink, When } from '../../parts/parts.tsx'
@@ -33,10 +31,14 @@ function KindBadge({ rule: { kind, mode } }: { rule: AccessRule }) {
   )
 }
 
-function Applies({ rule: { scope, scopeId }, products }: { rule: AccessRule; products: ReadonlyMap<string, string> }) {
+function ProductName({ id }: { id: string }) {
+  const name = useName(id)
+  return <TextLink href={`/products/${id}`}>{name === '' ? text.scopes.PRODUCT : name}</TextLink>
+}
+
+function Applies({ rule: { scope, scopeId } }: { rule: AccessRule }) {
   if (scope === 'LICENSE' && scopeId !== null) return <LicenseKey id={scopeId} />
-  if (scope === 'PRODUCT' && scopeId !== null)
-    return <TextLink href={`/products/${scopeId}`}>{products.get(scopeId) ?? text.scopes.PRODUCT}</TextLink>
+  if (scope === 'PRODUCT' && scopeId !== null) return <ProductName id={scopeId} />
   return text.scopes.ORGANIZATION
 }
 
@@ -75,18 +77,13 @@ function Value({ rule: { value, type, note } }: { rule: AccessRule }) {
 
 /** The bar of actions on the selected rules. */
 function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone: () => void }) {
-  const remove = useChange(
-    () => {
-      const body = { ids: rules.slice(0, MAX_DELETED).map(({ id }) => id) }
-      return callAndApply({ method: 'POST', path: '/access-rules/delete', body }, deletedAccessRules)
-    },
-    {
-      done: ({ result, applied }) => liveMessage(t.deletedMany(result.deleted), applied),
-      undo: () => restoreRules(rules.slice(0, MAX_DELETED)),
-      canUndo: () => rules.some(canRestore),
-      onDone,
-    },
-  )
+  const removed = rules.slice(0, MAX_DELETED)
+  const remove = useCall(accessRules.deleteAccessRules, {
+    done: ({ deleted }) => t.deletedMany(deleted),
+    undo: () => restoreRules(removed),
+    canUndo: () => removed.some(canRestore),
+    onDone,
+  })
   const matches = rules.reduce((sum, { matchCount }) => sum + matchCount, 0)
   return (
     <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(rules.length)}>
@@ -103,7 +100,7 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
             label={t.deleteMany(rules.length)}
             title={t.deleteManyTitle(rules.length)}
             consequence={t.deleteManyHint(matches)}
-            onConfirm={() => remove.mutateAsync(undefined)}
+            onConfirm={() => remove.mutateAsync({ body: { ids: removed.map(({ id }) => id) } })}
             isPending={remove.isPending}
           />
         </Group>
@@ -112,22 +109,32 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
   )
 }
 
-function useColumns(
+function DeleteRule({ rule }: { rule: AccessRule }) {
+  const remove = useCall(accessRules.deleteAccessRule, {
+    done: t.deleted,
+    undo: () => restoreRules([rule]),
+    canUndo: () => canRestore(rule),
+  })
+  return (
+    <ConfirmButton
+      icon={<IconTrash size={16} />}
+      label={t.delete}
+      title={t.deleteTitle}
+      consequence={t.deleteHint}
+      onConfirm={() => remove.mutateAsync({ params: { id: rule.id } })}
+    />
+  )
+}
+
+function columnsOf(
   onEdit: (rule: AccessRule) => void,
   canWrite: boolean,
   hasSets: boolean,
 ): readonly Column<AccessRule>[] {
-  const { items } = useList('/products', product)
-  const products = new Map(items.map(({ id, name }) => [id, name]))
-  const remove = useChange(({ id }: AccessRule) => apply({ method: 'DELETE', path: `/access-rules/${id}` }), {
-    done: (applied) => liveMessage(t.deleted, applied),
-    undo: (_, rule) => restoreRules([rule]),
-    canUndo: canRestore,
-  })
   const columns: Column<AccessRule>[] = [
     { title: t.value, cell: (rule) => <Value rule={rule} /> },
     { title: t.kind, cell: (rule) => <KindBadge rule={rule} /> },
-    { title: t.scope, cell: (rule) => <Applies rule={rule} products={products} /> },
+    { title: t.scope, cell: (rule) => <Applies rule={rule} /> },
     {
       title: t.matches,
       cell: ({ matchCount }) => matchCount.toLocaleString(),
@@ -148,13 +155,7 @@ function useColumns(
       cell: (rule) => (
         <Group gap={0} wrap="nowrap" justify="flex-end">
           <IconButton label={t.edit} icon={<IconPencil size={16} />} onClick={() => onEdit(rule)} />
-          <ConfirmButton
-            icon={<IconTrash size={16} />}
-            label={t.delete}
-            title={t.deleteTitle}
-            consequence={t.deleteHint}
-            onConfirm={() => remove.mutateAsync(rule)}
-          />
+          <DeleteRule rule={rule} />
         </Group>
       ),
     })
@@ -168,16 +169,16 @@ export function RulesTable({
   label,
   canWrite,
 }: {
-  filters: Filters
+  filters: NonNullable<InputOf<typeof accessRules.listAccessRules>['query']>
   sorting?: Sorting
   empty: ReactNode
   label: string
   canWrite: boolean
 }) {
-  const list = useList('/access-rules', accessRule, filters)
+  const list = useList(accessRules.listAccessRules, { query: filters })
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const [edited, setEdited] = useState<AccessRule | null>(null)
-  const columns = useColumns(
+  const columns = columnsOf(
     setEdited,
     canWrite,
     list.items.some(({ set }) => set !== null),

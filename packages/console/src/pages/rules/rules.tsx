@@ -1,20 +1,22 @@
 /** The list of access rules, with filters in the URL, sorting, export, and actions on many rules. */
 
+import { accessRules } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Menu } from '@mantine/core'
 import { Link } from 'wouter'
 
-import { queryString } from '../../api/client.ts'
+import { hrefOf } from '../../api/client.ts'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen } from '../../parts/parts.tsx'
-import { useUrlFilters } from '../../parts/url.ts'
+import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { RulesTable } from './rules-table.tsx'
 
 const t = text.rules
-const EXPORT = '/api/v1/access-rules/export'
 
-function Actions({ query, canWrite }: { query: Readonly<Record<string, string>>; canWrite: boolean }) {
+const FILTERS = { matches: null, kind: null, mode: null, type: null, scope: null }
+
+function Actions({ query, canWrite }: { query: Filters<keyof typeof FILTERS>; canWrite: boolean }) {
   return (
     <>
       <Button variant="default" component={Link} href="/rules/sets">
@@ -25,10 +27,18 @@ function Actions({ query, canWrite }: { query: Readonly<Record<string, string>>;
           <Button variant="default">{t.export}</Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item component="a" href={EXPORT + queryString({ ...query, format: 'csv' })} download>
+          <Menu.Item
+            component="a"
+            href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'csv' } })}
+            download
+          >
             {t.exportCsv}
           </Menu.Item>
-          <Menu.Item component="a" href={EXPORT + queryString({ ...query, format: 'json' })} download>
+          <Menu.Item
+            component="a"
+            href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'json' } })}
+            download
+          >
             {t.exportJson}
           </Menu.Item>
         </Menu.Dropdown>
@@ -47,58 +57,46 @@ function Actions({ query, canWrite }: { query: Readonly<Record<string, string>>;
   )
 }
 
-const ABSENT = { matches: '', kind: '', mode: '', type: '', scope: '', sort: '', order: '' }
-
 export default function Rules({ me }: { me: Me }) {
-  const [filters, setFilter, setFilters] = useUrlFilters(ABSENT)
-  const { sort, order, ...query } = filters
-  const isFiltered = Object.values(query).some((value) => value !== '')
+  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const [order, sorting] = useUrlSorting()
   const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title={t.title} actions={<Actions query={query} canWrite={canWrite} />}>
-      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
+    <Screen title={t.title} actions={<Actions query={filters} canWrite={canWrite} />}>
+      <FilterBar onClear={clear}>
         <TextFilter
           label={t.covers}
           placeholder={t.coversHint}
           value={filters.matches}
-          onChange={(value) => setFilter('matches', value)}
+          onChange={(matches) => setFilters({ matches })}
         />
         <ChoiceFilter
           label={t.kind}
           names={text.kinds}
           value={filters.kind}
-          onChange={(value) => setFilter('kind', value)}
+          onChange={(kind) => setFilters({ kind })}
         />
         <ChoiceFilter
           label={t.type}
           names={text.types}
           value={filters.type}
-          onChange={(value) => setFilter('type', value)}
+          onChange={(type) => setFilters({ type })}
         />
         <ChoiceFilter
           label={t.scope}
           names={text.scopes}
           value={filters.scope}
-          onChange={(value) => setFilter('scope', value)}
+          onChange={(scope) => setFilters({ scope })}
         />
-        <ChoiceFilter
-          label={t.mode}
-          names={t.modes}
-          value={filters.mode}
-          onChange={(value) => setFilter('mode', value)}
-        />
+        <ChoiceFilter label={t.mode} names={t.modes} value={filters.mode} onChange={(mode) => setFilters({ mode })} />
       </FilterBar>
       <RulesTable
-        filters={filters}
+        filters={{ ...filters, ...order }}
         label={t.title}
         canWrite={canWrite}
-        sorting={{
-          by: sort,
-          order: order === 'asc' ? 'asc' : 'desc',
-          onSort: (by, next) => setFilters({ sort: by, order: next }),
-        }}
+        sorting={sorting}
         empty={
-          isFiltered ? (
+          clear ? (
             t.emptyFiltered
           ) : (
             <>

@@ -1,13 +1,13 @@
-import { accessRuleSet } from '@keyward/contract'
+import { accessRuleSets } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, SimpleGrid } from '@mantine/core'
 import { Link, useLocation } from 'wouter'
 
-import { apply } from '../../api/client.ts'
+import { callAndApply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { liveMessage } from '../../api/live.ts'
 import { ConfirmButton, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
-import { useUrlFilters, useUrlParameters } from '../../parts/url.ts'
+import { useUrlParameters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { replacePath } from './paths.ts'
 import { RulesTable } from './rules-table.tsx'
@@ -17,14 +17,14 @@ const t = text.ruleSets
 
 export default function RuleSet({ me }: { me: Me }) {
   const name = useUrlParameters().get('name') ?? ''
-  const path = `/access-rules/sets/${encodeURIComponent(name)}`
-  const read = useRead(path, accessRuleSet)
+  const input = { params: { set: name } }
+  const read = useRead(accessRuleSets.readAccessRuleSet, input)
   const [, navigate] = useLocation()
-  const [{ sort, order }, , setFilters] = useUrlFilters({ sort: '', order: '' })
+  const [order, sorting] = useUrlSorting()
   const remove = useChange(
     async () => {
       const before = await readStored(name)
-      return { before, applied: await apply({ method: 'DELETE', path }) }
+      return { before, ...(await callAndApply(accessRuleSets.deleteAccessRuleSet, input)) }
     },
     {
       done: ({ applied }) => liveMessage(t.deleted, applied),
@@ -67,15 +67,11 @@ export default function RuleSet({ me }: { me: Me }) {
         </SimpleGrid>
       </Card>
       <RulesTable
-        filters={{ set: name, sort, order }}
+        filters={{ set: name, ...order }}
         label={t.rules}
         canWrite={canWrite}
         empty={t.emptySet}
-        sorting={{
-          by: sort,
-          order: order === 'asc' ? 'asc' : 'desc',
-          onSort: (by, next) => setFilters({ sort: by, order: next }),
-        }}
+        sorting={sorting}
       />
     </Screen>
   )

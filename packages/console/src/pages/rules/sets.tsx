@@ -1,4 +1,4 @@
-import { accessRuleSet, type AccessRuleSet } from '@keyward/contract'
+import { type AccessRuleSet, accessRuleSets } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Text, TextInput } from '@mantine/core'
 import { useMemo, useState } from 'react'
@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<Row>[] = [
 ]
 
 export default function Sets({ me }: { me: Me }) {
-  const list = useList('/access-rules/sets', accessRuleSet)
+  const list = useList(accessRuleSets.listAccessRuleSets, {})
   const rows = useMemo(() => list.items.map((one): Row => Object.assign({ id: one.name }, one)), [list.items])
   const [name, setName] = useState<string | null>(null)
   const [, navigate] = useLocation()

@@ -1,11 +1,10 @@
 /** The deliveries of an endpoint, with filters in the URL. A row opens the delivery with its attempts. */
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
-import { delivery, type Delivery, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
+import { type Delivery, type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
 import { Anchor, Button, Stack, Text, Title } from '@mantine/core'
 
-import { call } from '../../api/client.ts'
-import { useChange, useList } from '../../api/hooks.ts'
+import { useCall, useList } from '../../api/hooks.ts'
 import { ChoiceFilter, FilterBar } from '../../parts/filters.tsx'
 import { When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
@@ -15,7 +14,7 @@ import { DeliveryBadge, DeliveryWindow } from './delivery.tsx'
 import { explainDelivery } from './outcome.ts'
 
 const t = text.deliveries
-const ABSENT = { status: '', eventType: '', delivery: '' }
+const FILTERS = { status: null, eventType: null }
 const TYPE_NAMES = Object.fromEntries(EVENT_TYPES.map((type) => [type, type]))
 /** The list is read repeatedly while the next attempt of a delivery is due within this time. */
 const SOON_MS = 15_000
@@ -31,14 +30,16 @@ export function Deliveries({
   endpoint: WebhookEndpoint
   canWrite: boolean
 }) {
-  const [{ delivery: openId, ...filters }, setFilter, setFilters] = useUrlFilters(ABSENT)
-  const path = `/webhook-endpoints/${id}/deliveries`
-  const list = useList(path, delivery, filters, (one) => enabled && isDue(one))
-  const open = (deliveryId: string | null) => setFilter('delivery', deliveryId)
-  const send = useChange(
-    (deliveryId: string) => call({ method: 'POST', path: `${path}/${deliveryId}/resend` }, delivery),
-    { done: t.sentAgain, onDone: (created) => open(created.id) },
-  )
+  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const [{ delivery: openId }, setOpen] = useUrlFilters({ delivery: null })
+  const input = { params: { id }, query: filters }
+  const list = useList(webhookEndpoints.listWebhookDeliveries, input, (one) => enabled && isDue(one))
+  const open = (delivery: string | null) => setOpen({ delivery })
+  const resend = useCall(webhookEndpoints.resendWebhookDelivery, {
+    done: t.sentAgain,
+    onDone: (created) => open(created.id),
+  })
+  const send = (deliveryId: string) => resend.mutate({ params: { id, deliveryId } })
   const canSend = canWrite && enabled
   const columns: Column<Delivery>[] = [
     {
@@ -72,30 +73,29 @@ export function Deliveries({
     columns.push({
       title: text.actions,
       cell: (one) => (
-        <Button size="xs" variant="default" onClick={() => send.mutate(one.id)}>
+        <Button size="xs" variant="default" onClick={() => send(one.id)}>
           {t.again}
         </Button>
       ),
     })
   const shown = list.items.find((one) => one.id === openId)
-  const isFiltered = filters.status !== '' || filters.eventType !== ''
   return (
     <Stack gap="sm" component="section" aria-label={t.title}>
       <Title order={2} size="h4">
         {t.title}
       </Title>
-      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
+      <FilterBar onClear={clear}>
         <ChoiceFilter
           label={t.status}
           names={t.statuses}
           value={filters.status}
-          onChange={(value) => setFilter('status', value)}
+          onChange={(status) => setFilters({ status })}
         />
         <ChoiceFilter
           label={t.event}
           names={TYPE_NAMES}
           value={filters.eventType}
-          onChange={(value) => setFilter('eventType', value)}
+          onChange={(eventType) => setFilters({ eventType })}
         />
       </FilterBar>
       <ListTable
@@ -103,15 +103,15 @@ export function Deliveries({
         columns={columns}
         label={t.title}
         minWidth={880}
-        empty={isFiltered ? t.emptyFiltered : t.empty}
+        empty={clear ? t.emptyFiltered : t.empty}
       />
       {shown && (
         <DeliveryWindow
           delivery={shown}
           url={url}
           onClose={() => open(null)}
-          onAgain={canSend ? () => send.mutate(shown.id) : null}
-          isSending={send.isPending}
+          onAgain={canSend ? () => send(shown.id) : null}
+          isSending={resend.isPending}
         />
       )}
     </Stack>

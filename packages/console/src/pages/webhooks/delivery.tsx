@@ -1,6 +1,6 @@
 /** The window with one delivery: its attempts with the responses of the endpoint, and the request that Keyward sent. */
 
-import { event } from '@keyward/contract/management/events'
+import { events } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
 import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core'
 
@@ -59,7 +59,7 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
 }
 
 function SentRequest({ eventId, url }: { eventId: string; url: string }) {
-  const read = useRead(`/events/${eventId}`, event)
+  const read = useRead(events.readEvent, { params: { id: eventId } })
   if (read.error instanceof ApiError && read.error.problem.status === 404)
     return (
       <Text size="sm" c="dimmed">

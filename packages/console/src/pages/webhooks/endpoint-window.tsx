@@ -1,13 +1,14 @@
 /** The window that creates or changes a webhook endpoint, and the window that shows a secret once. */
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
-import { createdWebhookEndpoint, webhookEndpoint, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
+import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
 import { Button, Group, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { useChange } from '../../api/hooks.ts'
-import { type FieldErrors, FormWindow } from '../../parts/form.tsx'
+import type { FieldErrors } from '../../api/input.ts'
+import { FormWindow } from '../../parts/form.tsx'
 import { Copyable } from '../../parts/parts.tsx'
 import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
@@ -92,8 +93,8 @@ export function SecretWindow({ secret, onClose }: { secret: string | null; onClo
   )
 }
 
-function update(id: string, body: Pick<WebhookEndpoint, 'url' | 'description'> & { types: readonly string[] }) {
-  return call({ method: 'PATCH', path: `/webhook-endpoints/${id}`, body }, webhookEndpoint)
+function update(id: string, body: Pick<WebhookEndpoint, 'url' | 'types' | 'description'>) {
+  return call(webhookEndpoints.updateWebhookEndpoint, { params: { id }, body })
 }
 
 export function EndpointWindow({
@@ -107,14 +108,13 @@ export function EndpointWindow({
   onCreated?: (endpoint: WebhookEndpoint, secret: string | null) => void
 }) {
   const [url, setUrl] = useState(before?.url ?? '')
-  const [types, setTypes] = useState<readonly string[]>(before?.types ?? [ALL])
+  const [types, setTypes] = useState(before?.types ?? [ALL])
   const [description, setDescription] = useState(before?.description ?? '')
   const saving = useChange(
     async () => {
       const body = { url: url.trim(), types, description: description === '' ? null : description }
       if (before) return update(before.id, body)
-      const path = '/webhook-endpoints'
-      const { secret, ...endpoint } = await call({ method: 'POST', path, body }, createdWebhookEndpoint)
+      const { secret, ...endpoint } = await call(webhookEndpoints.createWebhookEndpoint, { body })
       onCreated?.(endpoint, secret ?? null)
       return endpoint
     },

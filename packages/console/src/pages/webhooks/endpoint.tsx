@@ -1,17 +1,11 @@
 import type { Me } from '@keyward/contract/management/sign-in'
-import {
-  createdWebhookEndpoint,
-  delivery,
-  replayedEvents,
-  webhookEndpoint,
-  type WebhookEndpoint,
-} from '@keyward/contract/management/webhooks'
+import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
 import { Button, Card, Group, Select, SimpleGrid, Text } from '@mantine/core'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 
-import { call, callWithoutResponse } from '../../api/client.ts'
-import { useChange, useRead } from '../../api/hooks.ts'
+import { call } from '../../api/client.ts'
+import { useCall, useChange, useRead } from '../../api/hooks.ts'
 import { FormWindow } from '../../parts/form.tsx'
 import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
@@ -28,20 +22,18 @@ const DAY_HOURS = '24'
 /** The window that sends the events of a period again. */
 function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
   const [hours, setHours] = useState(DAY_HOURS)
-  const replay = useChange(
-    () => {
-      const body = { from: new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString() }
-      return call({ method: 'POST', path: `/webhook-endpoints/${id}/replay`, body }, replayedEvents)
-    },
-    { done: ({ deliveries }) => t.replayed(deliveries), quiet: true },
-  )
+  const replay = useCall(webhookEndpoints.replayEvents, {
+    done: ({ deliveries }) => t.replayed(deliveries),
+    quiet: true,
+  })
+  const from = () => new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString()
   return (
     <FormWindow
       title={t.replayTitle}
       action={t.replaySubmit}
       opened
       onClose={onClose}
-      onSubmit={() => replay.mutateAsync(undefined)}
+      onSubmit={() => replay.mutateAsync({ params: { id }, body: { from: from() } })}
     >
       {(errors) => (
         <>
@@ -61,8 +53,7 @@ function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
 }
 
 function useTurning(id: string) {
-  const set = (enabled: boolean) =>
-    call({ method: 'PATCH', path: `/webhook-endpoints/${id}`, body: { enabled } }, webhookEndpoint)
+  const set = (enabled: boolean) => call(webhookEndpoints.updateWebhookEndpoint, { params: { id }, body: { enabled } })
   const turnOn = useChange(() => set(true), { done: t.turnedOn })
   const turnOff = useChange(() => set(false), { done: t.turnedOff, undo: () => set(true) })
   return { turnOn, turnOff }
@@ -70,18 +61,17 @@ function useTurning(id: string) {
 
 function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff: () => void }) {
   const { id, enabled } = endpoint
-  const path = `/webhook-endpoints/${id}`
   const [, navigate] = useLocation()
   const [isEditing, setIsEditing] = useState(false)
   const [isReplaying, setIsReplaying] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
-  const test = useChange(() => call({ method: 'POST', path: `${path}/test` }, delivery), {
+  const test = useCall(webhookEndpoints.testWebhookEndpoint, {
     onDone: (created) => navigate(`/webhooks/${id}?delivery=${created.id}`),
   })
-  const rotate = useChange(() => call({ method: 'POST', path: `${path}/rotate-secret` }, createdWebhookEndpoint), {
+  const rotate = useCall(webhookEndpoints.rotateWebhookSecret, {
     onDone: (rotated) => setSecret(rotated.secret ?? null),
   })
-  const remove = useChange(() => callWithoutResponse({ method: 'DELETE', path }), {
+  const remove = useCall(webhookEndpoints.deleteWebhookEndpoint, {
     done: t.deleted,
     onDone: () => navigate('/webhooks'),
   })
@@ -89,7 +79,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
     <>
       {enabled && (
         <>
-          <Button onClick={() => test.mutate(undefined)} loading={test.isPending}>
+          <Button onClick={() => test.mutate({ params: { id } })} loading={test.isPending}>
             {t.test}
           </Button>
           <Button variant="default" onClick={() => setIsReplaying(true)}>
@@ -105,7 +95,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
         title={t.rotateTitle}
         consequence={t.rotateHint}
         color="orange"
-        onConfirm={() => rotate.mutateAsync(undefined)}
+        onConfirm={() => rotate.mutateAsync({ params: { id } })}
       />
       {enabled && (
         <Button variant="default" onClick={onTurnOff}>
@@ -116,7 +106,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
         label={t.delete}
         title={t.deleteTitle}
         consequence={t.deleteHint}
-        onConfirm={() => remove.mutateAsync(undefined)}
+        onConfirm={() => remove.mutateAsync({ params: { id } })}
       />
       {isEditing && <EndpointWindow before={endpoint} onClose={() => setIsEditing(false)} />}
       {isReplaying && <ReplayWindow id={id} onClose={() => setIsReplaying(false)} />}
@@ -126,7 +116,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
 }
 
 export default function Endpoint({ id, me }: { id: string; me: Me }) {
-  const read = useRead(`/webhook-endpoints/${id}`, webhookEndpoint, REFRESH_MS)
+  const read = useRead(webhookEndpoints.readWebhookEndpoint, { params: { id } }, REFRESH_MS)
   const { turnOn, turnOff } = useTurning(id)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />

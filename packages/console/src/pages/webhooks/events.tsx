@@ -1,7 +1,7 @@
 /** The events of the last 30 days, with filters in the URL. A row opens the event as endpoints receive it. */
 
 import { actor } from '@keyward/contract'
-import { type Event, event } from '@keyward/contract/management/events'
+import { type Event, events } from '@keyward/contract/management/events'
 import { Anchor, Code, Stack, Text } from '@mantine/core'
 import { z } from 'zod'
 
@@ -17,7 +17,7 @@ import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 
 const t = text.events
-const ABSENT = { type: '', resourceId: '', event: '' }
+const FILTERS = { type: null, resourceId: null }
 /** The members of `data` that most events have. */
 const shown = z.object({ actor: actor.optional(), resource: z.looseObject({ id: z.string().optional() }).optional() })
 
@@ -43,13 +43,14 @@ function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
 }
 
 export default function Events() {
-  const [{ event: openId, ...filters }, setFilter, setFilters] = useUrlFilters(ABSENT)
-  const list = useList('/events', event, filters)
+  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const [{ event: openId }, setOpen] = useUrlFilters({ event: null })
+  const list = useList(events.listEvents, { query: filters })
   const columns: readonly Column<Event>[] = [
     {
       title: t.type,
       cell: ({ id, type }) => (
-        <Anchor component="button" size="sm" aria-label={t.open(type)} onClick={() => setFilter('event', id)}>
+        <Anchor component="button" size="sm" aria-label={t.open(type)} onClick={() => setOpen({ event: id })}>
           <span className="mono event-type">{type}</span>
         </Anchor>
       ),
@@ -64,21 +65,15 @@ export default function Events() {
     },
     { title: t.at, cell: ({ timestamp }) => <When at={timestamp} /> },
   ]
-  const isFiltered = filters.type !== '' || filters.resourceId !== ''
   const open = list.items.find(({ id }) => id === openId)
   return (
     <Screen title={t.title} actions={<TextLink href="/webhooks">{text.webhooks.title}</TextLink>}>
       <Text c="dimmed">{t.intro}</Text>
-      <FilterBar onClear={isFiltered ? () => setFilters(ABSENT) : null}>
-        <ChoiceFilter
-          label={t.group}
-          names={t.groups}
-          value={filters.type}
-          onChange={(value) => setFilter('type', value)}
-        />
+      <FilterBar onClear={clear}>
+        <ChoiceFilter label={t.group} names={t.groups} value={filters.type} onChange={(type) => setFilters({ type })} />
       </FilterBar>
-      <ListTable list={list} columns={columns} label={t.title} empty={isFiltered ? t.emptyFiltered : t.empty} />
-      {open && <EventWindow of={open} onClose={() => setFilter('event', null)} />}
+      <ListTable list={list} columns={columns} label={t.title} empty={clear ? t.emptyFiltered : t.empty} />
+      {open && <EventWindow of={open} onClose={() => setOpen({ event: null })} />}
     </Screen>
   )
 }

@@ -1,5 +1,5 @@
 import type { Me } from '@keyward/contract/management/sign-in'
-import { webhookEndpoint, type WebhookEndpoint } from '@keyward/contract/management/webhooks'
+import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
 import { Button, Group, Text } from '@mantine/core'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<WebhookEndpoint>[] = [
 ]
 
 export default function Webhooks({ me }: { me: Me }) {
-  const list = useList('/webhook-endpoints', webhookEndpoint)
+  const list = useList(webhookEndpoints.listWebhookEndpoints, {})
   const [isCreating, setIsCreating] = useState(false)
   const [created, setCreated] = useState<{ id: string; secret: string | null } | null>(null)
   const [, navigate] = useLocation()

@@ -1,14 +1,14 @@
 /** Evaluates a hypothetical check, and explains the decision step by step. */
 
-import { accessRule, evaluation, license, page } from '@keyward/contract'
-import { foundMachine } from '@keyward/contract/management/machines'
+import { accessRules, licenses, machines } from '@keyward/contract'
+import { dryRuns } from '@keyward/contract/dry-run'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Card, CopyButton, Group, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
 import { Link } from 'wouter'
 
-import { call, queryString } from '../../api/client.ts'
-import { useChange, useRead } from '../../api/hooks.ts'
+import { call } from '../../api/client.ts'
+import { useCall, useChange, useRead } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { fieldErrors } from '../../parts/form.tsx'
 import { CodeBadge, ConfirmButton, ErrorMessage, Screen } from '../../parts/parts.tsx'
@@ -21,8 +21,7 @@ const t = text.why
 /** Returns whether the machine holds a slot of the license. */
 async function readHoldsSlot(licenseId: string, machineId: string): Promise<boolean> {
   if (machineId === '') return false
-  const path = `/machines${queryString({ machineId, limit: 100 })}`
-  const { data } = await call({ method: 'GET', path }, page(foundMachine))
+  const { data } = await call(machines.findMachines, { query: { machineId, limit: 100 } })
   return data.some((one) => one.licenseId === licenseId)
 }
 
@@ -37,10 +36,10 @@ interface Check {
 async function decideCheck(check: Check): Promise<Decision> {
   const { licenseKey, machineId } = check
   const body = Object.fromEntries(Object.entries(check).filter(([, value]) => value !== ''))
-  const evaluated = await call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
+  const evaluated = await call(dryRuns.evaluateAccessRules, { body })
   const isUnknown = evaluated.code === 'NOT_FOUND'
-  const path = `/licenses${queryString({ key: licenseKey, limit: 1 })}`
-  const found = isUnknown ? null : (await call({ method: 'GET', path }, page(license))).data[0]
+  const query = { key: licenseKey, limit: 1 }
+  const found = isUnknown ? null : (await call(licenses.listLicenses, { query })).data[0]
   const holdsSlot = found ? await readHoldsSlot(found.id, machineId) : false
   return { evaluation: evaluated, license: found ?? null, holdsSlot, hasMachineId: machineId !== '' }
 }
@@ -104,7 +103,7 @@ function DecisionCard({
 export default function Why({ me }: { me: Me }) {
   const given = useUrlParameters()
   const licenseId = given.get('license')
-  const read = useRead(licenseId === null ? null : `/licenses/${licenseId}`, license)
+  const read = useRead(licenses.readLicense, licenseId === null ? null : { params: { id: licenseId } })
   const [licenseKey, setLicenseKey] = useState('')
   const [machineId, setMachineId] = useState(given.get('machine') ?? '')
   const [ip, setIp] = useState('')
@@ -120,14 +119,10 @@ export default function Why({ me }: { me: Me }) {
     { quiet: true },
   )
   const decided = decide.data
-  const letThrough = useChange(
-    () => {
-      const scopeId = decided?.license?.id
-      const body = { kind: 'EXCLUSION', type: 'HWID', value: machineId, scope: 'LICENSE', scopeId }
-      return call({ method: 'POST', path: '/access-rules', body, waits: true }, accessRule)
-    },
-    { done: t.letThroughDone, onDone: () => decide.mutate(undefined) },
-  )
+  const letThrough = useCall(accessRules.createAccessRule, {
+    done: t.letThroughDone,
+    onDone: () => decide.mutate(undefined),
+  })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     decide.mutate(undefined)
@@ -139,6 +134,8 @@ export default function Why({ me }: { me: Me }) {
     decided.evaluation.code !== 'VALID' &&
     machineId !== '' &&
     licenseKey.trim() === decided.license.key
+  const scopeId = canLetThrough ? decided.license?.id : undefined
+  const exclusion = { kind: 'EXCLUSION', type: 'HWID', value: machineId, scope: 'LICENSE', scopeId } as const
   return (
     <Screen title={t.title}>
       <Text c="dimmed">{t.intro}</Text>
@@ -181,7 +178,7 @@ export default function Why({ me }: { me: Me }) {
         {decided && (
           <DecisionCard
             decision={decided}
-            onLetThrough={canLetThrough ? () => letThrough.mutateAsync(undefined) : null}
+            onLetThrough={scopeId === undefined ? null : () => letThrough.mutateAsync({ body: exclusion })}
           />
         )}
       </SimpleGrid>
