@@ -86,8 +86,8 @@ export class IndexWriter {
   }
 
   /**
-   * Applies a batch of changes. Only the order of several changes of one row matters. Skips the changes that cannot be applied, and returns
-   * them with the reason: an invalid value, a reference to an unknown row, the removal of a row that other rows refer to, or an index that is
+   * Applies a batch of changes. Of several changes of one row or machine, only the last is applied, and otherwise the order has no effect.
+   * Skips the changes that cannot be applied, and returns them with the reason: an invalid value, a reference to an unknown row, the removal of a row that other rows refer to, or an index that is
    * too full. Applying a batch again changes nothing.
    *
    * Readers see the changes of an organization in one step, or in several steps if more than 5,000 of its rows change.

@@ -14,6 +14,7 @@
  * license in its new state is never combined with rules that allow more than the new ones.
  */
 
+import { hashWords, readWord } from '../memory/bits.ts'
 import type { Change } from '../model.ts'
 import { nameOf, NOWHERE, type Placement } from './placement.ts'
 
@@ -59,7 +60,7 @@ const REMOVALS: Record<Change['entity'], number> = {
 }
 const PLACES = 13
 
-/** Yields the write sections of a batch, which may contain several changes of a row. */
+/** Yields the write sections of a batch. */
 export function* sectionsOf(
   changes: readonly Change[],
   placementOf: (changes: readonly Change[]) => Placement,
@@ -67,7 +68,7 @@ export function* sectionsOf(
 ): Generator<Section> {
   // Most batches are a single claim. Ordering such a batch would only allocate memory.
   if (changes.length === 1) yield { changes, step: 'apply' }
-  else for (const part of partsOf(changes)) yield* sectionsOfPart(part, placementOf, limits)
+  else yield* sectionsOfRows(lastChanges(changes), placementOf, limits)
 }
 
 /** Yields the write sections of a batch without regard to the states between them, for an index from which no thread decides checks. */
@@ -76,27 +77,39 @@ export function* unguardedSectionsOf(changes: readonly Change[], limits: Section
 }
 
 /**
- * Divides a batch where the order of changes matters: before a row that the batch has removed and adds again, and
- * before the second change of a rule, because the kind of the rule may have changed.
+ * Returns the last change of each row and machine, in the order of the batch. A change contains the whole new row, so it replaces the earlier
+ * changes of the row. The phases depend on this: they write a row's removal and its addition at different times, and could otherwise end with
+ * a row that the batch has removed, or reject rows that refer to a row that the batch removes first and adds later.
  */
-function* partsOf(changes: readonly Change[]): Generator<readonly Change[]> {
+export function lastChanges(changes: readonly Change[]): readonly Change[] {
+  if (new Set(changes.map(hashOf)).size === changes.length) return changes
   const seen = new Set<string>()
-  let from = 0
-  for (const [i, change] of changes.entries()) {
-    const remembered = change.entity === 'rule' || (change.entity !== 'machine' && change.row === null)
-    if (change.entity === 'machine' || (seen.size === 0 && !remembered)) continue
-    const name = change.entity + nameOf(change.id)
-    if (change.row !== null && seen.has(name)) {
-      yield changes.slice(from, i)
-      seen.clear()
-      from = i
-    }
-    if (remembered) seen.add(name)
+  const last: Change[] = []
+  for (const change of changes.toReversed()) {
+    const name = fullNameOf(change)
+    if (seen.has(name)) continue
+    seen.add(name)
+    last.push(change)
   }
-  yield from === 0 ? changes : changes.slice(from)
+  return last.toReversed()
 }
 
-function* sectionsOfPart(
+/** Returns a hash of the row or machine of a change. Batches rarely contain two equal hashes, and sets of numbers are faster than sets of names. */
+function hashOf(change: Change): number {
+  const id = change.entity === 'machine' ? change.licenseId : change.id
+  let hash = hashWords(readWord(id, 0), readWord(id, 4), readWord(id, 8), readWord(id, 12), 0)
+  if (change.entity === 'machine') for (const byte of change.machineId) hash = Math.imul(hash ^ byte, 0x01000193)
+  return hash
+}
+
+/** Returns a string that identifies the row or machine of a change. */
+function fullNameOf(change: Change): string {
+  if (change.entity === 'machine') return nameOf(change.licenseId) + nameOf(change.machineId)
+  return change.entity + nameOf(change.id)
+}
+
+/** Yields the write sections of changes that each concern another row or machine. */
+function* sectionsOfRows(
   changes: readonly Change[],
   placementOf: (changes: readonly Change[]) => Placement,
   limits: SectionLimits,

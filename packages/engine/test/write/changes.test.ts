@@ -16,20 +16,39 @@ function batchOf(world: History): Change[] {
   return Array.from({ length: 1 + world.random.int(6) }, () => world.step()).flat()
 }
 
-test('an index after many changes equals an index that is built from the final rows', () => {
+// With small limits, the changes of several transactions on the same rows are written in phases.
+test.each([
+  { limits: 'the default limits', sections: undefined },
+  { limits: 'sections of 5 rows', sections: { rows: 5, atomicRows: 5_000 } },
+  { limits: 'changes of more than 8 rows in phases', sections: { rows: 5, atomicRows: 8 } },
+])('with $limits, an index after many changes equals an index that is built from the final rows', ({ sections }) => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
-    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16), ...(sections && { sections }) })
     const reader = openIndex(writer.shared)
     for (let i = 0; i < STEPS; i++) {
       expect(writer.apply(batchOf(world)), `seed ${seed}, step ${i}`).toEqual([])
-      expect(differences(reader, world, i % 20 === 0 ? 10 : 0), `seed ${seed}, step ${i}`).toEqual([])
+      expect(differences(reader, world, i % 10 === 0 ? 10 : 0), `seed ${seed}, step ${i}`).toEqual([])
     }
     expect(differences(reader, world, 100), `seed ${seed}`).toEqual([])
     const compiled = createIndex({ reserve: 'small' })
     expect(compiled.apply(world.snapshot())).toEqual([])
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
+})
+
+test.each([
+  { rows: 1_000, atomicRows: 5_000 },
+  { rows: 1, atomicRows: 1 },
+])('applies only the last of several changes of a row or machine with %j', (sections) => {
+  const writer = createIndex({ reserve: 'small', sections })
+  writer.apply(tenant())
+  const block = rule({ type: 'HWID', machineId: new TextEncoder().encode('m') }, { id: idOf(6, 1) })
+  const unblock: Change = { entity: 'rule', id: idOf(6, 1), row: null }
+  const release: Change = { ...machine(1), held: false, used: 0 }
+  const batch = [block, machine(1), unblock, machine(2), release, block, unblock, machine(2)]
+  expect(writer.apply(batch)).toEqual([])
+  expect(writer.stats().rows).toMatchObject({ rule: 0, machine: 1 })
 })
 
 test('a reload makes the index equal to its rows, from any earlier state and after an abandoned reload', () => {

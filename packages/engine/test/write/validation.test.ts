@@ -136,7 +136,7 @@ test.each(REJECTED)('rejects %s and applies the other changes of the batch', (_n
   const writer = createIndex({ reserve: 'small' })
   expect(writer.apply(tenant())).toEqual([])
   const before = writer.stats().rows
-  expect(writer.apply([change, machine(1)])).toEqual([{ change, reason }])
+  expect(writer.apply([change, machine(2)])).toEqual([{ change, reason }])
   expect(writer.stats().rows).toEqual({ ...before, machine: 1 })
 })
 
@@ -146,7 +146,7 @@ test('rejects a reference to a row of another organization', () => {
   const foreign = [
     license({ organizationId: other }),
     rule({ type: 'COUNTRY', country: 'DE' }, { organizationId: other, scope: 'PRODUCT', scopeId: PRODUCT }),
-    rule({ type: 'CUSTOMER', customerId: CUSTOMER }, { organizationId: other }),
+    rule({ type: 'CUSTOMER', customerId: CUSTOMER }, { id: idOf(6, 1), organizationId: other }),
   ]
   expect(writer.apply(foreign).map(({ reason }) => reason)).toEqual([
     'productId refers to no product of the organization',
