@@ -163,7 +163,8 @@ function timed(from: Random, longestMs: number): Timed {
   return { atMs, lastsMs: Math.floor(from.next() ** 3 * longestMs), pick: from.int(2 ** 31) }
 }
 
-function randomTransaction(from: Random): Step {
+/** Returns a transaction of one to three random operations. */
+export function randomTransaction(from: Random): Step {
   const operations = Array.from({ length: from.pick([1, 1, 1, 2, 3]) }, () => from.pick(OPERATION_NAMES))
   return { ...timed(from, 3_000), kind: 'transaction', operations, isRolledBack: from.chance(0.1) }
 }

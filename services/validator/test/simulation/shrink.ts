@@ -1,6 +1,8 @@
 /** Shrinks a failing plan as long as the plan fails in the same way, so that the list of events is short enough to read. */
 
-import type { Plan, Step } from './plan.ts'
+import { random } from '@keyward/testkit'
+
+import { type Plan, randomTransaction, type Step } from './plan.ts'
 import { type RunResult, runPlan } from './run.ts'
 
 export interface Failure {
@@ -9,7 +11,11 @@ export interface Failure {
 }
 
 /** The maximum number of plans that are tried. */
-const MAX_RUNS = 500
+const MAX_RUNS = 4_000
+
+/** The maximum number of steps of the random plans that are tried first, and the number of these plans for each number of steps. */
+const SHORT_STEPS = 2
+const SHORT_PLANS = 1_000
 
 export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunResult> = runPlan): Promise<Failure> {
   const problem = failure.result.finding?.problem
@@ -22,6 +28,7 @@ export async function shrink(failure: Failure, run: (plan: Plan) => Promise<RunR
     best = { plan, result }
     return true
   }
+  await tryShortPlans(failure.plan, attempt)
   let before = Infinity
   while (sizeOf(best.plan) < before) {
     before = sizeOf(best.plan)
@@ -49,6 +56,20 @@ async function simplifySteps(current: () => Plan, attempt: (plan: Plan) => Promi
     for (const step of simplerThan(current().steps[i]!)) {
       const plan = current()
       if (await attempt({ ...plan, steps: plan.steps.with(i, step) })) break
+    }
+  }
+}
+
+/**
+ * Tries random plans with few steps, the shortest first. Most defects show in a plan of one or two transactions. Removing steps from a long
+ * plan may not lead to it, because a transaction chooses other rows without the ones before it.
+ */
+async function tryShortPlans(plan: Plan, attempt: (plan: Plan) => Promise<boolean>): Promise<void> {
+  const from = random(plan.seed)
+  for (let length = 1; length <= SHORT_STEPS && length < plan.steps.length; length++) {
+    for (let tries = 0; tries < SHORT_PLANS; tries++) {
+      const steps = Array.from({ length }, () => randomTransaction(from)).toSorted((a, b) => a.atMs - b.atMs)
+      if (await attempt({ ...plan, steps })) return
     }
   }
 }
