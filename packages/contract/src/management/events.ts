@@ -1,7 +1,4 @@
-/**
- * Events (docs/api.md#w1): one declaration for each type. The `data` of most events contains the resource as the API returns it. The
- * descriptions and examples of docs/event-types.md are generated from these schemas.
- */
+/** Events (docs/api.md#w1): one declaration for each type. The `data` of most events contains the resource as the API returns it. */
 
 import { z } from 'zod'
 
@@ -25,7 +22,7 @@ const common = {
   omitted: z
     .array(z.string())
     .optional()
-    .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: undefined }),
+    .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: ['metadata'] }),
 }
 
 /** An event type. `data` is the schema of the member `data`. */
@@ -65,9 +62,9 @@ const tokenMember = {
   }),
 }
 /** A license in an event. Long metadata and entitlements may be omitted. */
-const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
-const customerOf = customer.partial({ metadata: true }).meta({ id: undefined })
-const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: undefined })
+const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: 'EventLicense' })
+const customerOf = customer.partial({ metadata: true }).meta({ id: 'EventCustomer' })
+const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: 'EventProduct' })
 
 export const EXPIRING_DAYS = [30, 7, 1] as const
 const days = z
@@ -93,7 +90,7 @@ export const eventTypes = {
     {
       alert: alert
         .omit({ licenseId: true, webhookEndpointId: true, kind: true, acknowledgedAt: true })
-        .meta({ id: undefined }),
+        .meta({ id: undefined, description: 'The alert of the license.' }),
     },
   ),
   'license.blacklisted': happened(

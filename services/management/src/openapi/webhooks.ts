@@ -1,10 +1,25 @@
 /** The request that Keyward sends to webhook endpoints (docs/api.md#w4), as a webhook of `/openapi.json`. */
 
-import { event } from '@keyward/contract/management/events'
+import { EVENT_TYPES, event, type EventType, eventTypes } from '@keyward/contract/management/events'
+import { z } from 'zod'
 import type { ZodOpenApiPathItemObject } from 'zod-openapi'
 
 function header(name: string, description: string, example: string) {
   return { in: 'header', name, required: true, description, schema: { type: 'string' }, example } as const
+}
+
+/** The schema of each type. Later versions may add types, so the last alternative accepts any event. */
+const ofType = (type: EventType) =>
+  event
+    .extend({
+      type: z.literal(type).meta({ description: 'The type of the event.', example: type }),
+      data: eventTypes[type].data.meta({ description: 'The members of this type.' }),
+    })
+    .meta({ id: schemaName(type), title: type, description: eventTypes[type].description })
+
+/** Returns `LicenseKeyReplacedEvent` for `license.key_replaced`. */
+function schemaName(type: EventType): string {
+  return `${type.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}Event`
 }
 
 export const WEBHOOKS: Record<string, ZodOpenApiPathItemObject> = {
@@ -30,7 +45,10 @@ export const WEBHOOKS: Record<string, ZodOpenApiPathItemObject> = {
           'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
         ),
       ],
-      requestBody: { required: true, content: { 'application/json': { schema: event } } },
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: z.union([...EVENT_TYPES.map(ofType), event]) } },
+      },
       responses: {
         '204': { description: 'The event was received. Any 2xx status is a success.' },
         '410': { description: 'The endpoint exists no longer. Keyward disables it.' },

@@ -1,6 +1,6 @@
 /**
- * Runs the receivers of docs/webhooks.md as they are printed there, and delivers an event of every type to each. The events are the examples
- * of docs/event-types.md. A receiver without an installed toolchain is skipped.
+ * Runs the receivers of docs/webhooks.md as they are printed there, and delivers an event of every type to each. The examples in the schemas
+ * of the types are the data of the events. A receiver without an installed toolchain is skipped.
  */
 
 import { spawn, spawnSync } from 'node:child_process'
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-import { EVENT_TYPES } from '@keyward/contract/management/events'
+import { EVENT_TYPES, eventTypes } from '@keyward/contract/management/events'
 import { createdWebhookEndpoint } from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -31,17 +31,12 @@ let vendor: Vendor
 beforeAll(async () => {
   harness = await startHarness(LOCAL_WEBHOOKS)
   vendor = await createVendor(harness)
-  const page = readFileSync(join(DOCS, 'event-types.md'), 'utf8')
-  const example = z.object({ type: z.string(), data: z.record(z.string(), z.unknown()) })
-  const examples = Array.from(page.matchAll(/```json\n(.*?)```/gs), ([, json = '']) => example.parse(JSON.parse(json)))
-  if (examples.length !== EVENT_TYPES.length)
-    throw new Error('docs/event-types.md does not contain one example of each type')
-  for (const { type, data } of examples.filter((one) => one.type !== 'ping'))
+  for (const type of EVENT_TYPES.filter((one) => one !== 'ping'))
     await harness.database.pool.query('insert into events (id, organization_id, type, data) values ($1, $2, $3, $4)', [
       uuidv7(),
       vendor.id,
       type,
-      data,
+      exampleOf(eventTypes[type].data),
     ])
 })
 afterAll(async () => {
@@ -49,6 +44,16 @@ afterAll(async () => {
   await harness.close()
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** Returns the example of a schema, or an object with the examples of its members. */
+function exampleOf(schema: z.core.$ZodType): unknown {
+  const meta = z.globalRegistry.get(schema)
+  if (meta && 'example' in meta && meta['example'] !== undefined) return meta['example']
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return exampleOf(schema.unwrap())
+  if (schema instanceof z.ZodArray) return [exampleOf(schema.element)]
+  if (!(schema instanceof z.ZodObject)) return undefined
+  return Object.fromEntries(Object.entries(schema.shape).map(([name, member]) => [name, exampleOf(member)]))
+}
 
 /** Writes the first example of a language in docs/webhooks.md to a file, and returns the path. */
 function writeExample(language: string, name: string): string {
