@@ -17,7 +17,12 @@ function anchors(path: string): Set<string> {
       .trim()
       .replaceAll(' ', '-'),
   )
-  return new Set([...headings, ...explicitAnchors(path)])
+  // GitHub numbers headings that are equal: `c`, `c-1`.
+  const numbered = headings.map((heading, i) => {
+    const before = headings.slice(0, i).filter((other) => other === heading).length
+    return before === 0 ? heading : `${heading}-${before}`
+  })
+  return new Set([...numbered, ...explicitAnchors(path)])
 }
 
 function explicitAnchors(path: string): string[] {

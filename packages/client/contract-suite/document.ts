@@ -1,4 +1,4 @@
-/** Formats the list of cases for docs/client/contract-suite.md. */
+/** Formats the list of cases that `npm run contract-suite -- --list` prints. */
 
 import { describeOutcome, responseCases } from './responses.ts'
 import { scenarioGroups } from './scenarios.ts'

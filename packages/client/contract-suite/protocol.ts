@@ -1,6 +1,6 @@
 /**
  * The protocol between the suite and the client under test, which runs as a command line program. The program reads commands and writes
- * replies in the same order, each as a JSON object in one line. docs/client/contract-suite.md describes the protocol for authors of
+ * replies in the same order, each as a JSON object in one line. packages/client/contract-suite/README.md describes the protocol for authors of
  * clients.
  */
 

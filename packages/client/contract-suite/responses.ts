@@ -234,7 +234,7 @@ export const responseCases: readonly ResponseCase[] = [
   ...configurationErrors(),
 ]
 
-/** Describes the required result for the list in docs/client/contract-suite.md. */
+/** Describes the required result for the list of cases. */
 export function describeOutcome({ outcome }: ResponseCase): string {
   if (outcome.kind === 'verdict') return `online, \`${String(outcome.expected['code'])}\``
   return outcome.kind === 'outage' ? 'the stored file decides' : `\`CONFIGURATION\`, \`${outcome.reason}\``

@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
+/** Settings with which Go uses no network. */
+export const GO_SETTINGS = { GOFLAGS: '-buildvcs=false', GOPROXY: 'off', GOTOOLCHAIN: 'local' }
+
 export interface ClientUnderTest {
   language: string
   /** Returns the tools that this machine lacks, or null if the client can run. */
@@ -15,7 +18,7 @@ export interface ClientUnderTest {
 }
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
-const python = ['python3', '/usr/bin/python3'].find((each) => succeeds(each, ['-c', 'import cryptography']))
+export const python = ['python3', '/usr/bin/python3'].find((each) => succeeds(each, ['-c', 'import cryptography']))
 
 export const clients: readonly ClientUnderTest[] = [
   {
@@ -33,7 +36,7 @@ export const clients: readonly ClientUnderTest[] = [
     missing: () => (succeeds('go', ['version']) ? null : 'skipped: no go'),
     async build(folder) {
       const program = join(folder, 'contract-go')
-      const settings = { GOFLAGS: '-buildvcs=false', GOPROXY: 'off', GOTOOLCHAIN: 'local', GOCACHE: join(folder, 'go') }
+      const settings = { ...GO_SETTINGS, GOCACHE: join(folder, 'go') }
       await compile('go', ['build', '-o', program, './contract'], at('other-languages/go'), settings)
       return [program]
     },

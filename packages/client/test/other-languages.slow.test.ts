@@ -14,6 +14,7 @@ import { startGateway } from '../contract-suite/service/gateway.ts'
 import { type CaseResult, contractCases, runCases, vectorCases } from '../contract-suite/suite.ts'
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID } from '../contract-suite/world.ts'
 import { clients } from './clients.ts'
+import { runExample } from './examples.ts'
 import { EXPIRES_AT, startPrograms } from './programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'keyward-clients-'))
@@ -79,7 +80,7 @@ describe.each(clients)('the client for $language', ({ language, missing }) => {
     'has its results in docs/client/other-languages.md',
     async () => {
       const run = await runs.get(language)
-      const row = page.split('\n').find((line) => line.startsWith(`| [${language}](`))
+      const row = page.split('\n').find((line) => line.startsWith(`| [${language}](#`))
       expect(row).toMatch(new RegExp(`\\| ${passed(run?.vectors)} \\| ${passed(run?.contract)} \\|$`))
     },
   )
@@ -118,6 +119,34 @@ describe.each(clients)('the client for $language', ({ language, missing }) => {
     expect(await program.send({ command: 'validate' })).toMatchObject({ ...NO_FILE, rejectedAs: 'DEACTIVATED' })
     program.stop()
   })
+
+  test.skipIf(reason !== null || language === 'TypeScript')(
+    `runs the example in docs/client/other-languages.md (${reason ?? 'runs here'})`,
+    async () => {
+      await runs.get(language)
+      gateway.fault = { kind: 'none' }
+      const [key] = publicKeys
+      const { apiKey, licenseKey, productId } = programs.vendor
+      const machineId = `example of ${language}`
+      const output = await runExample(language, join(folder, `example in ${language}`), {
+        'https://licenses.example.com': gateway.url,
+        'kwk_…': apiKey,
+        '8a88e3dd7409f195': key?.keyId ?? '',
+        'MCowBQYDK2VwAyEA…': key?.publicKey ?? '',
+        'XXXX-XXXX-XXXX-XXXX': licenseKey,
+        [language === 'PHP' ? "'…'" : '"…"']: `"${machineId}"`,
+        '01a2…': productId,
+        ...(language !== 'C#' && { '/var/lib/my-app/license.json': join(folder, `example in ${language}.json`) }),
+      })
+      await fetch(`${programs.validator.url}/api/v1/deactivate`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ licenseKey, fingerprint: machineId }),
+      })
+      expect(output.trim()).toBe('online VALID')
+    },
+    240_000,
+  )
 })
 
 function openCommand(language: string): OpenCommand {

@@ -18,6 +18,7 @@ export interface Vendor {
   apiKey: string
   licenseId: string
   licenseKey: string
+  productId: string
   /** Calls the management API as the vendor and returns the body of the response. Rejects for an error. */
   call: (method: string, path: string, body?: object) => Promise<Record<string, unknown>>
 }
@@ -111,6 +112,7 @@ async function createVendor(url: string): Promise<Vendor> {
     apiKey: String(organization['apiKey']),
     licenseId: String(license['id']),
     licenseKey: String(license['key']),
+    productId: String(product['id']),
     call: (method, path, body) => call(url, token, method, path, body),
   }
 }

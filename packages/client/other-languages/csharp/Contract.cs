@@ -1,4 +1,4 @@
-// Runs the C# client as a program for the contract suite (docs/client/contract-suite.md).
+// Runs the C# client as a program for the contract suite (packages/client/contract-suite/README.md).
 
 using System.Globalization;
 using System.Text.Json;

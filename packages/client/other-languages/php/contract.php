@@ -1,6 +1,6 @@
 <?php
 
-/** Runs the PHP client as a program for the contract suite (docs/client/contract-suite.md). */
+/** Runs the PHP client as a program for the contract suite (packages/client/contract-suite/README.md). */
 
 declare(strict_types=1);
 

@@ -1,4 +1,4 @@
-"""Runs the Python client as a program for the contract suite (docs/client/contract-suite.md)."""
+"""Runs the Python client as a program for the contract suite (packages/client/contract-suite/README.md)."""
 
 import json
 import sys

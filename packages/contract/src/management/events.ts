@@ -22,7 +22,10 @@ const common = {
   omitted: z
     .array(z.string())
     .optional()
-    .meta({ description: 'The members that are omitted, because the event would exceed 20 kB.', example: ['metadata'] }),
+    .meta({
+      description: 'The members that are omitted, because the event would exceed 20 kB.',
+      example: ['metadata'],
+    }),
 }
 
 /** An event type. `data` is the schema of the member `data`. */

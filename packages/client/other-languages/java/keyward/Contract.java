@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 
-/** Runs the Java client as a program for the contract suite (docs/client/contract-suite.md). */
+/** Runs the Java client as a program for the contract suite (packages/client/contract-suite/README.md). */
 final class Contract {
     public static void main(String[] arguments) throws IOException {
         var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
