@@ -41,7 +41,7 @@ export function auditTests(open: () => Stage): void {
       await stage.link('first management token').first().click()
       await page.getByText('Only changes by first management token.').waitFor()
       await page.setViewportSize({ width: 390, height: 844 })
-      const table = page.getByRole('table', { name: 'Audit log' })
+      const table = page.getByRole('table', { name: 'Changes' })
       await table.getByText('Product created').first().waitFor()
       expect((await table.boundingBox())?.width).toBeLessThanOrEqual(390)
       await page.setViewportSize({ width: 1440, height: 900 })

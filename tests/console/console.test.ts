@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await visitor.getByRole('button', { name: 'Accept the invitation' }).click()
     await visitor.getByRole('link', { name: 'Licenses' }).click()
     await visitor.getByRole('heading', { name: 'Licenses' }).waitFor()
-    expect(await visitor.getByRole('link', { name: 'Credentials' }).count()).toBe(0)
+    expect(await visitor.getByRole('link', { name: 'API keys' }).count()).toBe(0)
     await other.close()
   })
 

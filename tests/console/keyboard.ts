@@ -93,7 +93,7 @@ export function keyboardTests(open: () => Stage): void {
       const id = await stage.addLicense('KEYB-0000-0000-0001', 'keyb@example.com')
       await stage.api(`/licenses/${id}`, { policy: { maxMachines: 3 } }, created, 'PATCH')
       await stage.open('')
-      await hands.go('Audit log')
+      await hands.go('Changes')
       await hands.choose(page.getByRole('combobox', { name: 'About' }), '', 'License')
       await hands.press(stage.link('KEYB-0000-0000-0001').first())
       await page.getByRole('heading', { name: 'License', exact: true }).waitFor()

@@ -30,7 +30,7 @@ const takenLicense = (task: number) => async (stage: Stage, run: string) => {
   expect(await stage.check(key(task, run), `first-${run}`)).toBe('VALID')
 }
 
-/** Opens the page "Why?" for a license and decides a check of the machine `second`. */
+/** Opens the page "Check" for a license and decides a check of the machine `second`. */
 const explain = async (stage: Stage, hands: Hands, task: number, run: string) => {
   await openLicense(stage, hands, task, run)
   await hands.press(stage.link('Check this license'))
@@ -187,7 +187,7 @@ export const TASKS: readonly Task[] = [
   {
     name: 'Rotate a signing key, and see what to do next',
     perform: async (stage, hands) => {
-      await hands.go('Credentials')
+      await hands.go('API keys')
       await hands.press(stage.button('Rotate'))
       await confirm(stage, hands, 'Rotate')
       await stage.done('Ship its public key in the next release of your app.')
@@ -215,7 +215,7 @@ export const TASKS: readonly Task[] = [
       await stage.actAsMember('POST', `/licenses/${id}/suspend`)
     },
     perform: async (stage, hands, run) => {
-      await hands.go('Audit log')
+      await hands.go('Changes')
       const rows = stage.page.getByRole('row').filter({ hasText: key(13, run) })
       const changed = rows.filter({ hasText: 'License changed' })
       await changed.getByText('first management token').waitFor()

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
@@ -14,6 +14,7 @@ import { rolldown } from 'rolldown'
 
 import { CONSOLE_FOLDER } from '../folder.ts'
 
+const { resolve } = createRequire(import.meta.url)
 const HOME = new URL('..', import.meta.url).pathname
 const ROOT = new URL('../../..', import.meta.url).pathname
 const SOURCES = [
@@ -24,6 +25,10 @@ const SOURCES = [
 ]
 /** The stylesheets of the component library, in the order in which they apply. */
 const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
+/** The stylesheets of the console. Later ones override earlier ones. */
+const OWN_STYLES = ['tokens', 'base', 'mantine', 'shell', 'parts', 'lists', 'screens'].map((name) =>
+  join(HOME, `src/styles/${name}.css`),
+)
 const STAMP = 'sources.sha256'
 
 const compress = [
@@ -78,24 +83,40 @@ async function bundleScripts(folder: string): Promise<string> {
   return entry.fileName
 }
 
-async function bundleStyles(folder: string): Promise<string> {
-  const { resolve } = createRequire(import.meta.url)
-  const paths = [...STYLES.map((name) => resolve(name)), join(HOME, 'src/console.css'), join(HOME, 'src/lists.css')]
-  const css = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))).join('\n')
-  const name = `console-${hashOf(css)}.css`
-  await writeFile(join(folder, name), css)
+/** Copies a font file of a package and returns its file name. */
+async function copyFont(folder: string, path: string): Promise<string> {
+  const bytes = await readFile(resolve(path))
+  const name = basename(path).replace('.woff2', `-${hashOf(bytes)}.woff2`)
+  await writeFile(join(folder, name), bytes)
   return name
 }
 
-function page(script: string, style: string): string {
+/** Returns the file name of the stylesheet, and the file name of the font that every screen uses. */
+async function bundleStyles(folder: string): Promise<{ style: string; font: string }> {
+  const paths = [...STYLES.map((name) => resolve(name)), ...OWN_STYLES]
+  let css = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))).join('\n')
+  const fonts = []
+  for (const [, path = ''] of css.matchAll(/url\('(@fontsource[^']+)'\)/g)) {
+    const name = await copyFont(folder, path)
+    fonts.push(name)
+    css = css.replace(path, name)
+  }
+  const style = `console-${hashOf(css)}.css`
+  await writeFile(join(folder, style), css)
+  return { style, font: fonts[0] ?? '' }
+}
+
+function page(script: string, { style, font }: { style: string; font: string }): string {
   return `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+    <meta name="color-scheme" content="light dark">
     <meta name="referrer" content="no-referrer">
     <title>Keyward</title>
     <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
+    <link rel="preload" href="/console/assets/${font}" as="font" type="font/woff2" crossorigin>
     <link rel="stylesheet" href="/console/assets/${style}">
     <script type="module" src="/console/assets/${script}"></script>
   </head>

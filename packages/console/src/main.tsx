@@ -1,6 +1,6 @@
 /** Starts the console in the browser with its theme, response cache and router. */
 
-import { Alert, Badge, createTheme, type CSSVariablesResolver, MantineProvider, Modal } from '@mantine/core'
+import { MantineProvider } from '@mantine/core'
 import { Notifications } from '@mantine/notifications'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
@@ -9,35 +9,7 @@ import { Router } from 'wouter'
 
 import { ApiError } from './api/client.ts'
 import { Console } from './shell/console.tsx'
-
-const theme = createTheme({
-  primaryColor: 'indigo',
-  primaryShade: { light: 7, dark: 8 },
-  defaultRadius: 'md',
-  autoContrast: true,
-  respectReducedMotion: true,
-  components: {
-    // The colored titles of the component library have too little contrast.
-    Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
-    // The header of a window is not the banner landmark of the page.
-    Modal: Modal.extend({ defaultProps: { attributes: { header: { role: 'presentation' } } } }),
-    Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 600, miw: 'max-content' } }),
-  },
-  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
-})
-
-/** Gives dimmed text and placeholders a contrast of at least 4.5 to 1. */
-const readable: CSSVariablesResolver = () => ({
-  variables: {},
-  light: {
-    '--mantine-color-dimmed': 'var(--mantine-color-gray-7)',
-    '--mantine-color-placeholder': 'var(--mantine-color-gray-7)',
-  },
-  dark: {
-    '--mantine-color-dimmed': 'var(--mantine-color-dark-1)',
-    '--mantine-color-placeholder': 'var(--mantine-color-dark-1)',
-  },
-})
+import { resolver, theme } from './theme.ts'
 
 const MAX_RETRIES = 2
 
@@ -55,8 +27,8 @@ if (root)
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
-        <MantineProvider theme={theme} defaultColorScheme="auto" cssVariablesResolver={readable}>
-          <Notifications position="bottom-right" />
+        <MantineProvider theme={theme} defaultColorScheme="auto" cssVariablesResolver={resolver}>
+          <Notifications position="bottom-center" limit={1} />
           <Router base="/console">
             <Console />
           </Router>

@@ -1,45 +1,57 @@
-import { Button, Group, Text } from '@mantine/core'
+/** The message at the lower edge of the screen that reports the last change, with its undo. */
+
+import { Button } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
+import { IconAlertCircle, IconCircleCheck } from '@tabler/icons-react'
 
 import { text } from './text.ts'
 
 const DONE_MS = 4_000
 /** The time for which a message with an undo button is shown. The message also stays while the pointer is over it. */
 const UNDO_MS = 12_000
+const ERROR_MS = 10_000
 
 let count = 0
 
+/** A message replaces the earlier one, so that its undo button always belongs to the last change. */
+function show(message: Parameters<typeof notifications.show>[0]): void {
+  notifications.clean()
+  notifications.show({ closeButtonProps: { 'aria-label': text.close }, ...message })
+}
+
 /** Shows that a change was made, with a button that calls `undo` if given. */
 export function showDone(message: string, undo?: () => Promise<unknown>): void {
+  const icon = <IconCircleCheck size={16} className="notice-done" aria-hidden="true" />
   if (undo === undefined) {
-    notifications.show({ message, color: 'teal', autoClose: DONE_MS })
+    show({ message, icon, autoClose: DONE_MS })
     return
   }
   const id = `undo ${count++}`
   const revert = async () => {
-    notifications.hide(id)
+    notifications.update({ id, message: text.undoing, loading: true, autoClose: false })
     try {
       await undo()
+      notifications.hide(id)
     } catch (error) {
       showError(error instanceof Error ? error : new Error(String(error)))
     }
   }
-  notifications.show({
+  show({
     id,
-    color: 'teal',
+    icon,
     autoClose: UNDO_MS,
-    closeButtonProps: { 'aria-label': text.close },
     message: (
-      <Group justify="space-between" wrap="nowrap">
-        <Text size="sm">{message}</Text>
-        <Button size="compact-sm" variant="light" onClick={() => void revert()}>
+      <span className="notice">
+        <span>{message}</span>
+        <Button size="xs" className="notice-undo" onClick={() => void revert()}>
           {text.undo}
         </Button>
-      </Group>
+      </span>
     ),
   })
 }
 
 export function showError(error: Error): void {
-  notifications.show({ title: text.failed, message: error.message, color: 'red', autoClose: 10_000 })
+  const icon = <IconAlertCircle size={16} className="notice-failed" aria-hidden="true" />
+  show({ title: text.failed, message: error.message, icon, autoClose: ERROR_MS })
 }

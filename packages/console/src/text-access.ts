@@ -3,7 +3,7 @@ import type { ActivityType } from '@keyward/contract/management/activity'
 
 export const accessText = {
   why: {
-    title: 'Why?',
+    title: 'Check',
     intro: 'Describe a check to see what decides it. The check is not recorded and takes no slot.',
     licenseKey: 'License key',
     machineId: 'Machine id',
@@ -138,7 +138,7 @@ export const accessText = {
   },
 
   audit: {
-    title: 'Audit log',
+    title: 'Changes',
     empty: 'Nobody has changed anything yet.',
     emptyFiltered: 'No change matches these filters.',
     at: 'At',

@@ -36,7 +36,7 @@ export const peopleText = {
   },
 
   credentials: {
-    title: 'Credentials',
+    title: 'API keys, tokens and signing keys',
     apiKeys: 'API keys',
     apiKeysHint:
       'An app sends its API key with every check. Anyone can extract the key from the app, so it permits nothing but checks.',

@@ -74,6 +74,7 @@ export function useList<One extends ListOperation>(
     hasMore: read.hasNextPage,
     isLoadingMore: read.isFetchingNextPage,
     loadMore: () => void read.fetchNextPage(),
+    retry: () => void read.refetch(),
   }
 }
 

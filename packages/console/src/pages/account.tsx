@@ -17,7 +17,7 @@ const t = text.account
 const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
 
 function Passkeys() {
-  const { data, error, isPending } = useRead(passkeys.listMyPasskeys, {})
+  const { data, error, isPending, refetch } = useRead(passkeys.listMyPasskeys, {})
   const [name, setName] = useState<string | null>(null)
   const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
   const remove = useCall(passkeys.deletePasskey)
@@ -53,7 +53,7 @@ function Passkeys() {
       </Text>
       {!offersPasskeys() && <Alert color="blue">{t.unsupported}</Alert>}
       <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending }}
+        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
         columns={columns}
         empty={t.noPasskeys}
         label={t.passkeys}
@@ -82,7 +82,7 @@ function Passkeys() {
 }
 
 function Sessions() {
-  const { data, error, isPending } = useRead(sessions.listMySessions, {})
+  const { data, error, isPending, refetch } = useRead(sessions.listMySessions, {})
   const end = useCall(sessions.endMySession, { done: t.ended })
   const columns: readonly Column<Session>[] = [
     { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
@@ -106,7 +106,7 @@ function Sessions() {
         {t.sessions}
       </Title>
       <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending }}
+        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
         columns={columns}
         empty=""
         label={t.sessions}

@@ -111,7 +111,6 @@ export default function Audit() {
         columns={isNarrow ? NARROW_COLUMNS : COLUMNS}
         empty={clear ? t.emptyFiltered : t.empty}
         label={t.title}
-        minWidth={isNarrow ? 0 : 920}
       />
     </Screen>
   )

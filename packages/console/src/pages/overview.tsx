@@ -10,7 +10,6 @@ import { type ReactNode, useState } from 'react'
 import { useList, useRead } from '../api/hooks.ts'
 import { Chart, type Bar } from '../parts/chart.tsx'
 import { LicenseKey } from '../parts/license-key.tsx'
-import { LiveLine } from '../parts/live-line.tsx'
 import { ErrorMessage, Screen, TextLink, Waiting, When } from '../parts/parts.tsx'
 import { text } from '../text.ts'
 
@@ -220,7 +219,7 @@ function Use() {
 export default function Overview({ me }: { me: Me }) {
   const seesLicenses = me.permissions.includes('licenses.read')
   return (
-    <Screen title={t.title} actions={<LiveLine />}>
+    <Screen title={t.title}>
       <Checks />
       <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
         {seesLicenses && <Expiring />}

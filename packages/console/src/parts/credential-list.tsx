@@ -115,7 +115,7 @@ export function CredentialList({
         </Button>
       }
     >
-      <ListTable list={list} columns={columns} empty={texts.none} label={texts.title} minWidth={820} />
+      <ListTable list={list} columns={columns} empty={texts.none} label={texts.title} />
       {draft && (
         <FormWindow
           title={texts.new}

@@ -1,17 +1,5 @@
 import type { Code, LicenseStatus } from '@keyward/contract'
-import {
-  ActionIcon,
-  Alert,
-  Button,
-  Center,
-  CopyButton,
-  Group,
-  Loader,
-  Stack,
-  Text,
-  Title,
-  Tooltip,
-} from '@mantine/core'
+import { ActionIcon, Button, Center, CopyButton, Group, Loader, Stack, Text, Tooltip } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { IconCheck, IconCopy } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
@@ -19,6 +7,9 @@ import { Link } from 'wouter'
 
 import { text } from '../text.ts'
 import { Window } from './window.tsx'
+
+export { Screen } from './page-header.tsx'
+export { ErrorMessage } from './states.tsx'
 
 // Lists show hundreds of links, times and badges. Plain elements render several times faster than components of the library.
 
@@ -31,57 +22,30 @@ export function TextLink({ href, children }: { href: string; children: ReactNode
   )
 }
 
-/** The heading of a screen, with its actions at the right. */
-export function Screen({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
-  return (
-    <Stack className="page" gap="lg">
-      <Group justify="space-between" align="center">
-        <Title order={1} size="h2">
-          {title}
-        </Title>
-        <Group gap="xs">{actions}</Group>
-      </Group>
-      {children}
-    </Stack>
-  )
-}
-
-/** A section of a screen, with an action at the right of its heading. */
+/** A section of a screen as a card, with an action at the end of its heading. */
 export function Part({
   title,
   hint,
+  count,
   action,
   children,
 }: {
   title: string
   hint?: string
+  count?: number | string
   action?: ReactNode
   children: ReactNode
 }) {
   return (
-    <Stack gap="sm" component="section" aria-label={title}>
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
-        {action}
-      </Group>
-      {hint !== undefined && (
-        <Text size="sm" c="dimmed">
-          {hint}
-        </Text>
-      )}
-      {children}
-    </Stack>
-  )
-}
-
-export function ErrorMessage({ error }: { error: Error | null }) {
-  if (!error) return null
-  return (
-    <Alert color="red" title={text.failed} role="alert">
-      {error.message}
-    </Alert>
+    <section className="card part" aria-label={title}>
+      <div className="card-head">
+        <h2>{title}</h2>
+        {count !== undefined && <span className="count">{count}</span>}
+        {action && <div className="card-action">{action}</div>}
+        {hint !== undefined && <p className="card-hint">{hint}</p>}
+      </div>
+      <div className="card-body">{children}</div>
+    </section>
   )
 }
 
@@ -94,6 +58,52 @@ export function When({ at, never = text.never }: { at: string | null; never?: st
     <time dateTime={at} className="time" title={`${at.replace('T', ' ').replace('Z', '')} UTC`}>
       {localTime.format(new Date(at))}
     </time>
+  )
+}
+
+const DIVISIONS = [
+  { unit: 'minute', ms: 60_000 },
+  { unit: 'hour', ms: 3_600_000 },
+  { unit: 'day', ms: 86_400_000 },
+] as const
+/** The age in days from which a date says more than a number of days. */
+const MAX_DAYS = 45
+
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' })
+const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+
+/** Returns the distance of a time from now in words, such as "12 min. ago" or "in 5 days". */
+export function distance(at: string): string {
+  const ms = Date.parse(at) - Date.now()
+  const size = Math.abs(ms)
+  if (size < DIVISIONS[0].ms) return relative.format(0, 'second')
+  if (size > MAX_DAYS * DIVISIONS[2].ms) return localDay.format(new Date(at))
+  const division = DIVISIONS.findLast((one) => size >= one.ms) ?? DIVISIONS[0]
+  return relative.format(Math.trunc(ms / division.ms), division.unit)
+}
+
+/** A time as its distance from now, with the exact time in its tooltip. */
+export function Ago({ at, never = text.never }: { at: string | null; never?: string }) {
+  if (at === null) return <span className="faint">{never}</span>
+  return (
+    <time dateTime={at} className="time" title={localTime.format(new Date(at))}>
+      {distance(at)}
+    </time>
+  )
+}
+
+/** A license key whose hyphens are paler, so that its groups can be read aloud. */
+export function KeyText({ value }: { value: string }) {
+  const groups = value.split('-')
+  return (
+    <span className="key">
+      {groups.map((group, index) => (
+        <span key={index}>
+          {index > 0 && <i>-</i>}
+          {group}
+        </span>
+      ))}
+    </span>
   )
 }
 

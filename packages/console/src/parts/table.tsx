@@ -3,17 +3,20 @@
  * stacks the cells of a row. Screen readers would then ignore the table, so it has explicit ARIA roles.
  */
 
-import { Button, Center, Skeleton, Stack, UnstyledButton, VisuallyHidden } from '@mantine/core'
+import { Button, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
+import { Link } from 'wouter'
 
 import { text } from '../text.ts'
-import { ErrorMessage, TextLink } from './parts.tsx'
+import { ErrorMessage, ErrorState, LoadingRows, State } from './states.tsx'
 
 export interface Column<Item> {
   title: string
   cell: (item: Item) => ReactNode
   isNumber?: boolean
+  /** Whether narrow screens that show a table omit the column. */
+  isMinor?: boolean
   /** The name of the field that the API sorts by. */
   sortKey?: string
 }
@@ -25,6 +28,8 @@ export interface ListState<Item> {
   hasMore: boolean
   isLoadingMore: boolean
   loadMore: () => void
+  /** Reads the list again after an error. */
+  retry: () => void
 }
 
 export interface Sorting {
@@ -49,8 +54,9 @@ interface ListTableProps<Item> {
   label: string
   sorting?: Sorting
   selection?: Selection<Item> | undefined
-  /** The width in pixels below which the table scrolls. */
-  minWidth?: number
+  /** Controls at the head of the card, such as those for the selected rows. */
+  head?: ReactNode
+  hasTwoLines?: boolean
 }
 
 function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
@@ -71,8 +77,6 @@ function Heading<Item>({ column: { title, sortKey }, sorting }: { column: Column
   const Icon = isActive ? (sorting.order === 'asc' ? IconArrowUp : IconArrowDown) : IconArrowsSort
   return (
     <UnstyledButton
-      fz="sm"
-      fw={700}
       className="sort"
       onClick={() => sorting.onSort(sortKey, isActive && sorting.order === 'desc' ? 'asc' : 'desc')}
     >
@@ -106,9 +110,11 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
           <th
             key={column.title}
             role="columnheader"
-            className={[column.isNumber === true ? 'number' : '', isSortable(column, sorting) ? 'sortable' : ''].join(
-              ' ',
-            )}
+            className={[
+              column.isNumber === true ? 'number' : '',
+              column.isMinor === true ? 'minor' : '',
+              isSortable(column, sorting) ? 'sortable' : '',
+            ].join(' ')}
             {...(sorting !== undefined &&
               sorting.by === column.sortKey && {
                 'aria-sort': sorting.order === 'asc' ? ('ascending' as const) : ('descending' as const),
@@ -126,7 +132,12 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
   return (
     <tbody role="rowgroup">
       {list.items.map((item) => (
-        <tr key={item.id} role="row" {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}>
+        <tr
+          key={item.id}
+          role="row"
+          data-opens={href && ''}
+          {...(selection?.ids.has(item.id) === true && { 'data-selected': true })}
+        >
           {selection && (
             <td role="cell" className="select-cell">
               <input
@@ -138,14 +149,25 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
               />
             </td>
           )}
-          {columns.map(({ title, cell, isNumber }, index) => (
+          {columns.map(({ title, cell, isNumber, isMinor }, index) => (
             <td
               key={title}
               role="cell"
               data-label={index === 0 || title === text.actions ? undefined : title}
-              {...(isNumber === true && { className: 'number' })}
+              className={[
+                index === 0 ? 'first' : '',
+                isNumber === true ? 'number' : '',
+                isMinor === true ? 'minor' : '',
+                title === text.actions ? 'action-cell' : '',
+              ].join(' ')}
             >
-              {index === 0 && href ? <TextLink href={href(item)}>{cell(item)}</TextLink> : cell(item)}
+              {index === 0 && href ? (
+                <Link href={href(item)} className="row-link">
+                  {cell(item)}
+                </Link>
+              ) : (
+                cell(item)
+              )}
             </td>
           ))}
         </tr>
@@ -154,41 +176,49 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
   )
 }
 
-/** A list as a table. `href` makes the first cell of each row a link. `empty` is shown instead of a table without rows. */
+/**
+ * A list as a table in a card. `href` makes the first cell of each row a link that covers the row. `empty` is shown instead of a table
+ * without rows. After an error, the rows that were read before stay.
+ */
 export function ListTable<Item extends { id: string }>(props: ListTableProps<Item>) {
-  const { list, empty, label, minWidth = 640 } = props
-  if (list.error) return <ErrorMessage error={list.error} />
+  const { list, empty, label, head, hasTwoLines } = props
+  if (list.error && list.items.length === 0)
+    return (
+      <div className="card">
+        <ErrorState error={list.error} retry={list.retry} />
+      </div>
+    )
   if (list.isPending)
     return (
-      <Stack gap="xs" aria-busy="true" aria-label={text.loading}>
-        {Array.from({ length: 5 }, (_, index) => (
-          <Skeleton key={index} height={32} />
-        ))}
-      </Stack>
+      <div className="card">
+        <LoadingRows />
+      </div>
     )
   if (list.items.length === 0)
     return (
-      <Center py="xl">
-        <Stack align="center" gap="sm" maw={420} ta="center">
-          {empty}
-        </Stack>
-      </Center>
+      <div className="card">
+        {head}
+        <State>{empty}</State>
+      </div>
     )
   return (
-    <Stack gap="sm">
-      <div className="scrolled" tabIndex={0} role="group" aria-label={label}>
-        <table className="list" role="table" aria-label={label} style={{ minWidth }}>
+    <div className="card">
+      {head}
+      <ErrorMessage error={list.error} />
+      <div className="list-frame" tabIndex={0} role="group" aria-label={label}>
+        <table className="list" role="table" aria-label={label} data-lines={hasTwoLines === true ? 2 : undefined}>
           <Head {...props} />
           <Rows {...props} />
         </table>
       </div>
       {list.hasMore && (
-        <Center>
-          <Button variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
+        <div className="list-foot">
+          <span>{text.showing(list.items.length)}</span>
+          <Button size="xs" variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
             {text.loadMore}
           </Button>
-        </Center>
+        </div>
       )}
-    </Stack>
+    </div>
   )
 }

@@ -134,7 +134,14 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
     navigate(opens)
   }, [opens, onClose, navigate])
   return (
-    <Window onClose={onClose} withCloseButton={false} size="lg" yOffset="12vh" padding="sm" aria-label={text.nav.find}>
+    <Window
+      onClose={onClose}
+      withCloseButton={false}
+      size="lg"
+      yOffset="12vh"
+      padding="sm"
+      attributes={{ content: { 'aria-label': text.nav.find } }}
+    >
       <Stack gap="xs">
         <TextInput
           value={value}

@@ -1,108 +1,52 @@
-/** The frame of every screen: the sections at the left, and the search and the caller at the top. */
+/** The frame of every screen: the sections at the side, or at the lower edge of a phone. */
 
-import { type Me, sessions } from '@keyward/contract/management/sign-in'
-import {
-  ActionIcon,
-  Anchor,
-  AppShell,
-  Burger,
-  Button,
-  Group,
-  Kbd,
-  Loader,
-  Menu,
-  NavLink,
-  Text,
-  useComputedColorScheme,
-  useMantineColorScheme,
-} from '@mantine/core'
+import type { Me } from '@keyward/contract/management/sign-in'
+import { Drawer } from '@mantine/core'
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
-import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react'
+import { IconMenu2, IconSearch } from '@tabler/icons-react'
 import { Suspense } from 'react'
 import { Link, useLocation } from 'wouter'
 
-import { call } from '../api/client.ts'
-import { forgetRecent } from '../api/recent.ts'
-import { useRunningWork } from '../api/work.ts'
-import { Waiting } from '../parts/parts.tsx'
+import { Announcer } from '../parts/page-header.tsx'
+import { LoadingPage } from '../parts/states.tsx'
 import { text } from '../text.ts'
+import { useOpenAlerts } from './open-alerts.ts'
 import { Pages } from './pages.tsx'
 import { Palette } from './palette.tsx'
-import { type Section, sectionsOf } from './sections.ts'
+import { Rail } from './rail.tsx'
+import { currentSection, sectionsOf } from './sections.ts'
 
-const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ K' : 'Ctrl K'
+const { nav } = text
+/** The sections in the bottom bar of a phone, in order. The search is between them. */
+const ON_PHONES = new Set(['/', '/licenses', '/why', '/organizations', '/validators'])
 
-/** Shows the progress of a task that continues in the background, as a link to its screen. */
-function RunningWork() {
-  const work = useRunningWork()
-  if (!work) return null
-  return (
-    <Button component={Link} href={work.path} variant="light" size="compact-sm" leftSection={<Loader size={12} />}>
-      {Math.floor((100 * work.done) / Math.max(1, work.all))} %
-    </Button>
-  )
-}
-
-function ThemeButton() {
-  const { setColorScheme } = useMantineColorScheme()
-  const isDark = useComputedColorScheme('light') === 'dark'
-  const label = isDark ? text.nav.light : text.nav.dark
-  return (
-    <ActionIcon
-      variant="subtle"
-      color="gray"
-      size="lg"
-      aria-label={label}
-      onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
-    >
-      {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
-    </ActionIcon>
-  )
-}
-
-function CallerMenu({ me }: { me: Me }) {
-  const [, navigate] = useLocation()
-  const signOut = async () => {
-    await call(sessions.signOut, {}).catch(() => undefined)
-    forgetRecent()
-    // Loading the page again removes all data of the former caller from memory.
-    window.location.assign('/console')
-  }
-  const name = me.member?.email ?? me.kind.toLowerCase()
-  return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Button variant="subtle" color="gray" leftSection={<IconUser size={16} />} aria-label={name}>
-          <Text size="sm" visibleFrom="sm">
-            {name}
-          </Text>
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {me.organization && <Menu.Label>{me.organization.name}</Menu.Label>}
-        <Menu.Item onClick={() => navigate('/account')}>{text.nav.account}</Menu.Item>
-        <Menu.Item onClick={() => void signOut()}>{text.nav.signOut}</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
-  )
-}
-
-function Navigation({ sections, onNavigate }: { sections: readonly Section[]; onNavigate: () => void }) {
+/** The sections that a phone shows at its lower edge. The rail contains all sections. */
+function BottomBar({ me, onFind, onMore }: { me: Me; onFind: () => void; onMore: () => void }) {
   const [location] = useLocation()
+  const all = sectionsOf(me)
+  const current = currentSection(location, all)
+  const links = all
+    .filter(({ path }) => ON_PHONES.has(path))
+    .map(({ path, label, icon: Icon }) => (
+      <Link key={path} href={path} className="bottom-item" aria-current={path === current ? 'page' : undefined}>
+        <Icon size={20} stroke={1.75} aria-hidden="true" />
+        {label}
+      </Link>
+    ))
+  const hasAlerts = useOpenAlerts(me) !== ''
   return (
-    <nav aria-label={text.nav.label}>
-      {sections.map(({ path, label, icon: Icon }) => (
-        <NavLink
-          key={path}
-          component={Link}
-          href={path}
-          label={label}
-          leftSection={<Icon size={18} stroke={1.7} />}
-          active={path === '/' ? location === '/' : location.startsWith(path)}
-          {...((path === '/' ? location === '/' : location.startsWith(path)) && { 'aria-current': 'page' as const })}
-          onClick={onNavigate}
-        />
-      ))}
+    <nav className="bottom-bar" aria-label={nav.bottom}>
+      {links.slice(0, 2)}
+      <button type="button" className="bottom-item" onClick={onFind}>
+        <IconSearch size={20} stroke={1.75} aria-hidden="true" />
+        {nav.search}
+      </button>
+      {links.slice(2)}
+      <button type="button" className="bottom-item" onClick={onMore}>
+        <IconMenu2 size={20} stroke={1.75} aria-hidden="true" />
+        {nav.more}
+        {hasAlerts && <span className="pip" />}
+      </button>
     </nav>
   )
 }
@@ -112,55 +56,38 @@ export function Shell({ me }: { me: Me }) {
   const [isFinding, finding] = useDisclosure(false)
   useHotkeys([['mod+K', finding.open]], [])
   const sections = sectionsOf(me)
+  const find = () => {
+    menu.close()
+    finding.open()
+  }
   return (
-    <AppShell
-      header={{ height: 56 }}
-      navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: !isMenuOpen } }}
-      padding="lg"
-    >
-      <AppShell.Header>
-        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap">
-            <Burger opened={isMenuOpen} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label={text.nav.open} />
-            <Anchor component={Link} href="/" underline="never" c="inherit" fw={700}>
-              {text.name}
-            </Anchor>
-          </Group>
-          <Group gap="xs" wrap="nowrap">
-            <RunningWork />
-            <Button
-              variant="default"
-              leftSection={<IconSearch size={16} />}
-              rightSection={<Kbd size="xs">{FIND_KEYS}</Kbd>}
-              onClick={finding.open}
-              visibleFrom="sm"
-            >
-              {text.nav.find}
-            </Button>
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              size="lg"
-              hiddenFrom="sm"
-              aria-label={text.nav.find}
-              onClick={finding.open}
-            >
-              <IconSearch size={18} />
-            </ActionIcon>
-            <ThemeButton />
-            <CallerMenu me={me} />
-          </Group>
-        </Group>
-      </AppShell.Header>
-      <AppShell.Navbar p="xs">
-        <Navigation sections={sections} onNavigate={menu.close} />
-      </AppShell.Navbar>
-      <AppShell.Main id="content">
-        <Suspense fallback={<Waiting />}>
-          <Pages me={me} home={sections[0]?.path ?? '/account'} />
-        </Suspense>
-      </AppShell.Main>
+    <>
+      <a className="skip" href="#content">
+        {nav.skip}
+      </a>
+      <Announcer />
+      <div className="shell">
+        <Rail me={me} onFind={find} />
+        <main className="main" id="content" tabIndex={-1}>
+          <Suspense fallback={<LoadingPage />}>
+            <Pages me={me} home={sections[0]?.path ?? '/account'} />
+          </Suspense>
+        </main>
+        <BottomBar me={me} onFind={find} onMore={menu.open} />
+      </div>
+      {isMenuOpen && (
+        <Drawer
+          opened
+          onClose={menu.close}
+          size={280}
+          padding={0}
+          withCloseButton={false}
+          attributes={{ content: { 'aria-label': nav.label } }}
+        >
+          <Rail me={me} onFind={find} onNavigate={menu.close} />
+        </Drawer>
+      )}
       {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
-    </AppShell>
+    </>
   )
 }

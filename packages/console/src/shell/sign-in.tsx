@@ -4,7 +4,7 @@
  */
 
 import { type Me, openid as provider, type OpenidIdentity, sessions } from '@keyward/contract/management/sign-in'
-import { Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core'
+import { Button, Divider, PasswordInput, Stack, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
@@ -13,7 +13,8 @@ import { call } from '../api/client.ts'
 import { ME, useRead } from '../api/hooks.ts'
 import { enter, goToProvider, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
-import { ErrorMessage } from '../parts/parts.tsx'
+import { Mark } from '../parts/mark.tsx'
+import { ErrorMessage } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
 const t = text.signIn
@@ -28,19 +29,18 @@ interface FormProps {
 
 function Frame({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <Center mih="100vh" p="md" component="main">
-      <Paper withBorder p="xl" w={420} maw="100%" shadow="sm">
-        <Stack>
-          <Group gap="sm">
-            <img src="/console/assets/icon.svg" alt="" width={32} height={32} />
-            <Title order={1} size="h3">
-              {title}
-            </Title>
-          </Group>
+    <main className="auth">
+      <div className="auth-column">
+        <span className="wordmark">
+          <Mark size="large" />
+          {text.name}
+        </span>
+        <div className="card auth-card">
+          <h1>{title}</h1>
           {children}
-        </Stack>
-      </Paper>
-    </Center>
+        </div>
+      </div>
+    </main>
   )
 }
 

@@ -127,7 +127,6 @@ export default function Licenses({ me }: { me: Me }) {
         columns={COLUMNS}
         href={({ id }) => `/licenses/${id}`}
         label={t.title}
-        minWidth={1000}
         sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
         empty={

@@ -38,7 +38,6 @@ export default function Products({ me }: { me: Me }) {
         columns={COLUMNS}
         href={({ id }) => `/products/${id}`}
         label={t.title}
-        minWidth={860}
         empty={
           <>
             {t.empty}

@@ -193,7 +193,6 @@ export function RulesTable({
         label={label}
         empty={empty}
         {...(sorting && { sorting })}
-        minWidth={960}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ value }) => value } : undefined}
       />
       {edited && <EditRule key={edited.id} rule={edited} onClose={() => setEdited(null)} />}

@@ -98,13 +98,7 @@ export function Deliveries({
           onChange={(eventType) => setFilters({ eventType })}
         />
       </FilterBar>
-      <ListTable
-        list={list}
-        columns={columns}
-        label={t.title}
-        minWidth={880}
-        empty={clear ? t.emptyFiltered : t.empty}
-      />
+      <ListTable list={list} columns={columns} label={t.title} empty={clear ? t.emptyFiltered : t.empty} />
       {shown && (
         <DeliveryWindow
           delivery={shown}

@@ -2,7 +2,7 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
 import { Button, Group, Text } from '@mantine/core'
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { useLocation } from 'wouter'
 
 import { useList } from '../../api/hooks.ts'
 import { Screen, When } from '../../parts/parts.tsx'
@@ -34,24 +34,13 @@ export default function Webhooks({ me }: { me: Me }) {
     <Button onClick={() => setIsCreating(true)}>{t.new}</Button>
   )
   return (
-    <Screen
-      title={t.title}
-      actions={
-        <>
-          <Button variant="default" component={Link} href="/webhooks/events">
-            {t.events}
-          </Button>
-          {create}
-        </>
-      }
-    >
+    <Screen title={t.title} actions={create}>
       <Text c="dimmed">{t.intro}</Text>
       <ListTable
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/webhooks/${id}`}
         label={t.title}
-        minWidth={860}
         empty={
           <>
             {t.empty}
