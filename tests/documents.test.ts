@@ -154,33 +154,6 @@ test('every path in a code span of a document exists, except files that programs
   expect(missing).toEqual([])
 })
 
-/** Returns the paths of the migrations that create a function, in the order in which they run. */
-function migrationsThatCreate(name: string): string[] {
-  const definition = new RegExp(`^create (?:or replace )?function ${name}\\(`, 'm')
-  return projectFiles()
-    .filter((path) => /^packages\/database\/migrations\/\d{4}_\w+\.sql$/.test(path) && definition.test(read(path)))
-    .toSorted()
-}
-
-test('a document that names a function in a migration names the last migration that creates the function', () => {
-  const migration = '`(?<file>packages/database/migrations/\\w+\\.sql)`'
-  const patterns = [
-    new RegExp(`${migration} \\(\`(?<name>\\w+)\`\\)`, 'g'),
-    new RegExp(`\`(?<name>\\w+)\` in ${migration}`, 'g'),
-  ]
-  const named = documents.flatMap((path) =>
-    patterns.flatMap((pattern) =>
-      [...read(path).matchAll(pattern)].map(({ groups }) => ({
-        path,
-        file: groups?.['file'],
-        name: groups?.['name'] ?? '',
-      })),
-    ),
-  )
-  expect(named.length).toBeGreaterThan(4)
-  expect(named.filter(({ name, file }) => migrationsThatCreate(name).at(-1) !== file)).toEqual([])
-})
-
 test('every metric in a document is exported by a service', () => {
   const sources = projectFiles().filter((path) =>
     /^(?:services|packages)\/.*src\/.*\.ts$|^infra\/kubernetes\/.*\.yaml$/.test(path),

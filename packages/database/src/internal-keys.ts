@@ -1,4 +1,4 @@
-/** The keys with which the services of one installation authenticate each other (migration 0021). */
+/** The keys with which the services of one installation authenticate each other. */
 
 import type pg from 'pg'
 

@@ -1,6 +1,7 @@
 /**
- * Migrates a database forward to the schema of this version. Each file of migrations/ is applied once, in the order of
- * the names. Any number of processes may migrate at the same time, because a lock serializes them.
+ * Migrates a database forward to the schema of this version. Each entry of migrations/ is applied once, in the order of the names. Every run
+ * applies functions/ and grants.sql again, in the transaction of the migrations. Any number of processes may migrate at the same time,
+ * because a lock serializes them.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import pg from 'pg'
 
 import { isConnectionFailure, isLockTimeout } from './errors.ts'
 import { connectionTo } from './hosts.ts'
-import { listMigrations } from './migrations.ts'
+import { listFunctions, listMigrations, type Migration, SCHEMA_FOLDER } from './migrations.ts'
 import { runOnlineSteps } from './online-steps.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
@@ -31,15 +32,9 @@ const LONG_LOCK_WAIT_MS = 1_200
 /** The time after which the migration stops retrying to lock tables that other transactions keep locked. */
 const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
-/**
- * Grants the services read access to the list of migrations. A role may be missing if this user may not create roles.
- */
-const READ_MIGRATIONS = `do $$ declare service name; begin
-  for service in select rolname from pg_roles where rolname in ('keyward_validator', 'keyward_management') loop
-    execute format('grant select on kysely_migration to %I', service);
-  end loop;
-end $$`
-
+const EARLIER_HISTORY =
+  'The database was migrated by a version from before 0001_baseline, so it has no migration that this version can continue from. ' +
+  'Keep that version, or move the data into a new database. See "From a version before 0001_baseline" in docs/operations/upgrade.md.'
 export interface MigrationReport {
   /** The names of the migrations that this call applied. */
   readonly applied: readonly string[]
@@ -61,9 +56,10 @@ export class NewerSchemaError extends Error {
 
 /**
  * Migrates the database at `url`. Throws an error with a message for operators when the server is too old, and NewerSchemaError when the
- * database belongs to a newer version. A run after a broken connection continues with the first incomplete migration or step.
+ * database belongs to a newer version. A run after a broken connection continues with the first incomplete step. Tests give the `schema`
+ * folder of another version.
  */
-export async function migrate(url: string): Promise<MigrationReport> {
+export async function migrate(url: string, schema = SCHEMA_FOLDER): Promise<MigrationReport> {
   const client = new pg.Client({
     ...connectionTo(url),
     application_name: 'keyward migrate',
@@ -83,9 +79,7 @@ export async function migrate(url: string): Promise<MigrationReport> {
     await client.connect()
     await requireServer(client)
     await takeLock(client)
-    const applied = await migrateToLatest(client)
-    await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
-    await client.query(READ_MIGRATIONS)
+    const applied = await migrateToLatest(client, schema)
     await runOnlineSteps(client)
     await client.query('select pg_advisory_unlock($1)', [LOCK])
     return { applied, warnings }
@@ -104,60 +98,63 @@ async function takeLock(client: pg.ClientBase): Promise<void> {
   while (!(await isTaken())) await sleep(LOCK_RETRY_MS)
 }
 
-/** Applies the missing migrations, each in a separate transaction. */
-async function migrateToLatest(client: pg.ClientBase): Promise<string[]> {
-  await requireNoNewer(client)
-  await client.query(
-    'create table if not exists kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)',
-  )
-  const { rows } = await client.query<{ name: string }>('select name from kysely_migration')
-  const done = new Set(rows.map(({ name }) => name))
-  const applied: string[] = []
+/** Applies the missing migrations, the functions and the grants in one transaction. If its tables cannot be locked, retries. */
+async function migrateToLatest(client: pg.ClientBase, schema: URL): Promise<string[]> {
+  const missing = await listMissing(client, schema)
+  const texts = await Promise.all(missing.flatMap(({ files }) => files.map((file) => readFile(file, 'utf8'))))
   const endMs = performance.now() + LOCK_LIMIT_MS
-  for (const { name, file } of await listMigrations()) {
-    if (done.has(name)) continue
-    await applyMigration(client, name, await readFile(file, 'utf8'), endMs)
-    applied.push(name)
-  }
-  return applied
-}
-
-/** Applies a migration. If its tables cannot be locked, retries until `endMs`. */
-async function applyMigration(client: pg.ClientBase, name: string, text: string, endMs: number): Promise<void> {
   for (let failures = 0; ; failures++) {
+    const isLong = failures >= MANY_FAILURES && failures % 10 === 0
     await client.query('begin')
     try {
-      const isLong = failures >= MANY_FAILURES && failures % 10 === 0
-      await lockTables(client, text, isLong ? LONG_LOCK_WAIT_MS : LOCK_WAIT_MS)
-      await client.query(text)
-      await client.query('insert into kysely_migration (name, timestamp) values ($1, $2)', [
-        name,
-        new Date().toISOString(),
-      ])
+      await lockTables(client, texts.join('\n'), isLong ? LONG_LOCK_WAIT_MS : LOCK_WAIT_MS)
+      await applyFiles(client, missing, schema)
       await client.query('commit')
-      return
+      return missing.map(({ name }) => name)
     } catch (error) {
       // A rollback fails only on a broken connection, and Postgres rolls back then.
       await client.query('rollback').catch(() => undefined)
-      if (!isLockTimeout(error) || performance.now() > endMs) {
-        const reason = error instanceof Error ? error.message : 'no reason is known'
-        throw new Error(`The database could not be migrated, ${name} failed: ${reason}`, { cause: error })
-      }
+      if (!isLockTimeout(error) || performance.now() > endMs) throw error
     }
     await sleep(PAUSE_MS)
   }
 }
 
+async function applyFiles(client: pg.ClientBase, missing: readonly Migration[], schema: URL): Promise<void> {
+  await client.query(
+    'create table if not exists migrations (name text primary key, applied_at timestamptz not null default now())',
+  )
+  // Tables need functions, and the bodies of functions name tables and columns that the migrations create.
+  await client.query('set local check_function_bodies = off')
+  for (const file of await listFunctions(schema)) await applyFile(client, file)
+  for (const { name, files } of missing) {
+    for (const file of files) await applyFile(client, file)
+    await client.query('insert into migrations (name) values ($1)', [name])
+  }
+  await applyFile(client, new URL('grants.sql', schema))
+}
+
+async function applyFile(client: pg.ClientBase, file: URL): Promise<void> {
+  try {
+    await client.query(await readFile(file, 'utf8'))
+  } catch (error) {
+    if (isLockTimeout(error)) throw error
+    const name = file.pathname.split('/').at(-1)
+    const reason = error instanceof Error ? error.message : 'no reason is known'
+    throw new Error(`The database could not be migrated, ${name} failed: ${reason}`, { cause: error })
+  }
+}
+
 /** Matches the names that may be tables, with the words before them. A migration locks the tables among these names. */
-const LOCKED = /\b(?:(?:alter table|on|references)\s+|log_changes_of\(')(\w+)/g
+const LOCKED = /\b(?:alter table|on|references)\s+(\w+)/g
 
 /**
- * Locks all existing tables that the migration names before the migration changes any of them. Locking them one by one during the migration
+ * Locks all existing tables that the migrations name before they change any of them. Locking them one by one during the migrations
  * could deadlock with a transaction that uses another order. The wait is limited, because requests that need the tables queue behind it.
  * Throws an error with SQLSTATE 55P03 if the tables are not locked within `waitMs`.
  */
-async function lockTables(client: pg.ClientBase, migration: string, waitMs: number): Promise<void> {
-  const statements = migration.replaceAll(/--.*$/gm, '')
+async function lockTables(client: pg.ClientBase, migrations: string, waitMs: number): Promise<void> {
+  const statements = migrations.replaceAll(/--.*$/gm, '')
   const named = [...statements.matchAll(LOCKED)].map(([, name = '']) => name)
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(relname) as name from pg_class
@@ -180,11 +177,19 @@ async function requireServer(client: pg.ClientBase): Promise<void> {
     throw new Error(`Keyward needs Postgres 15 or newer; this server is ${rows[0]?.text}`)
 }
 
-async function requireNoNewer(client: pg.ClientBase): Promise<void> {
-  const { rows: tables } = await client.query(`select from pg_tables where tablename = 'kysely_migration'`)
-  if (tables.length === 0) return
-  const { rows } = await client.query<{ name: string }>('select name from kysely_migration order by name')
-  const known = new Set((await listMigrations()).map(({ name }) => name))
-  const unknown = rows.find(({ name }) => !known.has(name))
+/** Returns the migrations that the database lacks. Throws if the database has a history that this version cannot continue. */
+async function listMissing(client: pg.ClientBase, schema: URL): Promise<Migration[]> {
+  const has = async (table: string): Promise<boolean> =>
+    (await client.query('select from pg_tables where schemaname = current_schema() and tablename = $1', [table]))
+      .rowCount === 1
+  const known = await listMigrations(schema)
+  if (!(await has('migrations'))) {
+    if (await has('kysely_migration')) throw new Error(EARLIER_HISTORY)
+    return known
+  }
+  const { rows } = await client.query<{ name: string }>('select name from migrations order by name')
+  const unknown = rows.find(({ name }) => known.every((migration) => migration.name !== name))
   if (unknown !== undefined) throw new NewerSchemaError(unknown.name)
+  const applied = new Set(rows.map(({ name }) => name))
+  return known.filter(({ name }) => !applied.has(name))
 }

@@ -1,16 +1,40 @@
-/** Lists the migrations of this version, and checks whether a database contains them. */
+/** Lists the SQL files of the schema, and checks whether a database contains the migrations of this version. */
 
 import { readdir } from 'node:fs/promises'
 
 import type pg from 'pg'
 
-const FOLDER = new URL('../migrations/', import.meta.url)
+/** The folder that contains migrations/, functions/ and grants.sql. */
+export const SCHEMA_FOLDER = new URL('../', import.meta.url)
 const SUFFIX = '.sql'
 
-/** Returns the migrations in the order in which they apply. */
-export async function listMigrations(): Promise<{ name: string; file: URL }[]> {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith(SUFFIX)).toSorted()
-  return files.map((file) => ({ name: file.slice(0, -SUFFIX.length), file: new URL(file, FOLDER) }))
+export interface Migration {
+  readonly name: string
+  /** The files in the order in which they apply. */
+  readonly files: readonly URL[]
+}
+
+/** Returns the migrations in the order in which they apply. A migration is a file or a folder of files. */
+export async function listMigrations(schema = SCHEMA_FOLDER): Promise<Migration[]> {
+  const folder = new URL('migrations/', schema)
+  const entries = (await readdir(folder, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return Promise.all(
+    entries.map(async (entry) =>
+      entry.isDirectory()
+        ? { name: entry.name, files: await listFiles(new URL(`${entry.name}/`, folder)) }
+        : { name: entry.name.slice(0, -SUFFIX.length), files: [new URL(entry.name, folder)] },
+    ),
+  )
+}
+
+/** Returns the files that define the functions, one for each function. */
+export function listFunctions(schema = SCHEMA_FOLDER): Promise<URL[]> {
+  return listFiles(new URL('functions/', schema))
+}
+
+async function listFiles(folder: URL): Promise<URL[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(SUFFIX)).toSorted()
+  return names.map((name) => new URL(name, folder))
 }
 
 /** Reports that a database lacks migrations of this version, with a message for operators. */
@@ -32,11 +56,11 @@ export class NotMigrated extends Error {
 export async function requireMigrated(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   const known = (await listMigrations()).map(({ name }) => name)
   const { rows: tables } = await client.query<{ readable: boolean }>(
-    `select has_table_privilege(t, 'select') as readable from to_regclass('kysely_migration') t where t is not null`,
+    `select has_table_privilege(t, 'select') as readable from to_regclass('migrations') t where t is not null`,
   )
   if (tables[0]?.readable === false) return
   const { rows } =
-    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from kysely_migration')
+    tables.length === 0 ? { rows: [] } : await client.query<{ name: string }>('select name from migrations')
   const applied = new Set(rows.map(({ name }) => name))
   const missing = known.filter((name) => !applied.has(name))
   if (missing.length > 0) throw new NotMigrated(missing)

@@ -7,7 +7,6 @@ import type pg from 'pg'
 
 /** Further fields for management and operators. Validators of other versions may send other fields. */
 export interface ValidatorDetails {
-  readonly readsColumns: boolean
   readonly features: readonly string[]
   /** The address of the admin port. */
   readonly adminUrl: string

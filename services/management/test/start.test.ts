@@ -33,13 +33,13 @@ const start = (env: Record<string, string> = {}) =>
 
 test('the start fails with an error that names the missing migration', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
-    'delete from kysely_migration where name = (select max(name) from kysely_migration) returning name',
+    'delete from migrations where name = (select max(name) from migrations) returning name',
   )
   const sentence = `The database has not been migrated yet; ${rows[0]?.name} is missing. Run "npm run migrate".`
   await expect(start()).rejects.toThrow(sentence)
-  await database.pool.query('drop table kysely_migration')
+  await database.pool.query('drop table migrations')
   await expect(start()).rejects.toThrow(
-    /^The database has not been migrated yet; \d+ migrations are missing from 0001_\w+ on\./,
+    /^The database has not been migrated yet; (?:0001_baseline is missing|\d+ migrations are missing from 0001_baseline on)\./,
   )
 })
 

@@ -1,31 +1,10 @@
-/** Creates a database in the state of an earlier version: the schema of that version, with the rows of many licenses. */
-
-import { readFile } from 'node:fs/promises'
+/** Fills a database in the schema of an earlier version with the rows of many licenses. */
 
 import { uuidv7 } from '@keyward/database'
-import { listMigrations } from '@keyward/database/migrations'
-import { onServer } from '@keyward/testkit'
 
 import type { openPool } from './postgres.ts'
 
 type Pool = ReturnType<typeof openPool>
-
-/** Applies the migrations up to and including `last`, and records them in kysely's table. */
-export async function migrateUpTo(url: string, last: string): Promise<void> {
-  await onServer(url, async (client) => {
-    await client.query(`
-      create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);
-      create table kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0);
-      insert into kysely_migration_lock (id) values ('migration_lock')`)
-    for (const { name, file } of await listMigrations()) {
-      if (name > last) break
-      await client.query(await readFile(file, 'utf8'))
-      await client.query('insert into kysely_migration values ($1, now()::text)', [name])
-    }
-    await client.query('select revoke_from_public(), grant_validator(), grant_management(), grant_internal_keys()')
-    await client.query(`grant select on kysely_migration to keyward_validator, keyward_management`)
-  })
-}
 
 export interface Rows {
   organizationId: string
@@ -73,9 +52,7 @@ export async function fillEarlierSchema(pool: Pool, organizationId: string, coun
        select new_id(), organization_id, '{"type":"OPERATOR"}', 'license.created', 'license', id from licenses`,
     )
     // Management deletes the occurrences within a second, after it has written their events.
-    await client.query(
-      `do $$ begin if to_regclass('occurrences') is not null then delete from occurrences; end if; end $$`,
-    )
+    await client.query('delete from occurrences')
     await client.query('analyze')
   } finally {
     client.release()

@@ -157,11 +157,11 @@ test('a policy change gives machines leases or removes their leases', async () =
 test('a validator of an earlier version can neither claim a leased slot nor follow changes', async () => {
   const id = await leased(5)
   const { rows } = await validator.query<{ outcome: string }>(
-    `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,
+    `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false, '{}')`,
     [[id], [Buffer.from('a')], [null]],
   )
   expect(rows).toEqual([{ outcome: 'busy' }])
-  await expect(validator.query('select open_change_log()')).rejects.toThrow(/leaseSeconds/)
+  await expect(validator.query("select open_change_log_with('{}')")).rejects.toThrow(/leaseSeconds/)
   await database.pool.query('update licenses set lease_seconds = null')
-  await expect(validator.query('select open_change_log()')).resolves.toBeDefined()
+  await expect(validator.query("select open_change_log_with('{}')")).resolves.toBeDefined()
 })

@@ -115,13 +115,13 @@ test('a claim waits for an uncommitted change of its license only if `patient` i
 test('a validator of an earlier version can neither start a term nor open the change log while an unstarted term exists', async () => {
   const id = await unstarted(5)
   const { rows } = await validator.query<{ outcome: string }>(
-    `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false)`,
+    `select outcome from claim_slots($1::uuid[], $2::bytea[], $3::text[], false, '{}')`,
     [[id], [Buffer.from('a')], [null]],
   )
   expect(rows).toEqual([{ outcome: 'busy' }])
-  await expect(validator.query('select open_change_log()')).rejects.toThrow(/durationDays/)
+  await expect(validator.query("select open_change_log_with('{}')")).rejects.toThrow(/durationDays/)
   await database.pool.query('update licenses set duration_days = null, expires_at = now() where expires_at is null')
-  await expect(validator.query('select open_change_log()')).resolves.toBeDefined()
+  await expect(validator.query("select open_change_log_with('{}')")).resolves.toBeDefined()
 })
 
 test('the load delivers -Infinity as the expiry of a license whose term has not started', async () => {

@@ -206,14 +206,6 @@ describe('writeBehind', () => {
     expect(await names()).toEqual([{ hostname: 'build-7' }, { hostname: null }])
   })
 
-  test('applies the batches of validators of an earlier version', async () => {
-    const text = `select write_behind($1, 1, '[]', '[]', array[$2::float8], array[$3::uuid], array['TOO_MANY_MACHINES'],
-      array['m'::bytea], array[4], array[$2::float8], array[$2::float8], array[false]) as applied`
-    const { rows: applied } = await validator.query(text, [me, NOON, license.id])
-    expect(applied).toEqual([{ applied: true }])
-    expect(await rows('select count::integer from alerts where license_id = $1', [license.id])).toEqual([{ count: 4 }])
-  })
-
   test('skips rows of deleted licenses, rules and organizations', async () => {
     const gone = bytes(uuidv7())
     const [counted] = checks('VALID', 1).checks

@@ -129,8 +129,6 @@ export class Heartbeat {
 
   async #write(): Promise<void> {
     const details: ValidatorDetails = {
-      // `readsColumns` distinguishes this validator from older ones, which read whole rows (migration 0013).
-      readsColumns: true,
       features: FEATURES,
       adminUrl: this.#adminUrl,
       server: this.#applied?.server,

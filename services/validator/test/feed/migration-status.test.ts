@@ -9,14 +9,14 @@ import { MigrationStatus } from '../../src/feed/migration-status.ts'
 import { startValidator } from '../../src/validator.ts'
 import { configFor, createWorld, send, until } from '../harness.ts'
 
-const sentence = 'The database has not been migrated yet; 0009_validator_role is missing. Run "npm run migrate".'
+const sentence = 'The database has not been migrated yet; 0001_baseline is missing. Run "npm run migrate".'
 
 test('logs a missing migration once, and attributes errors to it until the feed works', () => {
   const logged: string[] = []
   const status = new MigrationStatus((text) => logged.push(text))
   const failure = Object.assign(new Error('function does not exist'), { code: '42883' })
   expect(status.explains(failure)).toBe(false)
-  for (let i = 0; i < 3; i++) expect(status.explains(new NotMigrated(['0009_validator_role']))).toBe(true)
+  for (let i = 0; i < 3; i++) expect(status.explains(new NotMigrated(['0001_baseline']))).toBe(true)
   expect(status.explains(failure)).toBe(true)
   expect(status.explains(new Error('connection refused'))).toBe(false)
   expect(logged).toEqual([sentence])
@@ -27,14 +27,14 @@ test('logs a missing migration once, and attributes errors to it until the feed 
 
 test('names the missing migration in /readyz until it is applied', async () => {
   const { database } = await createWorld()
-  const taken = `delete from kysely_migration where name = '0009_validator_role'`
+  const taken = `delete from migrations where name = '0001_baseline'`
   await database.pool.query(taken)
   const validator = await startValidator(configFor(database.validatorUrl))
   try {
     const ready = () => send(validator.adminPort, '/readyz', { method: 'GET' })
-    await until(async () => (await ready()).text.includes('0009_validator_role'))
+    await until(async () => (await ready()).text.includes('0001_baseline'))
     expect(await ready()).toMatchObject({ status: 503, body: { reasons: [sentence] } })
-    await database.pool.query(`insert into kysely_migration values ('0009_validator_role', now()::text)`)
+    await database.pool.query(`insert into migrations values ('0001_baseline')`)
     await validator.loaded
     expect((await ready()).status).toBe(200)
   } finally {

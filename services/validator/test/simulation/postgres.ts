@@ -187,7 +187,7 @@ export class SimulatedPostgres {
     })
   }
 
-  /** Simulates `open_change_log()`. */
+  /** Simulates `open_change_log_with()`. */
   openChangeLog(): string {
     if (this.#nowMs() < this.standbyUntilMs) throw new Error('This server is a standby.')
     if (this.#disk.writtenBy !== this.#place || this.#run === null) {
@@ -260,7 +260,7 @@ export class SimulatedPostgres {
     return { snapshot: this.snapshot(), behind: false, large: [], entries, state: this.state, reloads: 0 }
   }
 
-  /** Simulates `changed_since()`. */
+  /** Simulates `changes_after()`, without its limit. */
   #changedSince(since: string): readonly Entry[] {
     const [, xmax = '0', open = ''] = since.split(':')
     const wasOpen = new Set(open === '' ? [] : open.split(',').map(BigInt))

@@ -185,7 +185,7 @@ test('writes the usage of a time in which its role lacked the permission', async
   const other = await startLoaded(world.database.validatorUrl, { usageFlushMs: 20 })
   const permit = (action: string): Promise<unknown> =>
     world.database.pool.query(`do $$ declare written regprocedure; begin
-      for written in select oid from pg_proc where proname in ('write_behind', 'write_usage') loop
+      for written in select oid from pg_proc where proname = 'write_usage' loop
         execute format('${action} keyward_validator', written);
       end loop; end $$`)
   await permit('revoke execute on function %s from')
