@@ -33,8 +33,8 @@ const LONG_LOCK_WAIT_MS = 1_200
 const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
 const EARLIER_HISTORY =
-  'The database was migrated by a version from before 0001_baseline, so it has no migration that this version can continue from. ' +
-  'Keep that version, or move the data into a new database. See "From a version before 0001_baseline" in docs/operations/upgrade.md.'
+  'The database was migrated by a version from before 0001_baseline, and this version cannot continue its migrations. ' +
+  'Keep that version, or follow "From a version before 0001_baseline" in docs/operations/upgrade.md.'
 export interface MigrationReport {
   /** The names of the migrations that this call applied. */
   readonly applied: readonly string[]
