@@ -154,6 +154,15 @@ test('every path in a code span of a document exists, except files that programs
   expect(missing).toEqual([])
 })
 
+test('every file in docs/recipes.md contains the symbol beside it', () => {
+  const steps = [...read('docs/recipes.md').matchAll(/^\| \d+ \| `([\w./-]+)` \| `([\w.]+)` \|/gm)]
+  expect(steps.length).toBeGreaterThan(50)
+  const missing = steps.filter(
+    ([, path = '', symbol = '']) => !existsSync(join(ROOT, path)) || !read(path).includes(symbol),
+  )
+  expect(missing.map(([row]) => row)).toEqual([])
+})
+
 test('every metric in a document is exported by a service', () => {
   const sources = projectFiles().filter((path) =>
     /^(?:services|packages)\/.*src\/.*\.ts$|^packages\/database\/grants\.sql$|^infra\/kubernetes\/.*\.yaml$/.test(path),
