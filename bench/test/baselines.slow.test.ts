@@ -8,7 +8,7 @@ import { createTestDatabase, random, type Random, type TestDatabase } from '@key
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type BaselineName, missingPackages } from '../src/baselines/installed.ts'
+import { type BaselineName, missingPackages } from '../src/baselines/companion.ts'
 import { apiKey, BLACKLISTED_MACHINE, EXCLUDED_MACHINE, machineId, type Shape } from '../src/data/population.ts'
 import { clientAddress, ruleRow } from '../src/data/rules.ts'
 import { type Child, startChild } from '../src/harness/children.ts'

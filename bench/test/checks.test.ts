@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 
-import { checkBody, NEW_MACHINE_MARK, prepareChecks, rawRequest } from '../src/load/checks.ts'
+import { checkBody, createSupply, NEW_MACHINE_MARK, prepareChecks, rawRequest } from '../src/load/checks.ts'
 import { parseMix } from '../src/load/mix.ts'
 import { codeOf } from '../src/load/outcome.ts'
-import { createSupply } from '../src/load/supply.ts'
 
 const targets = [
   { apiKey: 'kwk_a', licenseKey: 'AAAA', machineIds: ['m1', 'm2'] },

@@ -37,7 +37,7 @@ The validator spent 0.9 % of its processor time on the aggregation of usage.`,
     const errors = { 'connection refused': 3 }
     const outcome: LoadOutcome = {
       ...run,
-      generator: 'autocannon',
+      generator: 'closed-loop',
       codes,
       errors,
       statuses: { '200': 915_400, '503': 4600 },

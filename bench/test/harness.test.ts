@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
 import { parseCoreList, planCores } from '../src/harness/cores.ts'
-import { parseCollection } from '../src/harness/gc-trace.ts'
 import { judge } from '../src/harness/goals.ts'
 import { shapeOf, knownChecks } from '../src/harness/known-checks.ts'
+import { compare, type Rounds } from '../src/harness/rounds.ts'
 import { ratios, summarize } from '../src/harness/stats.ts'
-import { parseFigures } from '../src/scenarios/engine.ts'
 
 describe('statistics', () => {
   test('summarize returns median and quartiles, and throws without values', () => {
@@ -19,10 +18,10 @@ describe('statistics', () => {
   })
 
   test('judge compares the median with the goal in the direction of the goal', () => {
-    expect(judge('againstSql', summarize([20, 25.5, 30])).reached).toBe(true)
-    expect(judge('againstSql', summarize([24.9])).reached).toBe(false)
-    expect(judge('start', summarize([7.9])).reached).toBe(true)
-    expect(judge('start', summarize([8.1])).reached).toBe(false)
+    expect(judge('growth', [0.7, 0.86, 0.9])).toMatchObject({ reached: true, measured: { median: 0.86, rounds: 3 } })
+    expect(judge('growth', [0.84]).reached).toBe(false)
+    expect(judge('start', [7.9]).reached).toBe(true)
+    expect(judge('start', [8.1]).reached).toBe(false)
   })
 })
 
@@ -45,23 +44,14 @@ describe('cores', () => {
   })
 })
 
-describe('parseCollection', () => {
-  test.each([
-    [
-      '[32250:0x2af34000]       34 ms: Scavenge 4.4 (5.1) -> 3.5 (6.1) MB, pooled: 0 MB, 0.36 / 0.00 ms  (average mu = 1.000, current mu = 1.000) allocation failure;',
-      { isolate: '0x2af34000', atMs: 34, kind: 'Scavenge', pauseMs: 0.36 },
-    ],
-    [
-      '[711:0x7f12:0] 1834 ms: Mark-Compact (reduce) 9.1 (12.0) -> 5.0 (9.0) MB, pooled: 0 MB, 5.12 / 0.00 ms (+ 1.2 ms in 10 steps since start of marking, biggest step 0.5 ms)',
-      { isolate: '0x7f12', atMs: 1834, kind: 'Mark-Compact (reduce)', pauseMs: 5.12 },
-    ],
-  ])('parseCollection parses %s', (line, expected) => {
-    expect(parseCollection(line)).toEqual(expected)
-  })
-
-  test('parseCollection returns null for a line that reports no collection', () => {
-    expect(parseCollection('{"level":30,"msg":"listening"}')).toBe(null)
-  })
+test('compare divides figures of the same round', () => {
+  const figure = (perSecond: number) => ({ perSecond, cpuUs: null, p50Us: 1, p99Us: 1, napsPerSecond: null })
+  const rounds: Rounds = new Map([
+    ['small', [figure(100), figure(50)]],
+    ['large', [figure(80), figure(45)]],
+  ])
+  expect(compare(rounds, 'perSecond', 'large', 'small')).toEqual([0.8, 0.9])
+  expect(() => compare(rounds, 'cpuUs', 'large', 'small')).toThrow(/does not report cpuUs/)
 })
 
 test('knownChecks returns the same checks each time, and only of the selected organizations', () => {
@@ -71,13 +61,4 @@ test('knownChecks returns the same checks each time, and only of the selected or
   expect(knownChecks(shape, { count: 300, addressRules: true, forwarded: true })).toEqual(checks)
   expect(new Set(checks.map(({ apiKey }) => apiKey)).size).toBe(5)
   expect(checks.every(({ forwardedFor }) => forwardedFor !== null)).toBe(true)
-})
-
-test('parseFigures parses the output of the engine microbenchmark', () => {
-  expect(parseFigures('verdict: unknown key            171.2 ns\ntrie: times faster    99.5 \nsomething else')).toEqual(
-    [
-      { name: 'verdict: unknown key', value: 171.2, unit: 'ns' },
-      { name: 'trie: times faster', value: 99.5, unit: '' },
-    ],
-  )
 })

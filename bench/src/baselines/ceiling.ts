@@ -5,7 +5,7 @@
 
 import { App, portOf } from '@keyward/uwebsockets'
 
-import { announce } from './announce.ts'
+import { announce } from './companion.ts'
 
 const RESPONSE =
   '{"valid":true,"status":200,"message":"The license is valid.","code":"VALID","expiresAt":"2100-01-01T00:00:00.000Z"}'

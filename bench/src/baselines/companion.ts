@@ -1,7 +1,10 @@
-/** Runs a server of another project, such as nginx, beside a baseline. The server ends together with the baseline. */
+/**
+ * Connects a baseline to the program that started it, and runs a server of another project, such as nginx, beside a baseline. Determines
+ * which baselines this machine can run.
+ */
 
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,12 +25,48 @@ wait $server; code=$?
 kill $watch 2>/dev/null
 exit $code`
 
-export interface Companion {
+interface Companion {
   stop: () => void
 }
 
+/** The folder of nginx's modules on Debian. */
+export const MODULE_FOLDER = '/usr/lib/nginx/modules'
+/** The paths at which Debian installs the Lua module `cjson`, on x86-64 and arm64. */
+const LUA_JSON = ['/usr/lib/x86_64-linux-gnu/lua/5.1/cjson.so', '/usr/lib/aarch64-linux-gnu/lua/5.1/cjson.so']
+
+export type BaselineName = 'ceiling' | 'nginx-lua' | 'fastify-redis' | 'express-postgres'
+
+/** Returns the command that installs the missing packages of a baseline on Debian, or null if the baseline can run. */
+export function missingPackages(name: BaselineName): string | null {
+  if (name === 'nginx-lua') {
+    const found =
+      isInstalled('nginx') &&
+      existsSync(join(MODULE_FOLDER, 'ngx_http_lua_module.so')) &&
+      LUA_JSON.some((path) => existsSync(path))
+    return found ? null : 'apt-get install nginx-light libnginx-mod-http-lua lua-cjson'
+  }
+  if (name === 'fastify-redis') return isInstalled('redis-server') ? null : 'apt-get install redis-server'
+  return null
+}
+
+/**
+ * Sends the port over the IPC channel, or prints the address if there is no channel. Ends the baseline on SIGTERM or SIGINT, or when the
+ * channel closes. `close` stops listening.
+ */
+export function announce(port: number, close: () => void): void {
+  if (process.send === undefined) console.log(`http://127.0.0.1:${port}`)
+  else process.send({ type: 'listening', port })
+  const stop = (): void => {
+    close()
+    process.exit(0)
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+  process.once('disconnect', stop)
+}
+
 /** Returns whether the command is installed. Debian installs servers into /usr/sbin, which is not in every PATH. */
-export function isInstalled(command: string): boolean {
+function isInstalled(command: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v ${command}`], { stdio: 'ignore', env: withSystemPath() })
     return true

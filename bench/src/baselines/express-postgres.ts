@@ -9,7 +9,7 @@ import { createPool } from '@keyward/database'
 import express from 'express'
 import type pg from 'pg'
 
-import { announce } from './announce.ts'
+import { announce } from './companion.ts'
 import {
   clientAddress,
   decide,

@@ -10,8 +10,7 @@ import { join } from 'node:path'
 import { createClient } from '@redis/client'
 import Fastify from 'fastify'
 
-import { announce } from './announce.ts'
-import { serverFolder, startCompanion } from './companion.ts'
+import { announce, serverFolder, startCompanion } from './companion.ts'
 import {
   clientAddress,
   decide,

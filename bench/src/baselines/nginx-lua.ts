@@ -6,9 +6,7 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { announce } from './announce.ts'
-import { freePort, serverFolder, startCompanion } from './companion.ts'
-import { MODULE_FOLDER } from './installed.ts'
+import { announce, freePort, MODULE_FOLDER, serverFolder, startCompanion } from './companion.ts'
 import { writeWorld } from './world.ts'
 
 const SCRIPTS = join(import.meta.dirname, 'nginx')

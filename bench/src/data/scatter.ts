@@ -32,16 +32,18 @@ export type TableName = keyof typeof TABLE
 /** The time in the first UUIDv7 of each table: 2026-01-01T00:00:00Z, so that generated rows sort before rows that are added later. */
 const FIRST_ID_MS = 1_767_225_600_000
 
-/** Writes a UUIDv7 of 16 bytes. Ids sort in the order of their ordinals. */
-export function writeId(bytes: Buffer, at: number, seed: number, table: TableName, ordinal: number): void {
-  bytes.writeUIntBE(FIRST_ID_MS + ordinal, at, 6)
-  bytes.writeUInt16BE(0x7000 | TABLE[table], at + 6)
-  bytes.writeUInt32BE(((scatter(seed, TABLE[table], ordinal, 8) & 0x3fffffff) | 0x80000000) >>> 0, at + 8)
-  bytes.writeUInt32BE(scatter(seed, TABLE[table], ordinal, 9), at + 12)
+const id = Buffer.alloc(16)
+
+/** Returns a UUIDv7 as 32 hexadecimal digits. Ids sort in the order of their ordinals. */
+export function idDigits(seed: number, table: TableName, ordinal: number): string {
+  id.writeUIntBE(FIRST_ID_MS + ordinal, 0, 6)
+  id.writeUInt16BE(0x7000 | TABLE[table], 6)
+  id.writeUInt32BE(((scatter(seed, TABLE[table], ordinal, 8) & 0x3fffffff) | 0x80000000) >>> 0, 8)
+  id.writeUInt32BE(scatter(seed, TABLE[table], ordinal, 9), 12)
+  return id.toString('hex')
 }
 
+/** Returns a UUIDv7 in the usual form with dashes. */
 export function idText(seed: number, table: TableName, ordinal: number): string {
-  const bytes = Buffer.alloc(16)
-  writeId(bytes, 0, seed, table, ordinal)
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  return idDigits(seed, table, ordinal).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }

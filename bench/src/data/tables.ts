@@ -1,10 +1,13 @@
-/** Writes the rows of every table of a generated database. Referenced tables precede the tables that refer to them. */
+/** Copies the rows of every table of a generated database. Referenced tables precede the tables that refer to them. */
 
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 
+import type { Actor } from '@keyward/contract'
 import type pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
 
-import { copyRows, RowWriter } from './copy.ts'
 import {
   apiKey,
   BLACKLISTED_MACHINE,
@@ -17,129 +20,116 @@ import {
   type Shape,
 } from './population.ts'
 import { ruleRow, type RuleRow } from './rules.ts'
+import { idDigits, type TableName } from './scatter.ts'
 
-const EXPIRES_AT_MS = Date.UTC(2100, 0, 1)
-const CREATED_BY = { type: 'bench' }
+const EXPIRES_AT = '2100-01-01T00:00:00Z'
+const CREATED_BY = JSON.stringify({ type: 'SYSTEM' } satisfies Actor)
+const CHUNK_LENGTH = 1 << 20
+
+/** The values of a row by column. No text contains a character that COPY escapes. */
+type Row = Record<string, string | number | null>
 
 /** Copies all rows of the shape. The caller handles the transaction and disables triggers. */
 export async function copyTables(client: pg.ClientBase, shape: Shape): Promise<void> {
-  const writer = new RowWriter(shape.seed)
-  await copyTenants(client, shape, writer)
-  await copyLicenses(client, shape, writer)
-  await copyMachines(client, shape, writer)
-  await copyRules(client, shape, writer)
-}
-
-async function copyTenants(client: pg.ClientBase, shape: Shape, writer: RowWriter): Promise<void> {
-  const { organizations } = shape
-  await copyRows(client, 'organizations', ['id', 'name', 'plan'], organizations, writer, (n) => {
-    writer.id('organization', n)
-    writer.text(`Bench ${n}`)
-    writer.text('STANDARD')
-  })
-  const credential = ['id', 'organization_id', 'kind', 'name', 'prefix', 'secret_hash']
-  await copyRows(client, 'credentials', credential, organizations, writer, (n) => {
-    const secret = apiKey(shape, n)
-    writer.id('credential', n)
-    writer.id('organization', n)
-    writer.text('API_KEY')
-    writer.text('bench')
-    writer.text(secret.slice(0, 8))
-    writer.bytes(createHash('sha256').update(secret).digest())
-  })
-  const products = organizations * PRODUCTS_PER_ORGANIZATION
-  await copyRows(client, 'products', ['id', 'organization_id', 'name'], products, writer, (n) => {
-    writer.id('product', n)
-    writer.id('organization', Math.floor(n / PRODUCTS_PER_ORGANIZATION))
-    writer.text(`Product ${n}`)
-  })
+  const { organizations, licenses, machinesPerLicense, maxMachines } = shape
   const customers = customersPerOrganization(shape)
-  await copyRows(client, 'customers', ['id', 'organization_id', 'email'], organizations * customers, writer, (n) => {
-    writer.id('customer', n)
-    writer.id('organization', Math.floor(n / customers))
-    writer.text(`customer-${n}@example.com`)
-  })
-}
+  const named = organizations * 2
+  const id = (table: TableName, ordinal: number): string => idDigits(shape.seed, table, ordinal)
+  const idOrNull = (table: TableName, ordinal: number | null): string | null =>
+    ordinal === null ? null : id(table, ordinal)
 
-async function copyLicenses(client: pg.ClientBase, shape: Shape, writer: RowWriter): Promise<void> {
-  const columns = [
-    'id',
-    'organization_id',
-    'product_id',
-    'customer_id',
-    'key',
-    'policy_type',
-    'max_machines',
-    'expires_at',
-  ]
-  await copyRows(client, 'licenses', columns, shape.licenses, writer, (n) => {
-    const facts = licenseFacts(shape, n)
-    writer.id('license', n)
-    writer.id('organization', facts.organization)
-    writer.id('product', facts.product)
-    writer.id('customer', facts.customer)
-    writer.text(licenseKey(shape, n))
-    writer.text('SUBSCRIPTION')
-    writer.integer(shape.maxMachines)
-    writer.timestamp(EXPIRES_AT_MS)
+  await copyRows(client, 'organizations', organizations, (n) => {
+    return { id: id('organization', n), name: `Bench ${n}`, plan: 'STANDARD' }
   })
-  await copyRows(client, 'license_slots', ['license_id', 'used'], shape.licenses, writer, (n) => {
-    writer.id('license', n)
-    writer.integer(shape.machinesPerLicense)
+  await copyRows(client, 'credentials', organizations, (n) => {
+    const secret = apiKey(shape, n)
+    return {
+      id: id('credential', n),
+      organization_id: id('organization', n),
+      kind: 'API_KEY',
+      name: 'bench',
+      prefix: secret.slice(0, 8),
+      secret_hash: `\\\\x${createHash('sha256').update(secret).digest('hex')}`,
+    }
   })
-}
-
-async function copyMachines(client: pg.ClientBase, shape: Shape, writer: RowWriter): Promise<void> {
-  const { licenses, machinesPerLicense } = shape
-  const columns = ['id', 'license_id', 'machine_id']
-  await copyRows(client, 'machines', columns, licenses * machinesPerLicense, writer, (n) => {
+  await copyRows(client, 'products', organizations * PRODUCTS_PER_ORGANIZATION, (n) => {
+    const organization_id = id('organization', Math.floor(n / PRODUCTS_PER_ORGANIZATION))
+    return { id: id('product', n), organization_id, name: `Product ${n}` }
+  })
+  await copyRows(client, 'customers', organizations * customers, (n) => {
+    const organization_id = id('organization', Math.floor(n / customers))
+    return { id: id('customer', n), organization_id, email: `customer-${n}@example.com` }
+  })
+  await copyRows(client, 'licenses', licenses, (n) => {
+    const { organization, product, customer } = licenseFacts(shape, n)
+    return {
+      id: id('license', n),
+      organization_id: id('organization', organization),
+      product_id: id('product', product),
+      customer_id: id('customer', customer),
+      key: licenseKey(shape, n),
+      policy_type: 'SUBSCRIPTION',
+      max_machines: maxMachines,
+      expires_at: EXPIRES_AT,
+    }
+  })
+  await copyRows(client, 'license_slots', licenses, (n) => ({ license_id: id('license', n), used: machinesPerLicense }))
+  await copyRows(client, 'machines', licenses * machinesPerLicense, (n) => {
     const license = Math.floor(n / machinesPerLicense)
-    writer.id('machine', n)
-    writer.id('license', license)
-    writer.text(machineId(shape, license, n % machinesPerLicense))
+    return {
+      id: id('machine', n),
+      license_id: id('license', license),
+      organization_id: id('organization', licenseFacts(shape, license).organization),
+      machine_id: machineId(shape, license, n % machinesPerLicense),
+    }
+  })
+  await copyRows(client, 'access_rules', named + shape.rules, (n) => {
+    const { organization, kind, type, value, scope, ...ids } = n < named ? namedRule(n) : ruleRow(shape, n - named)
+    return {
+      id: id('rule', n),
+      organization_id: id('organization', organization),
+      kind,
+      type,
+      value,
+      scope,
+      product_id: idOrNull('product', ids.product),
+      license_id: idOrNull('license', ids.license),
+      customer_id: idOrNull('customer', ids.customer),
+      created_by: CREATED_BY,
+    }
   })
 }
 
-async function copyRules(client: pg.ClientBase, shape: Shape, writer: RowWriter): Promise<void> {
-  const columns = [
-    'id',
-    'organization_id',
-    'kind',
-    'type',
-    'value',
-    'scope',
-    'product_id',
-    'license_id',
-    'customer_id',
-    'created_by',
-  ]
-  const named = shape.organizations * 2
-  await copyRows(client, 'access_rules', columns, named + shape.rules, writer, (n) => {
-    const rule = n < named ? namedRule(n) : ruleRow(shape, n - named)
-    writer.id('rule', n)
-    writer.id('organization', rule.organization)
-    writer.text(rule.kind)
-    writer.text(rule.type)
-    writer.text(rule.value)
-    writer.text(rule.scope)
-    writer.id('product', rule.product)
-    writer.id('license', rule.license)
-    writer.id('customer', rule.customer)
-    writer.json(CREATED_BY)
-  })
+/** Copies `count` rows into a table. `row` returns row number n, always with the same columns in the same order. */
+async function copyRows(client: pg.ClientBase, table: string, count: number, row: (n: number) => Row): Promise<void> {
+  if (count === 0) return
+  function* chunks(): Generator<string> {
+    let chunk = ''
+    for (let n = 0; n < count; n += 1) {
+      const values = Object.values(row(n)).map((value) => value ?? '\\N')
+      chunk += `${values.join('\t')}\n`
+      if (chunk.length < CHUNK_LENGTH) continue
+      yield chunk
+      chunk = ''
+    }
+    yield chunk
+  }
+  const columns = Object.keys(row(0)).join(', ')
+  const target = client.query(copyFrom(`copy ${table} (${columns}) from stdin`))
+  await pipeline(Readable.from(chunks(), { objectMode: true, highWaterMark: 4 }), target)
 }
 
 /** Returns the blacklist (even `n`) or the exclusion (odd `n`) that checks of the kind `blacklisted` or `excluded` match. */
 function namedRule(n: number): RuleRow {
-  const base = {
+  const isBlacklist = n % 2 === 0
+  return {
     organization: n >> 1,
+    kind: isBlacklist ? 'BLACKLIST' : 'EXCLUSION',
     type: 'HWID',
+    value: isBlacklist ? BLACKLISTED_MACHINE : EXCLUDED_MACHINE,
     scope: 'ORGANIZATION',
     product: null,
     license: null,
     customer: null,
-  } as const
-  return n % 2 === 0
-    ? { ...base, kind: 'BLACKLIST', value: BLACKLISTED_MACHINE }
-    : { ...base, kind: 'EXCLUSION', value: EXCLUDED_MACHINE }
+  }
 }

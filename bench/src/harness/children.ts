@@ -13,7 +13,7 @@ export interface Child {
   port: number
   /** The admin port, or 0 without one. */
   adminPort: number
-  /** The last lines of the output, and all earlier lines that `keepLine` accepts. */
+  /** The last lines of the output. */
   lines: string[]
   /** The time from the spawn of the child to its message `listening`. */
   startedMs: number
@@ -23,12 +23,12 @@ export interface Child {
 }
 
 /** The arguments of Node and the environment variables with which the product starts a program. */
-export interface Launch {
+interface Launch {
   readonly nodeArguments: readonly string[]
   readonly env: Record<string, string>
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   /** The path of the program, which runs with the Node of this process. */
   file: string
   nodeArguments?: readonly string[]
@@ -36,8 +36,6 @@ export interface ChildOptions {
   launch?: Launch
   /** The words before the command, such as `taskset -c 0`. */
   prefix?: readonly string[]
-  /** Returns whether to keep a line of output in addition to the last ones. */
-  keepLine?: (line: string) => boolean
 }
 
 const PLAIN: Launch = { nodeArguments: [], env: {} }
@@ -65,8 +63,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const lines: string[] = []
   const keep = (line: string): void => {
     lines.push(line)
-    const oldest = lines.length - KEPT_LINES - 1
-    if (oldest >= 0 && options.keepLine?.(lines[oldest]!) !== true) lines.splice(oldest, 1)
+    if (lines.length > KEPT_LINES) lines.shift()
   }
   for (const stream of [child.stdout, child.stderr]) if (stream !== null) createInterface(stream).on('line', keep)
   child.once('exit', () => running.delete(child))
@@ -91,25 +88,6 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const startedMs = performance.now() - started
   const send = (message: string): void => void child.send(message)
   return { pid: child.pid ?? 0, port, adminPort, lines, startedMs, send, stop: () => stop(child) }
-}
-
-/** Runs a program to its end and resolves with its output. Rejects with the last lines of output if the program fails. */
-export async function runToEnd(
-  file: string,
-  args: readonly string[],
-  prefix: readonly string[],
-  launch: Launch,
-): Promise<string> {
-  const [command = process.execPath, ...rest] = [...prefix, process.execPath, ...launch.nodeArguments, file, ...args]
-  const child = spawn(command, rest, { env: { ...process.env, ...launch.env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  running.add(child)
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
-  running.delete(child)
-  if (code !== 0) throw new Error(`${file} ended with ${code}: ${output.trim().split('\n').slice(-5).join('\n')}`)
-  return output
 }
 
 /** Stops all children that are still running. */

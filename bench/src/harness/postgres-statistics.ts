@@ -2,23 +2,18 @@
 
 import type pg from 'pg'
 
-export interface Figures {
-  /** The numbers of rows, insertions and updates, and the bytes on disk with indexes, by table. */
-  tables: Record<string, { rows: number; inserted: number; updated: number; bytes: number }>
-  /** The number of statements, by purpose. */
-  statements: Record<string, number>
-  transactions: number
-  walBytes: number
-  atMs: number
-}
-
+/** The patterns of statements, by purpose. */
 const STATEMENTS: Record<string, string> = {
   'slot claims': '%claim_slots(%',
   'slot releases': '%release_slots(%',
   'writing usage': '%write_usage(%',
   'reading the change log': '%feed as materialized%',
   'validator heartbeat': '%note_validator(%',
+  'all, including connecting and measuring': '%',
 }
+
+/** Figures by name, such as `machines: rows` or `statements: slot claims`. */
+type Figures = Record<string, number>
 
 /** Reads the current figures. The figures of a table are the sums over its partitions. */
 export async function readFigures(pool: pg.Pool): Promise<Figures> {
@@ -30,58 +25,32 @@ export async function readFigures(pool: pg.Pool): Promise<Figures> {
        left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
      group by 1 having sum(s.n_tup_ins + s.n_tup_upd) > 0 order by 1`,
   )
-  const result: Figures = { tables: {}, statements: {}, transactions: 0, walBytes: 0, atMs: performance.now() }
-  for (const { name, ...rest } of tables.rows) {
-    const { rows } = await pool.query<{ n: number }>(`select count(*)::float8 as n from ${name}`)
-    result.tables[name] = { rows: rows[0]!.n, ...rest }
+  const figures: Figures = {}
+  for (const { name, ...counts } of tables.rows) {
+    figures[`${name}: rows`] = await number(pool, `select count(*)::float8 as n from ${name}`)
+    for (const [count, value] of Object.entries(counts)) figures[`${name}: ${count}`] = value
   }
-  for (const [name, like] of Object.entries(STATEMENTS)) result.statements[name] = await callsOf(pool, like)
-  result.statements['all, including connecting and measuring'] = await callsOf(pool, '%')
-  const totals = await pool.query<{ transactions: number; wal: number }>(
-    `select (xact_commit + xact_rollback)::float8 as transactions, (pg_current_wal_lsn() - '0/0')::float8 as wal
-     from pg_stat_database where datname = current_database()`,
+  for (const [purpose, like] of Object.entries(STATEMENTS))
+    figures[`statements: ${purpose}`] = await number(
+      pool,
+      'select coalesce(sum(calls), 0)::float8 as n from pg_stat_statements where query ilike $1',
+      [like],
+    )
+  figures['transactions'] = await number(
+    pool,
+    'select (xact_commit + xact_rollback)::float8 as n from pg_stat_database where datname = current_database()',
   )
-  result.transactions = totals.rows[0]!.transactions
-  result.walBytes = totals.rows[0]!.wal
-  return result
+  figures['write-ahead log: bytes'] = await number(pool, `select (pg_current_wal_lsn() - '0/0')::float8 as n`)
+  return figures
 }
 
-async function callsOf(pool: pg.Pool, like: string): Promise<number> {
-  const { rows } = await pool.query<{ calls: number }>(
-    'select coalesce(sum(calls), 0)::float8 as calls from pg_stat_statements where query ilike $1',
-    [like],
-  )
-  return rows[0]!.calls
+async function number(pool: pg.Pool, query: string, values: readonly string[] = []): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(query, [...values])
+  return rows[0]!.n
 }
 
-export interface Difference {
-  seconds: number
-  tables: Record<string, { rows: number; inserted: number; updated: number; bytes: number }>
-  statementsPerSecond: Record<string, number>
-  transactionsPerSecond: number
-  walBytes: number
-}
-
-/** Returns the growth of the figures between two readings. */
-export function difference(before: Figures, after: Figures): Difference {
-  const seconds = (after.atMs - before.atMs) / 1_000
-  const none = { rows: 0, inserted: 0, updated: 0, bytes: 0 }
-  const tables = Object.entries(after.tables).map(([name, now]) => {
-    const then = before.tables[name] ?? none
-    const grown = {
-      rows: now.rows - then.rows,
-      inserted: now.inserted - then.inserted,
-      updated: now.updated - then.updated,
-      bytes: now.bytes - then.bytes,
-    }
-    return [name, grown] as const
-  })
-  const perSecond = (name: string): number => ((after.statements[name] ?? 0) - (before.statements[name] ?? 0)) / seconds
-  return {
-    seconds,
-    tables: Object.fromEntries(tables.filter(([, { inserted, updated }]) => inserted + updated > 0)),
-    statementsPerSecond: Object.fromEntries(Object.keys(after.statements).map((name) => [name, perSecond(name)])),
-    transactionsPerSecond: (after.transactions - before.transactions) / seconds,
-    walBytes: after.walBytes - before.walBytes,
-  }
+/** Returns the growth of the figures between two readings, without figures that did not change. */
+export function difference(before: Figures, after: Figures): Figures {
+  const grown = Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)] as const)
+  return Object.fromEntries(grown.filter(([, value]) => value !== 0))
 }

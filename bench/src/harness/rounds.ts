@@ -3,15 +3,13 @@
  * seconds, in a rotating order, so that disturbances of the machine affect all of them alike.
  */
 
-import { runAutocannon } from '../load/autocannon.ts'
 import type { Check } from '../load/checks.ts'
-import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
-import { hasWrk, runWrk, writeWrkChecks, type WrkOutcome } from '../load/wrk.ts'
+import { runWrk, writeWrkChecks, type WrkOutcome } from '../load/wrk.ts'
 import { loadPrefix } from './cores.ts'
 import type { Bench } from './scenario.ts'
 import type { Server } from './servers.ts'
-import { summarize, type Summary } from './stats.ts'
+import { ratios, summarize } from './stats.ts'
 import { cpuMs } from './usage.ts'
 
 export interface Contender {
@@ -28,7 +26,7 @@ export interface Contender {
   constant?: boolean
 }
 
-export interface RoundFigure {
+interface RoundFigure {
   perSecond: number
   /** The processor time of the server and its helpers per check, or null if the system does not report it. */
   cpuUs: number | null
@@ -40,15 +38,7 @@ export interface RoundFigure {
 
 export type Rounds = Map<string, RoundFigure[]>
 
-/** Throws if wrk is missing. It is the only generator that can send 100,000 checks a second. */
-export function requireWrk(): void {
-  if (hasWrk()) return
-  throw new Error(
-    'this scenario needs wrk, because autocannon is slower than the servers (Debian: apt-get install wrk)',
-  )
-}
-
-/** Runs a warm-up round, which does not count, and then all rounds. */
+/** Runs a warm-up round, which does not count, and then all rounds. Logs the figures of each contender. */
 export async function alternate(contenders: readonly Contender[], bench: Bench): Promise<Rounds> {
   const prepared = contenders.map((contender) => ({
     ...contender,
@@ -65,11 +55,12 @@ export async function alternate(contenders: readonly Contender[], bench: Bench):
         const figure = await measure(contender, contender.file.path, bench)
         if (round >= 0) rounds.get(contender.name)?.push(figure)
       }
-      if (round >= 0) bench.log(progress(rounds, round + 1, bench.rounds))
+      if (round >= 0) bench.log(`round ${round + 1} of ${bench.rounds}`)
     }
   } finally {
     for (const { file } of prepared) file.remove()
   }
+  for (const [name, figures] of rounds) bench.log(`${name}: ${describe(figures)}`)
   return rounds
 }
 
@@ -82,28 +73,17 @@ export function column(rounds: Rounds, name: string, figure: keyof RoundFigure):
   })
 }
 
-export function describeRounds(rounds: Rounds): Record<string, Record<keyof RoundFigure, Summary | null>> {
-  return Object.fromEntries(
-    [...rounds.keys()].map((name) => {
-      const of = (figure: keyof RoundFigure): Summary | null => {
-        const values = rounds
-          .get(name)!
-          .map((round) => round[figure])
-          .filter((value) => value !== null)
-        return values.length === 0 ? null : summarize(values)
-      }
-      return [
-        name,
-        {
-          perSecond: of('perSecond'),
-          cpuUs: of('cpuUs'),
-          p50Us: of('p50Us'),
-          p99Us: of('p99Us'),
-          napsPerSecond: of('napsPerSecond'),
-        },
-      ]
-    }),
-  )
+/** Divides a figure of one contender by that of another, which was measured in the same round. */
+export function compare(rounds: Rounds, figure: keyof RoundFigure, name: string, against: string): number[] {
+  return ratios(column(rounds, name, figure), column(rounds, against, figure))
+}
+
+function describe(figures: readonly RoundFigure[]): string {
+  const perSecond = Math.round(summarize(figures.map((one) => one.perSecond)).median).toLocaleString('en-US')
+  const times = figures.map(({ cpuUs }) => cpuUs).filter((value) => value !== null)
+  if (times.length === 0) return `${perSecond} checks a second`
+  const { median, min, max } = summarize(times)
+  return `${perSecond} checks a second, ${median.toFixed(2)} us of processor time per check (${min.toFixed(2)} to ${max.toFixed(2)})`
 }
 
 /** Throws unless a sample of the checks gets the expected verdicts. */
@@ -115,9 +95,11 @@ async function verify(contender: Contender): Promise<void> {
 
 async function measure(contender: Contender, checksFile: string, bench: Bench): Promise<RoundFigure> {
   contender.prepare?.()
-  const { pid } = contender.server
+  const { connections, roundMs: durationMs, signal, plan } = bench
+  const { pid, url } = contender.server
   const before = new Map([pid, ...(contender.helpers?.() ?? [])].map((each) => [each, cpuMs(each)]))
-  const outcome = await load(contender, checksFile, bench)
+  const options = { url, checksFile, connections, durationMs, signal, naps: true }
+  const outcome = await runWrk({ ...options, threads: plan.load.length, prefix: loadPrefix(plan) })
   bench.signal.throwIfAborted()
   rejectFailures(contender, outcome)
   const used = usedMs(before)
@@ -127,7 +109,7 @@ async function measure(contender: Contender, checksFile: string, bench: Bench): 
     cpuUs: before.get(pid) === null ? null : (used * 1000) / (outcome.requests * size),
     p50Us: outcome.latency.percentilesUs['50']!,
     p99Us: outcome.latency.percentilesUs['99']!,
-    napsPerSecond: typeof outcome.naps === 'number' ? (outcome.naps * 1000) / outcome.durationMs : null,
+    napsPerSecond: outcome.naps === null ? null : (outcome.naps * 1000) / outcome.durationMs,
   }
 }
 
@@ -138,28 +120,9 @@ function usedMs(before: ReadonlyMap<number, number | null>): number {
   return sum
 }
 
-function load(contender: Contender, checksFile: string, bench: Bench): Promise<LoadOutcome & Partial<WrkOutcome>> {
-  const { connections, roundMs: durationMs, signal, plan } = bench
-  const url = contender.server.url
-  if (!hasWrk()) return runAutocannon({ url, checks: contender.checks, version: 'v2', connections, durationMs, signal })
-  const threads = plan.load.length
-  return runWrk({ url, checksFile, connections, durationMs, signal, threads, naps: true, prefix: loadPrefix(plan) })
-}
-
-function rejectFailures(contender: Contender, outcome: LoadOutcome): void {
-  const failed =
-    (outcome.statuses['4xx-5xx'] ?? 0) + Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
-  if (failed > outcome.requests / 1000) {
-    throw new Error(
-      `${contender.name}: ${failed} of ${outcome.requests} responses failed: ${JSON.stringify(outcome.errors)}`,
-    )
-  }
-}
-
-function progress(rounds: Rounds, done: number, all: number): string {
-  const figures = [...rounds].map(([name, list]) => {
-    const median = Math.round(summarize(list.map(({ perSecond }) => perSecond)).median)
-    return `${name} ${median.toLocaleString('en-US')}/s`
-  })
-  return `round ${done}/${all}   ${figures.join('   ')}`
+/** Throws if more than one response in a thousand failed. */
+function rejectFailures({ name }: Contender, { statuses, errors, requests }: WrkOutcome): void {
+  const failed = Object.values(errors).reduce((sum, count) => sum + count, statuses['4xx-5xx'] ?? 0)
+  if (failed > requests / 1000)
+    throw new Error(`${name}: ${failed} of ${requests} responses failed: ${JSON.stringify(errors)}`)
 }

@@ -1,54 +1,49 @@
-/** Starts Keyward's validator and the baselines, each as a separate process on the server's cores. */
+/** Starts the services and the baselines, each as a separate process. */
 
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { LAUNCH } from '@keyward/runtime'
+import { z } from 'zod'
 
-import type { BaselineName } from '../baselines/installed.ts'
+import type { BaselineName } from '../baselines/companion.ts'
 import { startChild, type Child } from './children.ts'
 import { pinPrefix, type CorePlan } from './cores.ts'
 
 export interface Server extends Child {
-  name: string
   url: URL
   /** The time from the spawn until the server is ready for checks. */
   readyMs: number
 }
 
-export interface KeywardOptions {
-  name?: string
-  workers?: number
-  /** Environment variables in addition to those that `startKeyward` sets. */
-  env?: Record<string, string>
-  nodeArguments?: readonly string[]
-  keepLine?: (line: string) => boolean
-}
-
 const ROOT = join(import.meta.dirname, '../../..')
+const OPERATOR_TOKEN = 'operator-token-of-the-bench-programs'
 /** The interval of readiness requests. Each response costs the loading thread about a millisecond. */
 const READY_POLL_MS = 50
 const READY_LIMIT_MS = 300_000
 
-/** Starts a validator and resolves when its index is loaded. */
-export async function startKeyward(databaseUrl: string, plan: CorePlan, options: KeywardOptions = {}): Promise<Server> {
+/** Starts a validator with one worker and resolves when its index is loaded. `env` adds variables. */
+export async function startKeyward(
+  databaseUrl: string,
+  plan: CorePlan,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Server> {
   const started = performance.now()
   const child = await startChild({
     file: join(ROOT, 'services/validator/src/main.ts'),
     launch: LAUNCH.validator,
-    nodeArguments: options.nodeArguments ?? [],
     prefix: pinPrefix(plan.server, plan),
     env: {
       DATABASE_URL: databaseUrl,
       VALIDATOR_PORT: '0',
       VALIDATOR_ADMIN_PORT: '0',
-      VALIDATOR_WORKERS: String(options.workers ?? 1),
+      VALIDATOR_WORKERS: '1',
       LOG_LEVEL: 'warn',
-      ...options.env,
+      ...env,
     },
-    ...(options.keepLine === undefined ? {} : { keepLine: options.keepLine }),
   })
   await untilReady(child.adminPort)
-  return named(child, options.name ?? 'keyward', performance.now() - started)
+  return serverOf(child, performance.now() - started)
 }
 
 export async function startBaseline(name: BaselineName, databaseUrl: string, plan: CorePlan): Promise<Server> {
@@ -58,29 +53,65 @@ export async function startBaseline(name: BaselineName, databaseUrl: string, pla
     prefix: pinPrefix(plan.server, plan),
     env: { DATABASE_URL: databaseUrl },
   })
-  return named(child, name, child.startedMs)
+  return serverOf(child, child.startedMs)
 }
 
-function named(child: Child, name: string, readyMs: number): Server {
-  return { ...child, name, readyMs, url: new URL(`http://127.0.0.1:${child.port}`) }
+/** Starts a management process. `env` adds variables. */
+export function startManagement(databaseUrl: string, env: Readonly<Record<string, string>> = {}): Promise<Child> {
+  return startChild({
+    file: join(ROOT, 'services/management/src/main.ts'),
+    launch: LAUNCH.management,
+    env: {
+      DATABASE_URL: databaseUrl,
+      MANAGEMENT_PORT: '0',
+      MANAGEMENT_ADMIN_PORT: '0',
+      OPERATOR_TOKEN,
+      MASTER_KEY: '5e'.repeat(32),
+      TRUSTED_PROXIES: 'all',
+      CLIENT_IP_HEADER: 'x-client-ip',
+      LOG_LEVEL: 'fatal',
+      ...env,
+    },
+  })
+}
+
+export const tenantSchema = z.object({
+  id: z.string(),
+  managementToken: z.string(),
+  apiKey: z.string(),
+  productId: z.string(),
+  customerId: z.string(),
+})
+export type Tenant = z.infer<typeof tenantSchema>
+
+/** Creates an organization with a product and a customer through the management API. */
+export async function createTenant(port: number): Promise<Tenant> {
+  const post = async (path: string, token: string, body: object): Promise<Record<string, unknown>> => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`POST ${path} returned ${response.status}: ${await response.text()}`)
+    return z.record(z.string(), z.unknown()).parse(await response.json())
+  }
+  const organization = await post('organizations', OPERATOR_TOKEN, { name: 'Bench', plan: 'STANDARD' })
+  const token = z.string().parse(organization['managementToken'])
+  const { id: productId } = await post('products', token, { name: 'Product' })
+  const { id: customerId } = await post('customers', token, { email: 'customer@example.com' })
+  return tenantSchema.parse({ ...organization, productId, customerId })
+}
+
+function serverOf(child: Child, readyMs: number): Server {
+  return { ...child, readyMs, url: new URL(`http://127.0.0.1:${child.port}`) }
 }
 
 async function untilReady(adminPort: number): Promise<void> {
   for (const start = performance.now(); performance.now() - start < READY_LIMIT_MS;) {
-    try {
-      const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
-      await response.arrayBuffer()
-      if (response.ok) return
-    } catch {
-      // The admin port does not listen yet.
-    }
-    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
+    const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
+    await response.arrayBuffer()
+    if (response.ok) return
+    await sleep(READY_POLL_MS)
   }
   throw new Error('the validator was not ready within five minutes')
-}
-
-/** Returns the number of times that a validator has loaded all rows. */
-export async function loadsOf(adminPort: number): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
-  return Number(/^keyward_feed_loads_total(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1] ?? Number.NaN)
 }

@@ -79,16 +79,37 @@ export function checkHeaders(check: Check): Record<string, string> {
   }
 }
 
-/** Returns the number as a text of fixed length, so that a prepared content-length is correct for every number. */
-export function newMachineNumber(number: number): string {
-  return number.toString(36).padStart(NEW_MACHINE_MARK.length, '0')
+let newMachines = 0
+
+/** Replaces the placeholder with a machine number that this process has not used before. */
+export function withNewMachine(text: string): string {
+  newMachines += 1
+  return text.replace(NEW_MACHINE_MARK, newMachines.toString(36).padStart(NEW_MACHINE_MARK.length, '0'))
+}
+
+/** Returns a function that returns the prepared requests in a cycle, with a new machine id in each check of a new machine. */
+export function createSupply(checks: readonly Check[], version: ApiVersion, url: URL): () => Buffer | string {
+  const requests = checks.map((check) => {
+    const request = rawRequest(check, version, url.host)
+    return check.kind === 'new' ? request.toString('latin1') : request
+  })
+  let next = 0
+  return () => {
+    const request = requests[next]!
+    next = (next + 1) % requests.length
+    return typeof request === 'string' ? withNewMachine(request) : request
+  }
 }
 
 /** Returns the whole HTTP/1.1 request. The body of a check of a new machine still contains the placeholder. */
-export function rawRequest(check: Check, version: ApiVersion, host: string, path = checkPath(version)): Buffer {
-  const body = checkBody(check, version)
-  const headers = Object.entries({ host, ...checkHeaders(check), 'content-length': String(Buffer.byteLength(body)) })
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+export function rawRequest(check: Check, version: ApiVersion, host: string): Buffer {
+  return rawPost(host, checkPath(version), checkHeaders(check), checkBody(check, version))
+}
+
+/** Returns an HTTP/1.1 request with this body. */
+export function rawPost(host: string, path: string, headers: Record<string, string>, body: string): Buffer {
+  const all = Object.entries({ host, ...headers, 'content-length': String(Buffer.byteLength(body)) })
+  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines}\r\n${body}`)
 }
 

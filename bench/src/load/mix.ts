@@ -32,7 +32,7 @@ export function parseMix(text: string): Mix {
 }
 
 /** Returns `length` kinds in the proportions of the mix, each spread evenly (smooth weighted round robin). */
-export function interleave(mix: Mix, length: number): CheckKind[] {
+export function interleave<Kind>(mix: ReadonlyMap<Kind, number>, length: number): Kind[] {
   const entries = [...mix].map(([kind, weight]) => ({ kind, weight, credit: 0 }))
   const total = entries.reduce((sum, entry) => sum + entry.weight, 0)
   return Array.from({ length }, () => {

@@ -5,9 +5,8 @@
 
 import { z } from 'zod'
 
-import { checkBody, checkHeaders, checkPath, type ApiVersion, type Check } from './checks.ts'
+import { checkBody, checkHeaders, checkPath, withNewMachine, type ApiVersion, type Check } from './checks.ts'
 import type { CheckKind } from './mix.ts'
-import { withNewMachine } from './supply.ts'
 
 const EXPECTED: Record<CheckKind, readonly string[]> = {
   known: ['VALID'],

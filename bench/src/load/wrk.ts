@@ -1,5 +1,5 @@
 /**
- * Runs wrk with prepared checks, for servers that are faster than autocannon. wrk does not read bodies. It counts the
+ * Runs wrk with prepared checks, for servers that are faster than the generator in JavaScript. wrk does not read bodies. It counts the
  * responses whose status is not 2xx or 3xx.
  */
 

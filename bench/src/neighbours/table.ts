@@ -15,7 +15,7 @@ interface Figures {
   bestP99: number
 }
 
-export interface KindSummary {
+interface KindSummary {
   count: number
   quiet: Figures
   attacked: Figures
@@ -35,10 +35,6 @@ export interface Summary {
   responses: Record<string, number>
 }
 
-export function rowOf(): Row {
-  return { quiet: [], attacked: [], responses: [] }
-}
-
 /** Returns the median of each figure over the rounds, so that a disturbed round has little effect. */
 function figuresOf(rounds: readonly Measured[], kind: Kind): Figures {
   const sortedRounds = rounds.map(({ durations }) => durations[kind].toSorted((a, b) => a - b))
@@ -50,14 +46,10 @@ function figuresOf(rounds: readonly Measured[], kind: Kind): Figures {
   return { p50: median(at(0.5)), p99: median(at(0.99)), bestP99: at(0.99)[0] ?? 0 }
 }
 
-export function errorsOf(rounds: readonly Measured[]): number {
-  return rounds.flatMap(({ errors }) => Object.values(errors)).reduce((total, count) => total + count, 0)
-}
-
 export function summaryOf({ quiet, attacked, responses }: Row): Summary {
   const kindOf = (kind: Kind): KindSummary => {
     const [before, during] = [figuresOf(quiet, kind), figuresOf(attacked, kind)]
-    const count = attacked.reduce((total, { durations }) => total + durations[kind].length, 0)
+    const count = attacked.reduce((all, { durations }) => all + durations[kind].length, 0)
     const over = (a: number, b: number): number => round(a / Math.max(b, 0.1))
     const ratio = over(during.p99, before.p99)
     return { count, quiet: before, attacked: during, ratio, bestRatio: over(during.bestP99, before.bestP99) }
@@ -71,12 +63,9 @@ export function summaryOf({ quiet, attacked, responses }: Row): Summary {
     evaluate: kindOf('evaluate'),
     file: kindOf('file'),
   }
-  const errors = {
-    quiet: errorsOf(quiet),
-    attacked: errorsOf(attacked),
-    kinds: sum(attacked.map((measured) => measured.errors)),
-  }
-  return { kinds, errors, responses: sum(responses) }
+  const errors = sum(attacked.map((measured) => measured.errors))
+  const counts = { quiet: total(sum(quiet.map((measured) => measured.errors))), attacked: total(errors) }
+  return { kinds, errors: { ...counts, kinds: errors }, responses: sum(responses) }
 }
 
 /**
@@ -96,9 +85,13 @@ export function line(name: string, row: Row): string {
 }
 
 function sum(counts: readonly Record<string, number>[]): Record<string, number> {
-  const total: Record<string, number> = {}
-  for (const one of counts) for (const [name, count] of Object.entries(one)) total[name] = (total[name] ?? 0) + count
-  return total
+  const sums: Record<string, number> = {}
+  for (const one of counts) for (const [name, count] of Object.entries(one)) sums[name] = (sums[name] ?? 0) + count
+  return sums
+}
+
+function total(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((all, count) => all + count, 0)
 }
 
 function round(value: number): number {

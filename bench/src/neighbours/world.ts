@@ -3,29 +3,17 @@
  * and a hostile one, which has many licenses.
  */
 
-import { join } from 'node:path'
-
 import { createPool } from '@keyward/database'
-import { LAUNCH } from '@keyward/runtime'
-import { insertLicense, insertMachine } from '@keyward/testkit'
+import { insertCustomer, insertLicense, insertMachine } from '@keyward/testkit'
 import type pg from 'pg'
 import { z } from 'zod'
 
-import { type Child, startChild } from '../harness/children.ts'
+import type { Child } from '../harness/children.ts'
+import { planCores } from '../harness/cores.ts'
+import { createTenant, startKeyward, startManagement, type Tenant, tenantSchema } from '../harness/servers.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
-const OPERATOR_TOKEN = 'operator-token-of-the-neighbours-bench'
 const QUIET_LICENSES = 40
 const MERGED_LICENSES = 100_000
-const READY_POLL_MS = 50
-
-const tenant = z.object({
-  id: z.string(),
-  managementToken: z.string(),
-  apiKey: z.string(),
-  productId: z.string(),
-  customerId: z.string(),
-})
 
 /** The addresses and secrets that the load generators receive, as JSON. */
 export const worldSchema = z.object({
@@ -35,8 +23,8 @@ export const worldSchema = z.object({
    * The licenses with the keys in `limited` have free slots. The license with the key `known` and the id `knownId` has the machine
    * `machine`.
    */
-  quiet: tenant.extend({ limited: z.array(z.string()), known: z.string(), knownId: z.string() }),
-  hostile: tenant.extend({
+  quiet: tenantSchema.extend({ limited: z.array(z.string()), known: z.string(), knownId: z.string() }),
+  hostile: tenantSchema.extend({
     /** The keys of licenses that are full, that have free slots, and that have no limit. */
     full: z.array(z.string()),
     free: z.array(z.string()),
@@ -48,7 +36,6 @@ export const worldSchema = z.object({
   bodyEndpoints: z.array(z.object({ method: z.string(), path: z.string() })),
 })
 export type World = z.infer<typeof worldSchema>
-type Tenant = z.infer<typeof tenant>
 
 export interface RunningServices {
   world: World
@@ -63,12 +50,15 @@ export async function startWorld(url: string, licenses: number, hasDefaults: boo
   try {
     for (const role of ['validator', 'management'])
       await pool.query(`create role ${role}_bench login password 'bench' in role keyward_${role}`)
-    const management = await startManagement(withLogin(url, 'management_bench'), hasDefaults)
+    // The default rate limit rejects most requests of the attacks before they reach the code behind it.
+    const limits: Record<string, string> = hasDefaults ? {} : { MANAGEMENT_RATE_LIMIT: '1000000' }
+    const management = await startManagement(withLogin(url, 'management_bench'), limits)
     const [quiet, hostile] = [await createTenant(management.port), await createTenant(management.port)]
     await insertMany(pool, hostile, licenses)
     const keys = await insertKeys(pool, quiet, hostile)
     await pool.query('vacuum analyze')
-    const validator = await startValidator(withLogin(url, 'validator_bench'))
+    const proxies = { TRUSTED_PROXIES: 'all', CLIENT_IP_HEADER: 'x-client-ip', LOG_LEVEL: 'fatal' }
+    const validator = await startKeyward(withLogin(url, 'validator_bench'), { ...planCores(), pinned: false }, proxies)
     const world = {
       validatorPort: validator.port,
       managementPort: management.port,
@@ -90,83 +80,21 @@ function withLogin(url: string, login: string): string {
   return changed.toString()
 }
 
-function startManagement(databaseUrl: string, hasDefaults: boolean): Promise<Child> {
-  return startChild({
-    file: join(ROOT, 'services/management/src/main.ts'),
-    launch: LAUNCH.management,
-    env: {
-      DATABASE_URL: databaseUrl,
-      MANAGEMENT_PORT: '0',
-      MANAGEMENT_ADMIN_PORT: '0',
-      // The default rate limit rejects most requests of the attacks before they reach the code behind it.
-      ...(hasDefaults ? {} : { MANAGEMENT_RATE_LIMIT: '1000000' }),
-      OPERATOR_TOKEN,
-      MASTER_KEY: '5e'.repeat(32),
-      TRUSTED_PROXIES: 'all',
-      CLIENT_IP_HEADER: 'x-client-ip',
-      LOG_LEVEL: 'fatal',
-    },
-  })
-}
-
-async function startValidator(databaseUrl: string): Promise<Child> {
-  const validator = await startChild({
-    file: join(ROOT, 'services/validator/src/main.ts'),
-    launch: LAUNCH.validator,
-    env: {
-      DATABASE_URL: databaseUrl,
-      VALIDATOR_PORT: '0',
-      VALIDATOR_ADMIN_PORT: '0',
-      VALIDATOR_WORKERS: '1',
-      TRUSTED_PROXIES: 'all',
-      CLIENT_IP_HEADER: 'x-client-ip',
-      LOG_LEVEL: 'fatal',
-    },
-  })
-  const isReady = async (): Promise<boolean> => {
-    const response = await fetch(`http://127.0.0.1:${validator.adminPort}/readyz`)
-    await response.arrayBuffer()
-    return response.ok
-  }
-  while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
-  return validator
-}
-
-async function createTenant(port: number): Promise<Tenant> {
-  const post = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    return schema.parse(await response.json())
-  }
-  const created = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
-  const organization = await post('organizations', OPERATOR_TOKEN, { name: 'a', plan: 'STANDARD' }, created)
-  const token = organization.managementToken
-  const withId = z.object({ id: z.string() })
-  const { id: productId } = await post('products', token, { name: 'p' }, withId)
-  const { id: customerId } = await post('customers', token, { email: 'a@example.com' }, withId)
-  return { ...organization, productId, customerId }
-}
-
 /** Inserts many licenses without triggers. In every thousand licenses, one is revoked, one is suspended and one has expired. */
-async function insertMany(pool: pg.Pool, hostile: Tenant, licenses: number): Promise<void> {
-  const { id, productId, customerId } = hostile
+async function insertMany(pool: pg.Pool, { id, productId, customerId }: Tenant, licenses: number): Promise<void> {
   const client = await pool.connect()
   try {
     await client.query('begin; set local session_replication_role = replica')
     await client.query(
-      `insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, status, expires_at)
-       select new_id(), $1, $2, $3, 'many ' || i, case i % 1000 when 3 then 'TRIAL' else 'PERPETUAL' end, 5,
-         case i % 1000 when 1 then 'revoked' when 2 then 'suspended' else 'active' end,
-         case i % 1000 when 3 then now() - interval '1 day' end
-       from generate_series(1, $4::integer) i`,
+      `with inserted as (
+         insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, status, expires_at)
+         select new_id(), $1, $2, $3, 'many ' || i, case i % 1000 when 3 then 'TRIAL' else 'PERPETUAL' end, 5,
+           case i % 1000 when 1 then 'revoked' when 2 then 'suspended' else 'active' end,
+           case i % 1000 when 3 then now() - interval '1 day' end
+         from generate_series(1, $4::integer) i returning id)
+       insert into license_slots (license_id) select id from inserted`,
       [id, productId, customerId, licenses],
     )
-    await client.query('insert into license_slots (license_id) select id from licenses where organization_id = $1', [
-      id,
-    ])
     await client.query('select recount_usage()')
     await client.query('commit')
   } finally {
@@ -190,11 +118,7 @@ async function insertKeys(pool: pg.Pool, quiet: Tenant, hostile: Tenant) {
      where organization_id = $1 and max_machines = 1`,
     [hostile.id],
   )
-  const { rows } = await pool.query<{ id: string }>(
-    `insert into customers (id, organization_id, email) values (new_id(), $1, 'rich@example.com') returning id`,
-    [hostile.id],
-  )
-  const richCustomerId = rows[0]?.id ?? ''
+  const richCustomerId = await insertCustomer(pool, { organizationId: hostile.id, email: 'rich@example.com' })
   await pool.query(
     `update licenses set customer_id = $1 where id in (select id from licenses where organization_id = $2 limit ${MERGED_LICENSES})`,
     [richCustomerId, hostile.id],

@@ -2,20 +2,18 @@
 
 import { readFileSync } from 'node:fs'
 
-import { runAutocannon } from '../load/autocannon.ts'
+import { describeMachine } from '../harness/results.ts'
 import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
-import { prepareChecks, type Check, type Target } from '../load/checks.ts'
+import { createSupply, prepareChecks, type Check, type Target } from '../load/checks.ts'
 import { useDemo } from '../load/demo.ts'
 import { explain, type Measured } from '../load/explain.ts'
-import { runAtRate } from '../load/fixed-rate.ts'
+import { runLoad } from '../load/generator.ts'
 import { readUsage, recordingShare } from '../load/metrics.ts'
 import { formatMix } from '../load/mix.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
 import { formatCount, formatOutcome } from '../load/print.ts'
-import { createSupply } from '../load/supply.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
-import { describeMachine } from '../report/results.ts'
 
 /**
  * The number of prepared checks. A file of `npm run bench:generate` contains at most this number of licenses, and the checks fit into
@@ -92,16 +90,10 @@ async function measureBoth(options: BenchOptions, url: URL, checks: Check[], sig
 async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {
   const { connections, durationMs, ratePerSecond, version } = options
   const common = { url, connections, durationMs, signal, onProgress: showProgress() }
-  if (ratePerSecond !== null) {
-    const nextRequest = createSupply(checks, version, url)
-    return runAtRate({
-      ...common,
-      nextRequest,
-      ratePerSecond,
-      connections: Math.min(connections, Math.ceil(ratePerSecond)),
-    })
+  if (!options.wrk || ratePerSecond !== null) {
+    const used = Math.min(connections, Math.ceil(ratePerSecond ?? connections))
+    return runLoad({ ...common, nextRequest: createSupply(checks, version, url), ratePerSecond, connections: used })
   }
-  if (!options.wrk) return runAutocannon({ ...common, checks, version })
   const file = writeWrkChecks(checks, version)
   try {
     return await runWrk({ ...common, checksFile: file.path })

@@ -6,11 +6,11 @@ import { insertOrganization } from '@keyward/testkit'
 import { numbersFrom, runMain } from '../harness/command-line.ts'
 import { planCores } from '../harness/cores.ts'
 import { KINDS, measureChanges, prepareCase, prepareCases, type Sample } from '../harness/propagation.ts'
-import { type Server, startKeyward } from '../harness/servers.ts'
+import { writeResult } from '../harness/results.ts'
+import { startKeyward } from '../harness/servers.ts'
 import { percentiles } from '../harness/stats.ts'
 import { withPostgres } from '../harness/temporary-postgres.ts'
-import { runAtRate } from '../load/fixed-rate.ts'
-import { writeResult } from '../report/results.ts'
+import { runLoad } from '../load/generator.ts'
 
 const HELP = `node bench/src/programs/propagation.ts [options]
 
@@ -29,43 +29,27 @@ await runMain('propagation', async () => {
   if (options !== null) await withPostgres((url) => run(url, options))
 })
 
-async function run(url: string, options: typeof DEFAULTS): Promise<void> {
-  const pool = createPool(url, { name: 'propagation', max: 2 })
+async function run(databaseUrl: string, options: typeof DEFAULTS): Promise<void> {
+  const pool = createPool(databaseUrl, { name: 'propagation', max: 2 })
   try {
     const cases = await prepareCases(pool, await insertOrganization(pool), options.changes)
     const unchanged = await prepareCase(pool, await insertOrganization(pool), 'rule')
     const plan = { ...planCores(), pinned: false }
-    const validators = await Promise.all(Array.from({ length: options.validators }, () => startKeyward(url, plan)))
-    const load = startLoad(validators, unchanged.request, options.load)
-    const samples = await measureChanges(pool, cases, validators, options.gap).finally(() => load.end())
-    report(samples, validators.length, await load.perSecond)
+    const validators = await Promise.all(
+      Array.from({ length: options.validators }, () => startKeyward(databaseUrl, plan)),
+    )
+    const stopping = new AbortController()
+    // No change affects the license of these checks.
+    const load = { nextRequest: () => unchanged.request, ratePerSecond: options.load, connections: 16, sleeps: true }
+    const runs = (options.load === 0 ? [] : validators).map(({ url }) =>
+      runLoad({ ...load, url, durationMs: 3_600_000, signal: stopping.signal }),
+    )
+    const samples = await measureChanges(pool, cases, validators, options.gap).finally(() => stopping.abort())
+    const checksPerSecond = (await Promise.all(runs)).reduce((sum, { perSecond }) => sum + perSecond, 0)
+    report(samples, validators.length, checksPerSecond)
   } finally {
     await pool.end()
   }
-}
-
-interface Load {
-  end(): void
-  /** The number of checks a second that all validators served together. Resolves after `end`. */
-  perSecond: Promise<number>
-}
-
-/** Sends each validator checks that no change affects, at a fixed rate. */
-function startLoad(validators: Server[], request: Buffer, ratePerSecond: number): Load {
-  const stopping = new AbortController()
-  const runs = (ratePerSecond === 0 ? [] : validators).map(({ url }) =>
-    runAtRate({
-      url,
-      nextRequest: () => request,
-      ratePerSecond,
-      connections: 16,
-      durationMs: 3_600_000,
-      sleeps: true,
-      signal: stopping.signal,
-    }),
-  )
-  const perSecond = Promise.all(runs).then((all) => all.reduce((sum, { perSecond: one }) => sum + one, 0))
-  return { end: () => stopping.abort(), perSecond }
 }
 
 function report(samples: Sample[], validators: number, checksPerSecond: number): void {
@@ -80,12 +64,17 @@ function report(samples: Sample[], validators: number, checksPerSecond: number):
   })
   const beside = checksPerSecond === 0 ? '' : ` beside ${Math.round(checksPerSecond)} other checks a second`
   console.log(`Milliseconds until all of ${validators} validators enforce a change${beside}:`)
-  for (const { kind, changes, sinceCommitMs: commit, sinceSentMs: sent } of rows)
-    console.log(
-      `  ${kind.padEnd(15)} ${String(changes).padStart(5)} changes, ` +
-        `from commit p50 ${commit.p50} p99 ${commit.p99} max ${commit.max}, ` +
-        `from sending p50 ${sent.p50} p99 ${sent.p99} max ${sent.max}`,
-    )
-  const name = checksPerSecond === 0 ? 'propagation' : 'propagation-loaded'
-  console.log(writeResult(name, { validators, checksPerSecond, rows }))
+  console.table(rows.map(({ kind, changes, ...times }) => ({ kind, changes, ...flat(times) })))
+  console.log(
+    writeResult(checksPerSecond === 0 ? 'propagation' : 'propagation-loaded', { validators, checksPerSecond, rows }),
+  )
+}
+
+/** Returns the percentiles of both times as one object, for a table. */
+function flat(times: Record<string, object>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(times).flatMap(([name, figures]) =>
+      Object.entries(figures).map(([figure, value]) => [`${name} ${figure}`, value]),
+    ),
+  )
 }

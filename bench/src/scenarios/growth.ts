@@ -1,17 +1,22 @@
-/** Measures start, memory, throughput and propagation over databases of growing size. */
+/**
+ * Measures start, memory, propagation and throughput over databases of growing size. The validators of all sizes run at the same time, and
+ * each round measures every size, so that disturbances of the machine affect all sizes alike.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createPool } from '@keyward/database'
 import { insertOrganization } from '@keyward/testkit'
 
+import { judge } from '../harness/goals.ts'
 import { CHECK_COUNT, knownChecks, shapeOf } from '../harness/known-checks.ts'
 import { openShape } from '../harness/postgres.ts'
 import { measureChanges, prepareCases } from '../harness/propagation.ts'
-import { alternate, column, requireWrk } from '../harness/rounds.ts'
-import type { Bench, Outcome, Scenario } from '../harness/scenario.ts'
+import { alternate, compare } from '../harness/rounds.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
 import { type Server, startBaseline, startKeyward } from '../harness/servers.ts'
-import { type Percentiles, percentiles, ratios, summarize, type Summary } from '../harness/stats.ts'
+import { type Percentiles, percentiles, summarize } from '../harness/stats.ts'
 import { residentBytes } from '../harness/usage.ts'
-import type { Chart } from '../report/chart.ts'
 
 const SIZES = [
   { licenses: 1000, rules: 10 },
@@ -24,16 +29,15 @@ const SIZES = [
 /** The changes with which propagation is measured, and the pause between them. */
 const CHANGES = 300
 const GAP_MS = 5
+/** The time in which a process releases the memory that only the load needed. */
+const SETTLE_MS = 5_000
 
 interface Size {
-  label: string
+  name: string
   licenses: number
   rules: number
-  readyMs: number
-  residentMiB: number | null
-  perSecond: Summary
-  cpuUs: Summary | null
-  againstCeiling: Summary
+  server: Server
+  residentBytes: number
   /** The milliseconds from the commit of a change until the validator enforces it. */
   propagationMs: Percentiles
 }
@@ -42,50 +46,60 @@ export const growth: Scenario = {
   name: 'growth',
   summary: 'start, memory, throughput and propagation from 1 k licenses and 10 rules to 10 M and 1 M',
   run: async (bench) => {
-    requireWrk()
-    const sizes: Size[] = []
     const ceiling = await startBaseline('ceiling', '', bench.plan)
+    const sizes: Size[] = []
     try {
-      for (const { licenses, rules } of bench.quick ? SIZES.slice(0, 2) : SIZES) {
-        sizes.push(await measureSize(bench, ceiling, licenses, rules))
+      for (const { licenses, rules } of bench.quick ? SIZES.slice(0, 2) : SIZES)
+        sizes.push(await startSize(bench, licenses, rules))
+      const contenders = sizes.map(({ name, server, licenses, rules }) => {
+        return { name, server, checks: knownChecks(shapeOf(licenses, rules), { count: CHECK_COUNT, forwarded: true }) }
+      })
+      const { checks } = contenders[0]!
+      const rounds = await alternate(
+        [{ name: 'ceiling', server: ceiling, checks, constant: true }, ...contenders],
+        bench,
+      )
+      return {
+        goals: goalsOf(sizes, (name, against) => compare(rounds, 'perSecond', name, against)),
+        figures: {
+          sizes: sizes.map(({ server, ...size }) => ({
+            ...size,
+            readyMs: server.readyMs,
+            throughputOfTheCeiling: summarize(compare(rounds, 'perSecond', size.name, 'ceiling')),
+          })),
+          rounds: Object.fromEntries(rounds),
+        },
       }
     } finally {
-      await ceiling.stop()
+      await Promise.all([ceiling, ...sizes.map(({ server }) => server)].map((server) => server.stop()))
     }
-    return describe(sizes)
   },
 }
 
-async function measureSize(bench: Bench, ceiling: Server, licenses: number, rules: number): Promise<Size> {
-  const shape = shapeOf(licenses, rules)
-  const databaseUrl = await openShape(bench.postgres, shape, bench.log)
-  const keyward = await startKeyward(databaseUrl, bench.plan, { env: { TRUSTED_PROXIES: 'all' } })
-  try {
-    const bytes = residentBytes(keyward.pid)
-    const checks = knownChecks(shape, { count: CHECK_COUNT, forwarded: true })
-    const contenders = [
-      { name: 'ceiling', server: ceiling, checks, constant: true },
-      { name: 'keyward', server: keyward, checks },
-    ]
-    const rounds = await alternate(contenders, { ...bench, rounds: Math.ceil(bench.rounds / 2) })
-    const cpu = rounds
-      .get('keyward')!
-      .map(({ cpuUs }) => cpuUs)
-      .filter((value) => value !== null)
-    return {
-      label: `${short(licenses)} + ${short(rules)}`,
-      licenses,
-      rules,
-      readyMs: keyward.readyMs,
-      residentMiB: bytes === null ? null : bytes / 2 ** 20,
-      perSecond: summarize(column(rounds, 'keyward', 'perSecond')),
-      cpuUs: cpu.length === 0 ? null : summarize(cpu),
-      againstCeiling: summarize(ratios(column(rounds, 'keyward', 'perSecond'), column(rounds, 'ceiling', 'perSecond'))),
-      propagationMs: await measurePropagation(databaseUrl, keyward),
-    }
-  } finally {
-    await keyward.stop()
-  }
+/** Returns the goals whose sizes were measured. A quick run measures too few sizes. */
+function goalsOf(sizes: readonly Size[], throughput: (name: string, against: string) => number[]) {
+  const find = (licenses: number, rules: number): Size | undefined =>
+    sizes.find((size) => size.licenses === licenses && size.rules === rules)
+  const [small, usual, large] = [find(1000, 10), find(1_000_000, 100_000), find(3_000_000, 1_000_000)]
+  if (small === undefined || usual === undefined || large === undefined) return []
+  return [
+    judge('growth', throughput(large.name, small.name)),
+    judge('bytesPerLicense', [(usual.residentBytes - small.residentBytes) / usual.licenses]),
+    judge('start', [usual.server.readyMs / 1000]),
+  ]
+}
+
+async function startSize(bench: Bench, licenses: number, rules: number): Promise<Size> {
+  const name = `${licenses.toLocaleString('en-US')} licenses, ${rules.toLocaleString('en-US')} rules`
+  const databaseUrl = await openShape(bench.postgres, shapeOf(licenses, rules), bench.log)
+  const server = await startKeyward(databaseUrl, bench.plan, { TRUSTED_PROXIES: 'all' })
+  await sleep(bench.quick ? 0 : SETTLE_MS)
+  const bytes = residentBytes(server.pid)
+  if (bytes === null) throw new Error('this system does not report the memory of a process')
+  const propagationMs = await measurePropagation(databaseUrl, server)
+  const ready = `ready after ${(server.readyMs / 1000).toFixed(1)} s with ${(bytes / 2 ** 20).toFixed(0)} MiB`
+  bench.log(`${name}: ${ready}, enforces a change after p50 ${propagationMs.p50} ms, p99 ${propagationMs.p99} ms`)
+  return { name, licenses, rules, server, residentBytes: bytes, propagationMs }
 }
 
 /** Makes changes in an organization of their own, which is deleted afterwards. */
@@ -100,37 +114,4 @@ async function measurePropagation(databaseUrl: string, keyward: Server): Promise
     await pool.query('delete from organizations where id = $1', [organizationId])
     await pool.end()
   }
-}
-
-function describe(sizes: Size[]): Outcome {
-  const bars = (title: string, unit: string, value: (size: Size) => number | null, log = false): Chart => ({
-    kind: 'bars',
-    title,
-    unit,
-    log,
-    bars: sizes.flatMap((size) => {
-      const shown = value(size)
-      return shown === null ? [] : [{ label: size.label, value: shown, ours: true }]
-    }),
-  })
-  return {
-    title: 'Growth',
-    question:
-      'What do more licenses and rules cost at the start, in memory, per check, and until a change is enforced?',
-    goals: [],
-    charts: [
-      bars('Checks a second by size (licenses + rules)', 'checks/s', (size) => size.perSecond.median),
-      bars('Processor time per response', 'us', (size) => size.cpuUs?.median ?? null),
-      bars('From start to ready', 's', (size) => size.readyMs / 1000, true),
-      bars('Memory of the process after loading', 'MiB', (size) => size.residentMiB, true),
-      bars('From the commit of a change to its enforcement, 99th percentile', 'ms', (size) => size.propagationMs.p99),
-    ],
-    notes: ['Every license has three machines. Memory is that of the whole process after loading, including Node.'],
-    figures: { sizes },
-  }
-}
-
-function short(count: number): string {
-  if (count >= 1_000_000) return `${count / 1_000_000} M`
-  return count >= 1000 ? `${count / 1000} k` : String(count)
 }

@@ -5,32 +5,44 @@
 
 import { fileURLToPath } from 'node:url'
 
-import { startChild } from '../harness/children.ts'
-import { pinPrefix, pinTree } from '../harness/cores.ts'
+import { createPool } from '@keyward/database'
+import { insertLicense, insertMachine } from '@keyward/testkit'
+
+import type { Settings, Work } from '../harness/background.ts'
+import { type Child, startChild } from '../harness/children.ts'
+import { asGenerator, pinPrefix, pinTree } from '../harness/cores.ts'
 import { judge } from '../harness/goals.ts'
 import { knownChecks, CHECK_COUNT, shapeFor } from '../harness/known-checks.ts'
-import {
-  findRate,
-  alternateAtRate,
-  percentileSeries,
-  takeTurn,
-  type LatencyContender,
-} from '../harness/latency-rounds.ts'
-import { startManagement } from '../harness/management-api.ts'
 import { openShape } from '../harness/postgres.ts'
-import type { Outcome, Scenario } from '../harness/scenario.ts'
-import { startBaseline, startKeyward } from '../harness/servers.ts'
+import { alternate, column } from '../harness/rounds.ts'
+import type { Bench, Scenario } from '../harness/scenario.ts'
+import { createTenant, type Server, startBaseline, startKeyward, startManagement } from '../harness/servers.ts'
 import { ratios, summarize } from '../harness/stats.ts'
+import { createSupply, type Check } from '../load/checks.ts'
+import { runLoad } from '../load/generator.ts'
+import type { LatencySummary } from '../load/histogram.ts'
+import type { LoadOutcome } from '../load/outcome.ts'
 
 const CHANGES_PER_SECOND = 100
 /** The number of requests that 432,000 installations cause if each requests a file once a day. */
 const FILES_PER_SECOND = 5
 /** The time in which V8 optimizes the code that applies changes, on the core that serves checks. */
 const WARM_UP_MS = 60_000
-const CHANGER = fileURLToPath(new URL('../harness/rule-changer.ts', import.meta.url))
-const FILE_REQUESTER = fileURLToPath(new URL('../harness/file-requester.ts', import.meta.url))
+const SETTLE_MS = 500
+/** The median latency of the ceiling above which the generator's own delay dominates. */
+const GENERATOR_LIMIT_US = 300
+/** The time that a generator with priority sleeps between sends. */
+const SLEEP_US = 1_000
+const BACKGROUND = fileURLToPath(new URL('../harness/background.ts', import.meta.url))
 const QUIET = 'Keyward, quiet'
 const CHANGING = `Keyward, ${CHANGES_PER_SECOND} rules a second change, ${FILES_PER_SECOND} files a second`
+
+interface Contender {
+  name: string
+  server: Server
+  checks: readonly Check[]
+  prepare?: () => void
+}
 
 export const latency: Scenario = {
   name: 'latency',
@@ -42,97 +54,126 @@ export const latency: Scenario = {
     const elsewhereUrl = await openShape(bench.postgres, shapeFor(bench, 1000, 10), bench.log)
     const ceiling = await startBaseline('ceiling', databaseUrl, bench.plan)
     const keyward = await startKeyward(databaseUrl, bench.plan)
-    const changer = await startChild({
-      file: CHANGER,
-      env: { RULE_CHANGES: String(CHANGES_PER_SECOND) },
-      prefix: pinPrefix(bench.plan.postgres, bench.plan),
-    })
     const management = await startManagement(databaseUrl)
     pinTree(management.pid, bench.plan.postgres, bench.plan)
-    const requester = await startChild({
-      file: FILE_REQUESTER,
-      env: {
-        DATABASE_URL: databaseUrl,
-        MANAGEMENT_PORT: String(management.port),
-        FILE_REQUESTS: String(FILES_PER_SECOND),
-      },
-      prefix: pinPrefix(bench.plan.postgres, bench.plan),
-    })
-    const disturb = (changedUrl: string, files: 'start' | 'stop') => (): void => {
-      changer.send(changedUrl)
-      requester.send(files)
-    }
+    const { background, removeTenant } = await startBackground(bench, databaseUrl, management.port)
+    const disturb = (work: Work) => (): void => background.send(JSON.stringify(work))
+    const quiet = disturb({ databaseUrl: elsewhereUrl, requestsFiles: false })
     try {
       const checks = knownChecks(shape, { count: CHECK_COUNT / 4, addressRules: true })
       const rate = await findRate(keyward, ceiling, checks, bench)
-      const changing = { name: CHANGING, server: keyward, checks, prepare: disturb(databaseUrl, 'start') }
-      const contenders: LatencyContender[] = [
-        { name: 'ceiling', server: ceiling, checks, prepare: disturb(elsewhereUrl, 'stop') },
-        { name: QUIET, server: keyward, checks, prepare: disturb(elsewhereUrl, 'stop') },
+      const prepare = disturb({ databaseUrl, requestsFiles: true })
+      const changing = { name: CHANGING, server: keyward, checks, prepare }
+      const contenders: Contender[] = [
+        { name: 'ceiling', server: ceiling, checks, prepare: quiet },
+        { name: QUIET, server: keyward, checks, prepare: quiet },
         changing,
       ]
-      const warmUpMs = bench.quick ? 500 : WARM_UP_MS
-      await takeTurn(changing, rate.perSecond, warmUpMs, bench)
+      await takeTurn(changing, rate.perSecond, bench.quick ? 500 : WARM_UP_MS, bench)
       const rounds = await alternateAtRate(contenders, rate.perSecond, bench)
-      return describe(rounds, rate, warmUpMs, requester.lines)
+      for (const line of background.lines) bench.log(line)
+      const p99 = (name: string): number[] => rounds.get(name)!.map(({ percentilesUs }) => percentilesUs['99']!)
+      return {
+        goals: [
+          judge('p99', ratios(p99(QUIET), p99('ceiling'))),
+          judge('p99Changing', ratios(p99(CHANGING), p99(QUIET))),
+        ],
+        figures: { rate, failures: background.lines, rounds: Object.fromEntries(rounds) },
+      }
     } finally {
-      await requester.stop()
-      await Promise.all([ceiling.stop(), keyward.stop(), changer.stop(), management.stop()])
+      await Promise.all([ceiling, keyward, background, management].map((server) => server.stop()))
+      await removeTenant()
     }
   },
 }
 
-function describe(
-  rounds: Awaited<ReturnType<typeof alternateAtRate>>,
-  rate: Awaited<ReturnType<typeof findRate>>,
-  warmUpMs: number,
-  failures: readonly string[],
-): Outcome {
-  const p99 = (name: string): number[] => rounds.get(name)!.map(({ percentilesUs }) => percentilesUs['99']!)
-  const againstCeiling = ratios(p99(QUIET), p99('ceiling'))
-  const changing = ratios(p99(CHANGING), p99(QUIET))
-  return {
-    title: 'Latency at half of the peak rate',
-    question: 'How long does a check take at half load, and while rules change and files are requested?',
-    headlines: [
-      {
-        figure: `${(summarize(p99(CHANGING)).median / 1000).toFixed(1)} ms`,
-        text: 'for 99 of 100 checks at half of the peak rate, while 100 rules change and five license files are requested a second',
-      },
-    ],
-    goals: [judge('p99', summarize(againstCeiling)), judge('p99Changing', summarize(changing))],
-    charts: [
-      {
-        kind: 'lines',
-        title: `Latency at ${Math.round(rate.perSecond).toLocaleString('en-US')} checks a second, median of the rounds`,
-        x: { label: 'percent of all checks', log: true, ticks: PERCENTILE_TICKS },
-        y: { label: 'us', log: true },
-        series: [...rounds.keys()].map((name) => ({
-          label: name,
-          ours: name !== 'ceiling',
-          points: percentileSeries(rounds.get(name)!),
-        })),
-      },
-      {
-        kind: 'dots',
-        title: 'p99, one dot per round',
-        unit: 'x',
-        rows: [
-          { label: 'quiet / ceiling', values: againstCeiling, goal: 1.5, direction: 'at most' },
-          { label: 'changing / quiet', values: changing, goal: 1.2, direction: 'at most' },
-        ],
-      },
-    ],
-    notes: [
-      `Peak ${Math.round(rate.peakPerSecond).toLocaleString('en-US')}/s; ${rate.limitedByGenerator ? 'the generator, not the server, set the rate' : 'the rate is half of it'}.`,
-      `Rules change and files are requested for ${warmUpMs / 1000} s before the measurement, until V8 has optimized the code.`,
-      'Every latency is measured from the time at which the check was due, so a stall counts for every check that waited.',
-      "On two cores, Postgres and the program that changes rules share the generator's core in all rounds. As root, the generator has priority over them and sleeps a millisecond between sends, which every figure includes. Otherwise they delay the generator.",
-      ...failures,
-    ],
-    figures: { rate, rounds: Object.fromEntries(rounds) },
+/** Starts the process that changes rules and requests files, with a license of a new organization, which `removeTenant` deletes. */
+async function startBackground(
+  bench: Bench,
+  databaseUrl: string,
+  managementPort: number,
+): Promise<{ background: Child; removeTenant: () => Promise<void> }> {
+  const pool = createPool(databaseUrl, { name: 'latency', max: 1 })
+  const { id: organizationId, apiKey, productId, customerId } = await createTenant(managementPort)
+  const { id: licenseId, key: licenseKey } = await insertLicense(pool, { organizationId, productId, customerId })
+  const machineId = 'bench'
+  await insertMachine(pool, { licenseId, machineId })
+  const rates = { changesPerSecond: CHANGES_PER_SECOND, filesPerSecond: FILES_PER_SECOND }
+  const settings: Settings = { ...rates, managementPort, apiKey, licenseKey, machineId }
+  const background = await startChild({
+    file: BACKGROUND,
+    env: { BACKGROUND: JSON.stringify(settings) },
+    prefix: pinPrefix(bench.plan.postgres, bench.plan),
+  })
+  const removeTenant = async (): Promise<void> => {
+    await pool.query('delete from organizations where id = $1', [organizationId])
+    await pool.end()
   }
+  return { background, removeTenant }
 }
 
-/** The ticks at 1 / (1 - p), so that the distances between 90, 99 and 99.9 are equal. */
-const PERCENTILE_TICKS = ['50', '90', '99', '99.9', '99.99'].map((text) => ({ at: 1 / (1 - Number(text) / 100), text }))
+/**
+ * Returns half of the server's peak rate. If the generator delays checks at this rate, lowers the rate in steps of 15 %, at most eight
+ * times, because the generator's own delays would hide the server's.
+ */
+async function findRate(server: Server, ceiling: Server, checks: readonly Check[], bench: Bench) {
+  const short = { ...bench, rounds: 3, roundMs: Math.min(bench.roundMs, 2000) }
+  const peak = await alternate([{ name: 'peak', server, checks }], short)
+  const peakPerSecond = summarize(column(peak, 'peak', 'perSecond')).median
+  const limitUs = GENERATOR_LIMIT_US + (bench.plan.loadFirst ? SLEEP_US : 0)
+  let perSecond = peakPerSecond / 2
+  for (let attempt = 0; attempt < 8; attempt += 1) {
+    const { latency: found, errors } = await pace({ name: 'ceiling', server: ceiling, checks }, perSecond, 1000, bench)
+    if (found.percentilesUs['50']! < limitUs && Object.keys(errors).length === 0) break
+    perSecond *= 0.85
+  }
+  const limitedByGenerator = perSecond < peakPerSecond / 2
+  bench.log(`sends ${Math.round(perSecond)} checks a second${limitedByGenerator ? ', limited by the generator' : ''}`)
+  return { perSecond, peakPerSecond, limitedByGenerator }
+}
+
+/** Runs all rounds like `alternate`, but at a fixed rate. Throws if a response is not VALID. */
+async function alternateAtRate(
+  contenders: readonly Contender[],
+  perSecond: number,
+  bench: Bench,
+): Promise<Map<string, LatencySummary[]>> {
+  const rounds = new Map<string, LatencySummary[]>(contenders.map(({ name }) => [name, []]))
+  for (let round = 0; round < bench.rounds; round += 1) {
+    for (let turn = 0; turn < contenders.length; turn += 1) {
+      const contender = contenders[(turn + round) % contenders.length]
+      if (contender === undefined) continue
+      rounds.get(contender.name)?.push(await takeTurn(contender, perSecond, bench.roundMs, bench))
+    }
+    const medians = [...rounds].map(([name, list]) => {
+      const p99 = summarize(list.map(({ percentilesUs }) => percentilesUs['99']!)).median
+      return `${name} p99 ${p99.toFixed(0)} us`
+    })
+    bench.log(`round ${round + 1} of ${bench.rounds}   ${medians.join('   ')}`)
+  }
+  return rounds
+}
+
+/** Measures one contender once. Throws if a response is not VALID. */
+async function takeTurn(
+  contender: Contender,
+  perSecond: number,
+  durationMs: number,
+  bench: Bench,
+): Promise<LatencySummary> {
+  bench.signal.throwIfAborted()
+  contender.prepare?.()
+  const outcome = await pace(contender, perSecond, durationMs, bench)
+  bench.signal.throwIfAborted()
+  const wrong = Object.entries(outcome.codes ?? {}).filter(([code]) => code !== 'VALID')
+  if (wrong.length > 0) throw new Error(`${contender.name}: responses that are not VALID: ${JSON.stringify(wrong)}`)
+  return outcome.latency
+}
+
+function pace(contender: Contender, ratePerSecond: number, durationMs: number, bench: Bench): Promise<LoadOutcome> {
+  const { connections, plan, signal } = bench
+  const { url } = contender.server
+  const nextRequest = createSupply(contender.checks, 'v2', url)
+  const options = { url, nextRequest, ratePerSecond, connections, durationMs, warmUpMs: SETTLE_MS, signal }
+  return asGenerator(plan, () => runLoad({ ...options, sleeps: plan.loadFirst }))
+}

@@ -137,7 +137,7 @@ export async function insertRule(pool: Queryable, given: RuleToInsert): Promise<
   await pool.query(
     `insert into access_rules (id, organization_id, kind, type, value, scope, product_id, license_id, customer_id,
        expires_at, allow_suspended_or_expired, created_by)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '{"type":"operator"}')`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '{"type":"OPERATOR"}')`,
     [
       id,
       given.organizationId,

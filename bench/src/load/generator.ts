@@ -1,18 +1,19 @@
 /**
- * Sends at a fixed rate that does not depend on the server, and measures every latency from the time at which its request was due. A stall
- * of the server therefore counts for every request that had to wait (no coordinated omission). autocannon's rate limit is not used, because
- * it sends each second's requests in one burst and corrects latencies for an interval of 1 ms at any rate.
+ * Sends requests over keep-alive connections, at a fixed rate or as fast as responses arrive. At a fixed rate, every latency is measured
+ * from the time at which its request was due. A stall of the server therefore counts for every request that had to wait (no coordinated
+ * omission).
  */
 
 import { Connection } from './connection.ts'
 import { LatencyHistogram } from './histogram.ts'
 import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
 
-export interface FixedRateOptions {
+export interface LoadOptions {
   url: URL
   /** Returns the next HTTP request, complete with headers and body. */
   nextRequest: () => Buffer | string
-  ratePerSecond: number
+  /** The rate, or null to send the next request of a connection as soon as its response has arrived. */
+  ratePerSecond: number | null
   connections: number
   durationMs: number
   /** The length of the warm-up before the measurement, at the same rate. */
@@ -57,20 +58,22 @@ export class Schedule {
 const SPIN_ABOVE_PER_SECOND = 500
 const DEFAULT_DRAIN_MS = 2000
 const DEFAULT_TIMEOUT_MS = 10_000
+const END_POLL_MS = 5
 
-export function runAtRate(options: FixedRateOptions): Promise<LoadOutcome> {
-  return new FixedRateRun(options).run()
+export function runLoad(options: LoadOptions): Promise<LoadOutcome> {
+  return new LoadRun(options).run()
 }
 
-class FixedRateRun {
-  readonly #options: FixedRateOptions
+class LoadRun {
+  readonly #options: LoadOptions
   readonly #connections: Connection[] = []
   readonly #idle: Connection[] = []
   readonly #latency = new LatencyHistogram()
   readonly #statuses = new Tally()
   readonly #codes = new Tally()
   readonly #errors = new Tally()
-  #schedule = new Schedule(0, 1)
+  /** Null when there is no fixed rate. */
+  #schedule: Schedule | null = null
   #measureFromNs = 0
   #endNs = 0
   #drainedNs = Number.POSITIVE_INFINITY
@@ -79,7 +82,7 @@ class FixedRateRun {
   #isOver = false
   readonly #over = Promise.withResolvers<void>()
 
-  constructor(options: FixedRateOptions) {
+  constructor(options: LoadOptions) {
     this.#options = options
   }
 
@@ -119,7 +122,7 @@ class FixedRateRun {
     this.#started = true
     const { durationMs, warmUpMs = 0, ratePerSecond, drainMs = DEFAULT_DRAIN_MS } = this.#options
     const nowNs = clockNs()
-    this.#schedule = new Schedule(nowNs, ratePerSecond)
+    if (ratePerSecond !== null) this.#schedule = new Schedule(nowNs, ratePerSecond)
     this.#measureFromNs = nowNs + warmUpMs * 1e6
     this.#endNs = this.#measureFromNs + durationMs * 1e6
     this.#drainedNs = this.#endNs + drainMs * 1e6
@@ -131,21 +134,33 @@ class FixedRateRun {
     if (this.#isOver) return
     this.#sendDue()
     const nowNs = clockNs()
-    const allSent = this.#schedule.nextNs() >= this.#endNs
+    const nextNs = this.#nextNs(nowNs)
+    const allSent = nextNs >= this.#endNs
     if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
       return this.#end()
     }
     const { ratePerSecond, sleeps = false } = this.#options
-    if (ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent) setImmediate(() => this.#loop())
-    else setTimeout(() => this.#loop(), allSent ? 5 : Math.max(0, (this.#schedule.nextNs() - nowNs) / 1e6))
+    if (ratePerSecond !== null && ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent)
+      setImmediate(() => this.#loop())
+    else
+      setTimeout(
+        () => this.#loop(),
+        allSent || ratePerSecond === null ? END_POLL_MS : Math.max(0, (nextNs - nowNs) / 1e6),
+      )
+  }
+
+  /** Returns the time at which the next request is due. Without a fixed rate, it is due now. */
+  #nextNs(nowNs: number): number {
+    return this.#schedule?.nextNs() ?? nowNs
   }
 
   #sendDue(): void {
-    const untilNs = Math.min(clockNs(), this.#endNs - 1)
-    while (this.#schedule.nextNs() <= untilNs) {
+    const nowNs = clockNs()
+    const untilNs = Math.min(nowNs, this.#endNs - 1)
+    while (this.#nextNs(nowNs) <= untilNs) {
       const connection = this.#idle.shift()
       if (connection === undefined) return
-      connection.dueNs = this.#schedule.take()
+      connection.dueNs = this.#schedule?.take() ?? nowNs
       connection.send(this.#options.nextRequest())
     }
   }
@@ -176,7 +191,7 @@ class FixedRateRun {
   }
 
   #end(): void {
-    while (this.#schedule.nextNs() < this.#endNs) {
+    while (this.#schedule !== null && this.#schedule.nextNs() < this.#endNs) {
       this.#schedule.take()
       this.#errors.add('never sent: the server fell behind the rate')
     }
@@ -184,11 +199,11 @@ class FixedRateRun {
   }
 
   #outcome(): LoadOutcome {
-    const aborted = this.#options.signal?.aborted === true
-    const untilNs = aborted ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
+    const { signal, ratePerSecond } = this.#options
+    const untilNs = signal?.aborted === true ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
     const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
     return {
-      generator: 'fixed-rate',
+      generator: ratePerSecond === null ? 'closed-loop' : 'fixed-rate',
       requests: this.#latency.count,
       durationMs,
       perSecond: (this.#latency.count / durationMs) * 1000,
@@ -196,7 +211,7 @@ class FixedRateRun {
       statuses: this.#statuses.toObject(),
       codes: this.#codes.toObject(),
       errors: this.#errors.toObject(),
-      targetPerSecond: this.#options.ratePerSecond,
+      targetPerSecond: ratePerSecond,
     }
   }
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { rawRequest } from '../src/load/checks.ts'
-import { runAtRate, Schedule, type FixedRateOptions } from '../src/load/fixed-rate.ts'
+import { runLoad, Schedule, type LoadOptions } from '../src/load/generator.ts'
 
 const CHECK = { kind: 'known', apiKey: 'k', licenseKey: 'A', machineId: 'm', forwardedFor: null } as const
 let server: Server | undefined
@@ -33,9 +33,9 @@ async function serve(handle: (respond: (delayMs?: number) => void, number: numbe
   return new URL(`http://127.0.0.1:${address.port}`)
 }
 
-function load(url: URL, options: Partial<FixedRateOptions> = {}) {
+function load(url: URL, options: Partial<LoadOptions> = {}) {
   const request = rawRequest(CHECK, 'v2', url.host)
-  return runAtRate({ url, nextRequest: () => request, ratePerSecond: 200, connections: 1, durationMs: 600, ...options })
+  return runLoad({ url, nextRequest: () => request, ratePerSecond: 200, connections: 1, durationMs: 600, ...options })
 }
 
 describe('a fixed rate', () => {
@@ -72,7 +72,7 @@ describe('a fixed rate', () => {
     async (rate) => {
       const url = await serve((respond) => respond())
       const program = `
-      const { runAtRate } = await import(${JSON.stringify(new URL('../src/load/fixed-rate.ts', import.meta.url).href)})
+      const { runLoad } = await import(${JSON.stringify(new URL('../src/load/generator.ts', import.meta.url).href)})
       const options = { url: new URL('${url.href}'), connections: 1, ratePerSecond: ${rate}, durationMs: 60_000 }
       const request = ${JSON.stringify(rawRequest(CHECK, 'v2', url.host).toString())}
       const stopping = new AbortController()
@@ -82,7 +82,7 @@ describe('a fixed rate', () => {
         if (requested === 30) setImmediate(() => stopping.abort())
         return request
       }
-      const { requests } = await runAtRate({ ...options, nextRequest, signal: stopping.signal })
+      const { requests } = await runLoad({ ...options, nextRequest, signal: stopping.signal })
       console.log(requests)`
       const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 15_000 })
       expect(Number((await run).stdout)).toBeGreaterThan(20)
