@@ -276,5 +276,5 @@ const CONTROLS: Readonly<Record<string, Load>> = {
 }
 
 export const ATTACKS: readonly Attack[] = Object.entries({ ...CONTROLS, ...LOADS }).map(([name, attack]) => {
-  return { name, ...attack }
+  return Object.assign({ name }, attack)
 })
