@@ -44,7 +44,7 @@ test('the file has no name, and every network with subnets has the option that P
 })
 
 test.each(['management-1', 'management-2', 'validator-1', 'validator-2', 'validator-3'])(
-  '%s trusts the fixed address of haproxy in each network that they share',
+  "%s trusts haproxy's fixed address in every network that both join",
   (name) => {
     const balancer = services['haproxy']?.networks ?? {}
     const shared = Object.keys(services[name]?.networks ?? {}).filter((network) => network in balancer)

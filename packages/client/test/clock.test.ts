@@ -23,7 +23,7 @@ describe.concurrent('an offline check', () => {
     expect(await client.validate()).toMatchObject(setBack)
   })
 
-  test('rejects a clock behind the last `Date` of the service', async () => {
+  test('rejects the stored file when the clock is behind the last `Date` of the service', async () => {
     const { client, service, gateway, clock } = await startWorld()
     service.now = () => Date.now() - 5 * DAY_MS
     clock.aheadMs = -DAY_MS
@@ -35,7 +35,7 @@ describe.concurrent('an offline check', () => {
     expect(await client.validate()).toMatchObject(valid)
   })
 
-  test('rejects a clock behind the last run, even after a restart', async () => {
+  test('rejects the stored file when the clock is behind the previous run, even after a restart', async () => {
     const { client, gateway, clock, restart } = await startWorldWithFile()
     await gateway.stop()
     clock.aheadMs = 10 * DAY_MS

@@ -41,7 +41,7 @@ describe.concurrent('a response of the service', () => {
     expect(await client.validate()).toMatchObject({ source: 'online', valid: false, code: 'REJECTED' })
   })
 
-  test('a slow response within the time budget decides', async () => {
+  test('uses a verdict that arrives late but within the time budget', async () => {
     const { client, gateway } = await startWorldWithFile()
     gateway.fault = { kind: 'slow', delayMs: 300 }
     expect(await client.validate()).toMatchObject({ source: 'online', valid: true })

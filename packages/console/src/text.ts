@@ -240,7 +240,7 @@ export const text = {
     movesRules: (count: string) => `To the remaining customer: ${count} for this customer.`,
     takesExternalId: (id: string) => `The remaining customer gets the external id ${id}.`,
     losesExternalId: (id: string) => `The external id ${id} is deleted.`,
-    deletesCustomer: (name: string) => `${name} is deleted, with its e-mail address, name and metadata.`,
+    deletesCustomer: (name: string) => `${name} will be deleted, with its e-mail address, name and metadata.`,
     finalMerge: 'A merge cannot be undone.',
     confirmMerge: (name: string) => `Merge into ${name}`,
     sameCustomer: 'Choose another customer than this one.',

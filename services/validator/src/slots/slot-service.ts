@@ -101,7 +101,8 @@ export class SlotService {
 
   /**
    * Claims a slot. Rechecks are collected and enqueued together at most once every 200 ms, so that all full licenses together
-   * cost a few statements per second. A recheck beyond MAX_RECHECKS of its organization ends undecided at once.
+   * cost a few statements per second. When an organization has MAX_RECHECKS
+   * rechecks, its next recheck ends undecided at once.
    */
   claim(claim: Claim, done: (decision: ClaimDecision) => void): void {
     if (!claim.isRecheck) return this.#enqueue(claim, done)

@@ -1,7 +1,6 @@
 /**
  * Defines scenarios: histories that have revealed a defect, in Keyward or in a system of a similar design, and dangerous starts
  * from an index file, which have revealed none. Each scenario explains its defect, or the rule that it tests.
- * docs/reliability.md lists the scenarios by number.
  */
 
 import type { FileState } from './files.ts'
@@ -93,7 +92,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a license is reinstated and blocked at once while the change log is pruned',
     explanation:
-      'A reload wrote the license before the rules of licenses. Between the two write sections the license was active and ' +
+      'During a reload, the license was written before its access rules. Between the two write sections the license was active and ' +
       'its rule was unknown. A check that both states reject was VALID.',
     steps: [
       transact(500, update(3, { status: 'suspended' })),

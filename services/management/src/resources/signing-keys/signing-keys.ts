@@ -11,8 +11,8 @@ export const signingKeys = implement(tag, operations, {
   prepareSigningKey: {
     summary: 'Prepare the next signing key',
     description:
-      'Returns the key that the next rotation makes current. The public keys list it from now on, so that apps can ship it before ' +
-      'it signs a file. Repeating the request returns the same key.',
+      'Prepares the key that the next rotation will use, and returns it. The list of public keys contains it from now on, so that apps ' +
+      'can ship it before it signs a file. Repeating the request returns the same key.',
     errors: ['QUOTA_EXCEEDED'],
     handle: (call) => prepareSigningKey(call, call.dependencies.keyring),
   },
