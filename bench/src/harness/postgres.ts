@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
@@ -44,10 +44,10 @@ export async function openPostgres(plan: CorePlan, folder: string): Promise<Benc
   return { pid: server.pid, urlOf: (database) => withDatabase(server.url, database), stop: () => server.stop() }
 }
 
-/** Returns the URL of the database with this shape. Generates the database if it is missing or was generated with other migrations. */
+/** Returns the URL of the database with this shape. Generates the database if it is missing or was generated with another schema. */
 export async function openShape(postgres: BenchPostgres, shape: Shape, log: (line: string) => void): Promise<string> {
   const name = `keyward_bench_${shape.licenses}_${shape.rules}_${shape.organizations}_${shape.seed}`
-  const mark = JSON.stringify({ ...shape, migrations: migrationsHash() })
+  const mark = JSON.stringify({ ...shape, schema: schemaHash() })
   const url = postgres.urlOf(name)
   const admin = new pg.Client({ connectionString: postgres.urlOf('postgres') })
   await admin.connect()
@@ -95,9 +95,7 @@ function withDatabase(url: string, database: string): string {
   return changed.toString()
 }
 
-function migrationsHash(): string {
-  const folder = join(import.meta.dirname, '../../../packages/database/migrations')
-  const hash = createHash('sha256')
-  for (const file of readdirSync(folder).toSorted()) hash.update(file).update(readFileSync(join(folder, file)))
-  return hash.digest('hex').slice(0, 16)
+function schemaHash(): string {
+  const schema = readFileSync(join(import.meta.dirname, '../../../packages/database/schema.sql'))
+  return createHash('sha256').update(schema).digest('hex').slice(0, 16)
 }
