@@ -11,6 +11,7 @@ process.exitCode = await run(process.argv.slice(2), {
   streams: {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    outIsTerminal: process.stdout.isTTY,
     isTerminal: process.stderr.isTTY,
   },
   home: process.cwd(),

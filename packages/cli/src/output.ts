@@ -1,9 +1,28 @@
 /**
  * Writes results to standard output, and notes, progress and errors to standard error. With `--json`, results and errors are
- * JSON values, so that scripts do not have to parse text.
+ * JSON values, so that scripts do not have to parse text. Users of apps choose machine ids and host names, so no control character from
+ * outside reaches a terminal.
  */
 
 import { EXIT, Failure } from './failure.ts'
+
+/**
+ * Matches control characters, and the characters that change the direction of text. A terminal interprets the former, and the latter make
+ * a text look like another one.
+ */
+const UNSAFE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
+
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Escapes the unsafe characters of a text as in JSON, such as `\u001b`. */
+export function oneLine(text: string): string {
+  return text.replace(UNSAFE, escaped)
+}
+
+/** Escapes the unsafe characters of a text with several lines. */
+function lines(text: string): string {
+  return text.replace(UNSAFE, (character) => (character === '\n' ? character : escaped(character)))
+}
 
 export interface Output {
   /** Writes the result: `value` with --json, a field of `value` with --get, and otherwise `text`. */
@@ -17,6 +36,9 @@ export interface Output {
 export interface Streams {
   out: (text: string) => void
   err: (text: string) => void
+  /** Whether standard output is a terminal. */
+  outIsTerminal: boolean
+  /** Whether standard error is a terminal. */
   isTerminal: boolean
 }
 
@@ -36,16 +58,23 @@ export function createOutput(streams: Streams, { json, get }: OutputFlags): Outp
   return {
     result: (value, text) => {
       finish()
-      if (get === undefined) streams.out(`${json ? JSON.stringify(value, null, 2) : text}\n`)
-      else for (const item of Array.isArray(value) ? value : [value]) streams.out(`${fieldOf(item, get)}\n`)
+      if (get === undefined) {
+        streams.out(`${lines(json ? JSON.stringify(value, null, 2) : text)}\n`)
+        return
+      }
+      for (const item of Array.isArray(value) ? value : [value]) {
+        const field = fieldOf(item, get)
+        // A script receives the exact value.
+        streams.out(`${streams.outIsTerminal ? oneLine(field) : field}\n`)
+      }
     },
     note: (line) => {
       finish()
-      if (forPeople) streams.err(`${line}\n`)
+      if (forPeople) streams.err(`${lines(line)}\n`)
     },
     progress: (line) => {
       if (!forPeople || !streams.isTerminal) return
-      streams.err(`\r\u001b[K${line}`)
+      streams.err(`\r\u001b[K${oneLine(line)}`)
       unfinished = true
     },
   }
@@ -67,24 +96,25 @@ export function reportFailure(streams: Streams, json: boolean, failure: Failure)
   const { message, details, code, exitCode } = failure
   if (json) {
     streams.err(
-      `${JSON.stringify({ error: { message, ...(code === undefined ? {} : { code }), details, exitCode } })}\n`,
+      `${oneLine(JSON.stringify({ error: { message, ...(code === undefined ? {} : { code }), details, exitCode } }))}\n`,
     )
     return
   }
-  streams.err(`${code === undefined ? message : `${message} (${code})`}\n`)
-  for (const detail of details) streams.err(`  ${detail}\n`)
+  streams.err(`${oneLine(code === undefined ? message : `${message} (${code})`)}\n`)
+  for (const detail of details) streams.err(`  ${oneLine(detail)}\n`)
 }
 
 /** Formats names and values with one pair in each line. A null value is shown as a dash. */
 export function describe(fields: Readonly<Record<string, string | number | null>>): string {
   const width = Math.max(...Object.keys(fields).map((name) => name.length))
   return Object.entries(fields)
-    .map(([name, value]) => `${name.padEnd(width)}  ${value ?? '–'}`)
+    .map(([name, value]) => `${name.padEnd(width)}  ${oneLine(String(value ?? '–'))}`)
     .join('\n')
 }
 
 /** Formats a table with a heading line. A column is as wide as its widest cell. */
-export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(heading: readonly string[], given: readonly (readonly string[])[]): string {
+  const rows = given.map((row) => row.map(oneLine))
   const widths = heading.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)))
   return [heading, ...rows]
     .map((row) =>

@@ -36,6 +36,7 @@ export async function openShell(): Promise<TestShell> {
       const streams = {
         out: (text: string) => void (result.out += text),
         err: (text: string) => void (result.err += text),
+        outIsTerminal: false,
         isTerminal: false,
       }
       result.code = await run(args, { env, streams, home: folder, folder, nowMs: () => Date.now() + clock.aheadMs })
