@@ -73,6 +73,21 @@ const rules: readonly Rule[] = [
     rejected: [`if (error.code === '23505') return`],
     accepted: [`'10000'`, 'isUniqueViolation(error)'],
   },
+  {
+    // Tests and documents write paths literally, because they state what the API is.
+    name: 'console and command line call operations of the contract instead of writing paths of the management API',
+    files: (path) => /^packages\/(?:console|cli)\/src\//.test(path),
+    violations: matches(/\/api\/v1\b.*/g),
+    rejected: ["fetch('/api/v1/products')", 'const path = `${url}/api/v1${path}`'],
+    accepted: ["fetch('/api/v2/license/validate')", 'call(products.listProducts, {})'],
+  },
+  {
+    name: 'only the contract defines operations',
+    files: (path) => isSource(path) && !path.startsWith('packages/contract/src/'),
+    violations: matches(/\broute: ['"`](?:GET|POST|PUT|PATCH|DELETE) \/(?!\$).*/g),
+    rejected: ["call({ route: 'GET /products', needs: 'token' }, {})"],
+    accepted: ['call(products.listProducts, {})', 'route: `DELETE /${string}/{id}`'],
+  },
 ]
 
 describe.each(rules)('$name', ({ files, violations, rejected, accepted }) => {

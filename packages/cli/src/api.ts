@@ -1,6 +1,6 @@
 /**
- * Calls the management API. Responses are parsed with the schemas of the contract. A problem is converted to a Failure with its code and
- * validation errors. Only calls with `retry` are retried.
+ * Calls operations of the management API. A problem is converted to a Failure with its code and validation errors. Only calls with `retry`
+ * are retried.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,14 +19,7 @@ import { z } from 'zod'
 import type { Connection } from './connection.ts'
 import { EXIT, Failure } from './failure.ts'
 
-export interface Call {
-  method: string
-  /** The path without the prefix `/api/v1`. */
-  path: string
-  body?: object
-  as?: 'operator'
-  /** True if the response is text instead of JSON. */
-  text?: true
+export interface CallOptions {
   /** Retries the call while the service is unavailable or limits the rate. If the call changes data, it must have an idempotency key. */
   retry?: { idempotencyKey?: string; attempts?: number }
   /** The maximum time, in seconds, to wait until all live validators have applied the change. */
@@ -44,28 +37,12 @@ export interface ApiResponse<T> {
 
 export interface Api {
   readonly baseUrl: string
-  /** Sends a call. Throws Failure for errors and for responses that do not match the schema. */
-  call<T>(call: Call, schema: z.ZodType<T>): Promise<ApiResponse<T>>
-}
-
-/** Calls an operation of the contract. The credential follows from the operation. */
-export function perform<One extends Operation>(
-  api: Api,
-  operation: One,
-  input: InputOf<One>,
-  options?: Pick<Call, 'retry' | 'waitS'>,
-): Promise<ApiResponse<ResultOf<One>>>
-export function perform(api: Api, operation: Operation, input: AnyInput, options: Pick<Call, 'retry' | 'waitS'> = {}) {
-  const { needs, file, returns } = operation
-  const sent: Call = {
-    method: methodOf(operation),
-    path: urlOf(operation, input),
-    ...(typeof input.body === 'object' && input.body !== null && { body: input.body }),
-    ...(needs === 'operator' && { as: needs }),
-    ...(file !== undefined && { text: true }),
-    ...options,
-  }
-  return api.call(sent, file === undefined ? (returns ?? z.undefined()) : z.string())
+  /** Calls an operation. Throws Failure for errors and for responses that do not match the schema. */
+  call<One extends Operation>(
+    operation: One,
+    input: InputOf<One>,
+    options?: CallOptions,
+  ): Promise<ApiResponse<ResultOf<One>>>
 }
 
 /** A validation error of the service: a JSON pointer or query parameter of the request, and a description. */
@@ -92,56 +69,74 @@ const MAX_PAUSE_MS = 15_000
 const RETRIED_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 export function createApi(connection: Connection): Api {
-  return {
-    baseUrl: connection.baseUrl,
-    async call(call, schema) {
-      const response = await send(connection, call)
-      const body = await response.text()
-      if (!response.ok) throw failureOf(response.status, body)
-      const parsed = schema.safeParse(call.text === true ? body : parseJson(body))
-      if (!parsed.success)
-        throw new Failure(
-          EXIT.unreachable,
-          `The response of ${connection.baseUrl} does not have the format of Keyward. Check --url`,
-          {
-            details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
-          },
-        )
-      return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
-    },
+  function call<One extends Operation>(
+    operation: One,
+    input: InputOf<One>,
+    options?: CallOptions,
+  ): Promise<ApiResponse<ResultOf<One>>>
+  async function call(operation: Operation, input: AnyInput, options: CallOptions = {}): Promise<ApiResponse<unknown>> {
+    const response = await send(requestOf(connection, operation, input, options), connection.baseUrl, options.retry)
+    const body = await response.text()
+    if (!response.ok) throw failureOf(response.status, body)
+    const { file, returns = z.undefined() } = operation
+    const parsed = file === undefined ? returns.safeParse(parseJson(body)) : z.string().safeParse(body)
+    if (!parsed.success)
+      throw new Failure(
+        EXIT.unreachable,
+        `The response of ${connection.baseUrl} does not have the format of Keyward. Check --url`,
+        {
+          details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
+        },
+      )
+    return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
+  }
+  return { baseUrl: connection.baseUrl, call }
+}
+
+/** Returns the request of a call without its time-out. The credential follows from the operation. */
+function requestOf(
+  connection: Connection,
+  operation: Operation,
+  input: AnyInput,
+  { retry, waitS }: CallOptions,
+): [url: string, init: RequestInit] {
+  const token = operation.needs === 'operator' ? connection.operatorToken() : connection.token()
+  const headers: Record<string, string> = { authorization: `Bearer ${token}` }
+  if (input.body !== undefined) headers['content-type'] = 'application/json'
+  if (retry?.idempotencyKey !== undefined) headers['idempotency-key'] = retry.idempotencyKey
+  if (waitS !== undefined) headers['prefer'] = `wait=${waitS}`
+  const init: RequestInit = { method: methodOf(operation), headers }
+  if (input.body !== undefined) init.body = JSON.stringify(input.body)
+  return [connection.baseUrl + pathFor(operation, input), init]
+}
+
+function pathFor(operation: Operation, input: AnyInput): string {
+  try {
+    return urlOf(operation, input)
+  } catch (error) {
+    throw error instanceof RangeError ? new Failure(EXIT.usage, error.message.replace(/\.$/, '')) : error
   }
 }
 
-async function send(connection: Connection, call: Call): Promise<Response> {
-  const attempts = call.retry?.attempts ?? (call.retry === undefined ? 1 : MAX_ATTEMPTS)
+async function send(
+  [url, init]: [string, RequestInit],
+  baseUrl: string,
+  retry: CallOptions['retry'],
+): Promise<Response> {
+  const attempts = retry?.attempts ?? (retry === undefined ? 1 : MAX_ATTEMPTS)
   for (let attempt = 1; ; attempt++) {
     const pauseMs = Math.min(250 * 2 ** attempt, MAX_PAUSE_MS)
     const last = attempt >= attempts
     try {
-      const response = await sendOnce(connection, call)
+      const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
       if (last || !RETRIED_STATUS.has(response.status)) return response
       await response.body?.cancel()
       const after = Number(response.headers.get('retry-after') ?? 0) * 1_000
       await sleep(Math.min(Math.max(after, response.status === 429 ? 0 : pauseMs), MAX_PAUSE_MS))
     } catch (error) {
-      if (error instanceof Failure || last) throw error
+      if (last) throw new Unreachable(baseUrl, error)
       await sleep(pauseMs)
     }
-  }
-}
-
-async function sendOnce(connection: Connection, call: Call): Promise<Response> {
-  const token = call.as === 'operator' ? connection.operatorToken() : connection.token()
-  const headers: Record<string, string> = { authorization: `Bearer ${token}` }
-  if (call.body !== undefined) headers['content-type'] = 'application/json'
-  if (call.retry?.idempotencyKey !== undefined) headers['idempotency-key'] = call.retry.idempotencyKey
-  if (call.waitS !== undefined) headers['prefer'] = `wait=${call.waitS}`
-  const init: RequestInit = { method: call.method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) }
-  if (call.body !== undefined) init.body = JSON.stringify(call.body)
-  try {
-    return await fetch(`${connection.baseUrl}/api/v1${call.path}`, init)
-  } catch (error) {
-    throw new Unreachable(connection.baseUrl, error)
   }
 }
 

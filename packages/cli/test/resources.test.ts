@@ -76,6 +76,42 @@ test('creates customers and finds them by e-mail address and external id', async
   expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^[^\n]*\(EXTERNAL_ID_EXISTS\)\n$/)])
 })
 
+test('merges a customer into another, and waits for validators unless --wait is 0', async () => {
+  const create = async (email: string) => (await result(identified, 'customer', 'create', email)).id
+  const [first, second, kept] = [
+    await create('a@example.com'),
+    await create('b@example.com'),
+    await create('c@example.com'),
+  ]
+  const merged = await shell.cli('customer', 'merge', first, kept)
+  expect(merged.out).toMatch(new RegExp(`^id +${kept}\\n[^]*\\n\\nNo validator is running\\.\\n$`))
+  const { appliedBy } = await result(
+    z.object({ appliedBy: z.null() }),
+    'customer',
+    'merge',
+    second,
+    kept,
+    '--wait',
+    '0',
+  )
+  expect(appliedBy).toBeNull()
+})
+
+test.each([
+  [['license', 'show', ''], 'INVALID_REQUEST'],
+  [['customer', 'list', '--email', ''], 'INVALID_REQUEST'],
+  [['license', 'list', '--customer', ''], 'INVALID_REQUEST'],
+  [['search', ''], 'INVALID_REQUEST'],
+])('rejects an empty value in a lookup: %j', async (args, code) => {
+  const { code: exit, out, err } = await shell.cli(...args)
+  expect([exit, out, err]).toEqual([1, '', expect.stringContaining(`(${code})`)])
+})
+
+test.each(['', '.', '..'])('rejects the id "%s", which would change the path', async (id) => {
+  const { code, err } = await shell.cli('customer', 'delete', id)
+  expect([code, err]).toEqual([2, `The parameter id must not be ${JSON.stringify(id)}\n`])
+})
+
 test('finds licenses by customer and expiry, and machines of all licenses', async () => {
   const { id } = await createLicense()
   const [later, sooner] = ['40d', '20d']
@@ -171,13 +207,31 @@ describe('a license', () => {
     const machines = z.array(z.object({ id: z.string(), machineId: z.string() }))
     const both = await result(machines, 'machine', 'list', key)
     expect(both.map(({ machineId }) => machineId).toSorted()).toEqual(['laptop', 'tower'])
-    expect((await shell.cli('machine', 'release', key, 'laptop')).out).toBe('Released the slot of laptop.\n')
+    expect((await shell.cli('machine', 'release', key, 'laptop', '--wait', '0')).out).toBe(
+      'Released the slot of laptop.\n',
+    )
     const [left] = await result(machines, 'machine', 'list', id)
     expect(left?.machineId).toBe('tower')
     expect((await shell.cli('machine', 'release', id, left?.id ?? '')).code).toBe(0)
     const failed = await shell.cli('machine', 'release', key, 'laptop')
     expect([failed.code, failed.err]).toEqual([1, 'No machine of this license has the id "laptop" (NOT_FOUND)\n'])
   })
+})
+
+test('escapes the control characters of a machine id and a host name', async () => {
+  const { id, key } = await createLicense()
+  const [machineId, hostname] = ['fp\u001b]0;PWNED\u0007', 'host\u001b[1A\u001b[2K\nADA  FAKE ROW \u202e']
+  await insertMachine(database.pool, { licenseId: id, machineId, hostname })
+  for (const args of [
+    ['machine', 'list', key],
+    ['machine', 'find', '--id', machineId],
+    ['search', 'fp\u001b'],
+    ['machine', 'release', key, machineId, '--wait', '0'],
+  ]) {
+    const { code, out } = await shell.cli(...args)
+    expect([code, out]).toEqual([0, expect.stringContaining(String.raw`fp\u001b]0;PWNED\u0007`)])
+    expect(out).not.toMatch(/[\p{Cc}\u202e](?<!\n)|^ADA/mu)
+  }
 })
 
 test('adds, lists and deletes access rules', async () => {
@@ -252,7 +306,8 @@ test('creates, lists and revokes API keys', async () => {
   const { id, secret } = await result(created, 'api-key', 'create', 'app', '--expires', '1y')
   expect(secret).toMatch(/^kwk_/)
   expect((await shell.cli('api-key', 'list')).out).toMatch(new RegExp(`^${id} +app +kwk_\\S+ +never`, 'm'))
-  expect((await shell.cli('api-key', 'revoke', id)).out).toBe(`Revoked the API key ${id}.\n`)
+  const revoked = await shell.cli('api-key', 'revoke', id)
+  expect(revoked.out).toBe(`Revoked the API key ${id}.\n\nNo validator is running.\n`)
   expect((await result(listed, 'api-key', 'list')).map((one) => one.id)).not.toContain(id)
 })
 

@@ -9,11 +9,11 @@ const list: Operation = { route: 'GET /customers', needs: 'token' }
 describe('the URL of a call', () => {
   test('contains an empty member of the query, and omits absent ones', () => {
     const query = { email: '', name: null, limit: undefined, cursor: 'a b&c' }
-    expect(urlOf(list, { query })).toBe('/customers?email=&cursor=a+b%26c')
+    expect(urlOf(list, { query })).toBe('/api/v1/customers?email=&cursor=a+b%26c')
   })
 
   test('escapes parameters of the path', () => {
-    expect(urlOf(read, { params: { id: 'a/b ?#%' } })).toBe('/customers/a%2Fb%20%3F%23%25')
+    expect(urlOf(read, { params: { id: 'a/b ?#%' } })).toBe('/api/v1/customers/a%2Fb%20%3F%23%25')
   })
 
   test.each(['', '.', '..'])('cannot have the parameter "%s", which would change the path', (id) => {

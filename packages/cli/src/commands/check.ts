@@ -1,10 +1,12 @@
 /** `check`: shows the verdict of a check and the deciding rule. A validator decides the check without recording it. */
 
-import { type AccessRule, type Code, CODE_MESSAGES, evaluation } from '@keyward/contract'
+import { type AccessRule, type Code, CODE_MESSAGES, type evaluation } from '@keyward/contract'
+import { dryRuns } from '@keyward/contract/dry-run'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
+import { oneLine } from '../output.ts'
 import type { Session } from '../session.ts'
 import { findById } from './license-format.ts'
 
@@ -23,10 +25,8 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
       const { machine, ip, country } = flagsOf.parse(given)
       const found = await findById(api, idOrKey)
       const which = found === null ? { licenseKey: idOrKey } : { licenseId: found.id }
-      const body = Object.fromEntries(
-        Object.entries({ ...which, machineId: machine, ip, country }).filter(([, value]) => value !== undefined),
-      )
-      const { data } = await api.call({ method: 'POST', path: '/access-rules/evaluate', body }, evaluation)
+      const body = { ...which, machineId: machine, ip, country }
+      const { data } = await api.call(dryRuns.evaluateAccessRules, { body })
       output.result(data, explain(data))
       if (data.code !== 'VALID') throw new NegativeResult()
     })
@@ -72,6 +72,6 @@ const KINDS = { BLACKLIST: 'the blacklist rule', EXCLUSION: 'the exclusion', RES
 function describeRule(rule: AccessRule): string {
   const kind = KINDS[rule.kind]
   const scope = describeScope(rule)
-  const note = rule.note === null || rule.note === '' ? '' : `, noted "${rule.note}"`
-  return `${kind} ${rule.id} (${rule.type} ${rule.value}, for ${scope}${note})`
+  const note = rule.note === null || rule.note === '' ? '' : `, noted "${oneLine(rule.note)}"`
+  return `${kind} ${rule.id} (${rule.type} ${oneLine(rule.value)}, for ${scope}${note})`
 }

@@ -4,11 +4,11 @@ import { type Customer, customers } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
-import { perform } from '../api.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { addDeletion } from './deletion.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
 const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
@@ -24,7 +24,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .action(async (email: string, flags: unknown, command: Command) => {
       const { api, output } = open(command)
       const body = { email, ...createFlags.parse(flags) }
-      const { data } = await perform(api, customers.createCustomer, { body })
+      const { data } = await api.call(customers.createCustomer, { body })
       output.result(data, describeCustomer(data))
     })
   withLimit(group.command('list').description('list customers, newest first'))
@@ -33,28 +33,29 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, ...query } = filterFlags.parse(flags)
-      const list = await readList(session.api, customers.listCustomers, limit, query)
-      const heading = ['ID', 'E-MAIL', 'NAME', 'EXTERNAL ID', 'CREATED']
-      printList(session, list, heading, (one) => [
-        one.id,
-        one.email,
-        one.name ?? '–',
-        one.externalId ?? '–',
-        one.createdAt,
-      ])
+      const list = await readList(session.api, customers.listCustomers, { query }, limit)
+      printList(session, list, (one) => ({
+        ID: one.id,
+        'E-MAIL': one.email,
+        NAME: one.name ?? '–',
+        'EXTERNAL ID': one.externalId ?? '–',
+        CREATED: one.createdAt,
+      }))
     })
-  group
-    .command('merge')
-    .description('move the licenses and rules of a customer to another customer, and delete the former customer')
+  const merge = group.command('merge')
+  withWait(
+    merge.description('move the licenses and rules of a customer to another customer, and delete the former one'),
+  )
     .argument('<id>', 'the id of the customer to delete')
     .argument('<into>', 'the id of the customer that remains')
-    .action(async (id: string, into: string, _flags: unknown, command: Command) => {
-      const { api, output } = open(command)
-      const { data } = await perform(api, customers.mergeCustomer, { params: { id }, body: { into } })
-      output.result(data, describeCustomer(data))
+    .action(async (id: string, into: string, flags: unknown, command: Command) => {
+      const session = open(command)
+      const input = { params: { id }, body: { into } }
+      const merged = await session.api.call(customers.mergeCustomer, input, waitOf(flags))
+      printChange(session, merged, describeCustomer(merged.data))
     })
   const consequence = 'not possible while the customer has licenses'
-  addDeletion(group, open, { verb: 'delete', noun: 'a customer', path: '/customers', consequence })
+  addDeletion(group, open, { verb: 'delete', noun: 'a customer', operation: customers.deleteCustomer, consequence })
 }
 
 function describeCustomer({ id, email, name, externalId, createdAt }: Customer): string {

@@ -1,36 +1,40 @@
+import type { AnyInput, Operation } from '@keyward/contract/operations'
 import type { Command } from 'commander'
 
 import type { Api } from '../api.ts'
 import type { Session } from '../session.ts'
-import { noContent } from './lists.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 interface Deletion {
   verb: 'delete' | 'revoke'
   /** The resource with its article: `a product`. */
   noun: string
-  /** The path of the list, such as `/products`. */
-  path: string
+  operation: Operation & { route: `DELETE /${string}/{id}` }
   /** The consequence of the deletion, or the condition that prevents it. */
   consequence: string
   /** Finds the id for the argument. By default, the argument is the id. */
   find?: (api: Api, given: string) => Promise<string>
 }
 
+/** Adds a command that deletes a resource. It has `--wait` if validators apply the deletion. */
 export function addDeletion(
   group: Command,
   open: (command: Command) => Session,
-  { verb, noun, path, consequence, find }: Deletion,
+  { verb, noun, operation, consequence, find }: Deletion,
 ): void {
   const bare = noun.replace(/^an? /, '')
-  group
+  const command = group
     .command(verb)
     .description(`${verb} ${noun}; ${consequence}`)
     .argument('<id>', find ? `the id or key of the ${bare}` : `the id of the ${bare}`)
-    .action(async (given: string, _flags: unknown, command: Command) => {
-      const { api, output } = open(command)
-      const id = find ? await find(api, given) : given
-      await api.call({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` }, noContent)
-      const done = `${verb}d`
-      output.result({ id, [done]: true }, `${done === 'deleted' ? 'Deleted' : 'Revoked'} the ${bare} ${id}.`)
-    })
+  if (operation.propagates) withWait(command)
+  command.action(async (given: string, flags: unknown, running: Command) => {
+    const session = open(running)
+    const id = find ? await find(session.api, given) : given
+    const input: AnyInput = { params: { id } }
+    const { appliedBy } = await session.api.call<Operation>(operation, input, operation.propagates && waitOf(flags))
+    const done = `${verb}d`
+    const text = `${done === 'deleted' ? 'Deleted' : 'Revoked'} the ${bare} ${id}.`
+    printChange(session, { data: { id, [done]: true }, appliedBy }, text)
+  })
 }

@@ -3,7 +3,10 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
-type Value = true | number | string | null
+import { EXIT, Failure } from '../failure.ts'
+
+type Grant = true | number | string
+type Value = Grant | null
 
 export const entitlementFlags = z.object({
   entitlement: z.record(z.string(), z.union([z.literal(true), z.number(), z.string(), z.null()])).optional(),
@@ -19,6 +22,17 @@ export function withEntitlements(command: Command, what: string): Command {
 export function entitlementsOf(flags: unknown): { entitlements?: Record<string, Value> } {
   const { entitlement } = entitlementFlags.parse(flags)
   return entitlement === undefined ? {} : { entitlements: entitlement }
+}
+
+/** Returns the member `entitlements` for a product, which has no defaults to remove. Throws Failure for the value null. */
+export function grantsOf(flags: unknown): { entitlements?: Record<string, Grant> } {
+  const { entitlements } = entitlementsOf(flags)
+  if (entitlements === undefined) return {}
+  const grants = Object.entries(entitlements).map(([name, value]): [string, Grant] => {
+    if (value === null) throw new Failure(EXIT.usage, `--entitlement ${name}=null is possible only for a license`)
+    return [name, value]
+  })
+  return { entitlements: Object.fromEntries(grants) }
 }
 
 /** Returns the member `entitlements` with one line of text, or an empty object if there are none. */

@@ -3,15 +3,14 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { page } from '@keyward/contract'
-import { type Event, event } from '@keyward/contract/management/events'
+import { type Event, events as operations } from '@keyward/contract/management/events'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
 import type { Api } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
-import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+import { listFlags, printList, readList, withLimit } from './lists.ts'
 
 const POLL_MS = 1_000
 /** The period before now that each read covers, because an event about checks may be written later than its timestamp. */
@@ -38,13 +37,13 @@ export function addEventCommands(parent: Command, open: (command: Command) => Se
   ).action(async (flags: unknown, command: Command) => {
     const session = open(command)
     const { limit, type } = listFlags.extend(typeFlag.shape).parse(flags)
-    const list = await fetchList(session.api, '/events', event, limit, { type })
-    printList(session, list, ['AT', 'TYPE', 'RESOURCE', 'ID'], (one) => [
-      one.timestamp,
-      one.type,
-      resourceOf(one),
-      one.id,
-    ])
+    const list = await readList(session.api, operations.listEvents, { query: { type } }, limit)
+    printList(session, list, (one) => ({
+      AT: one.timestamp,
+      TYPE: one.type,
+      RESOURCE: resourceOf(one),
+      ID: one.id,
+    }))
   })
   events
     .command('listen')
@@ -86,18 +85,9 @@ async function fetchNew(
   type: string | undefined,
   seen: Map<string, number>,
 ): Promise<Event[]> {
-  const fresh: Event[] = []
-  const filter = new URLSearchParams({
-    limit: '100',
-    from: new Date(fromMs).toISOString(),
-    ...(type !== undefined && { type }),
-  })
-  for (let cursor: string | null = ''; cursor !== null;) {
-    if (cursor !== '') filter.set('cursor', cursor)
-    const { data } = await api.call({ method: 'GET', path: `/events?${filter.toString()}`, retry: {} }, page(event))
-    fresh.push(...data.data.filter(({ id }) => !seen.has(id)))
-    cursor = data.nextCursor
-  }
+  const query = { type, from: new Date(fromMs).toISOString() }
+  const { items } = await readList(api, operations.listEvents, { query }, Number.MAX_SAFE_INTEGER, {})
+  const fresh = items.filter(({ id }) => !seen.has(id))
   for (const { id, timestamp } of fresh) seen.set(id, Date.parse(timestamp))
   return fresh.toReversed()
 }

@@ -1,4 +1,4 @@
-import { license, type License, page } from '@keyward/contract'
+import { type License, licenses } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Api } from '../api.ts'
@@ -13,8 +13,7 @@ import { describeEntitlements } from './entitlements.ts'
 export async function findLicense(api: Api, idOrKey: string): Promise<License> {
   const found = await findById(api, idOrKey)
   if (found !== null) return found
-  const path = `/licenses?limit=1&key=${encodeURIComponent(idOrKey)}`
-  const { data } = await api.call({ method: 'GET', path }, page(license))
+  const { data } = await api.call(licenses.listLicenses, { query: { key: idOrKey, limit: 1 } })
   const [byKey] = data.data
   if (byKey === undefined)
     throw new Failure(EXIT.apiError, 'No license of this organization has this id or key', { code: 'NOT_FOUND' })
@@ -25,7 +24,7 @@ export async function findLicense(api: Api, idOrKey: string): Promise<License> {
 export async function findById(api: Api, text: string): Promise<License | null> {
   if (!z.uuid().safeParse(text).success) return null
   try {
-    return (await api.call({ method: 'GET', path: `/licenses/${text}` }, license)).data
+    return (await api.call(licenses.readLicense, { params: { id: text } })).data
   } catch (error) {
     if (error instanceof Failure && error.code === 'NOT_FOUND') return null
     throw error

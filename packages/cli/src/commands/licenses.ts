@@ -1,19 +1,19 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { license, licenseFile, policyType } from '@keyward/contract'
+import { license, type License, licenseFiles, licenses, policyType } from '@keyward/contract'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 
-import type { Call } from '../api.ts'
+import type { ApiResponse, CallOptions } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { addDeletion } from './deletion.ts'
 import { entitlementsOf, withEntitlements } from './entitlements.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
-import { fetchList, listFlags, printList, withLimit } from './lists.ts'
-import { describeApplied, waitOf, withWait } from './wait.ts'
+import { listFlags, printList, readList, withLimit } from './lists.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 const licenseStatus = license.shape.status
 
@@ -32,9 +32,7 @@ export function addLicenseCommands(parent: Command, open: Open): void {
       output.result(found, describeLicense(found))
     })
   addList(group, open)
-  addAction(group, open, 'suspend', 'suspend a license; its checks are rejected until "license reinstate"')
-  addAction(group, open, 'reinstate', 'end the suspension of a license')
-  addAction(group, open, 'revoke', 'revoke a license permanently')
+  addActions(group, open)
   addRenew(group, open)
   addLimits(group, open)
   addReplaceKey(group, open)
@@ -43,42 +41,64 @@ export function addLicenseCommands(parent: Command, open: Open): void {
   addDeletion(group, open, {
     verb: 'delete',
     noun: 'a license',
-    path: '/licenses',
+    operation: licenses.deleteLicense,
     consequence: 'its machines and rules are deleted too',
     find: async (api, idOrKey) => (await findLicense(api, idOrKey)).id,
   })
 }
 
-/** Adds a command that changes the status of a license. */
-function addAction(group: Command, open: Open, action: string, description: string): void {
-  withWait(group.command(action).description(description))
+/** Parses the flags of a command. Returns the function that changes the license with the id. */
+type Prepare = (
+  flags: unknown,
+  session: Session,
+) => (params: { id: string }, options: CallOptions) => Promise<ApiResponse<License>>
+
+/** Completes a command that changes a license and prints the changed license. */
+function addChange(command: Command, open: Open, prepare: Prepare): void {
+  withWait(command)
     .argument('<license>', 'the id or key of the license')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .action(async (idOrKey: string, flags: unknown, running: Command) => {
+      const session = open(running)
+      const send = prepare(flags, session)
       const { id } = await findLicense(session.api, idOrKey)
-      await change(session, { method: 'POST', path: `/licenses/${id}/${action}`, ...waitOf(flags) })
+      const changed = await send({ id }, waitOf(flags))
+      printChange(session, changed, describeLicense(changed.data))
     })
 }
 
+function addActions(group: Command, open: Open): void {
+  const { suspendLicense, reinstateLicense, revokeLicense } = licenses
+  for (const [name, operation, description] of [
+    ['suspend', suspendLicense, 'suspend a license; its checks are rejected until "license reinstate"'],
+    ['reinstate', reinstateLicense, 'end the suspension of a license'],
+    ['revoke', revokeLicense, 'revoke a license permanently'],
+  ] as const)
+    addChange(
+      group.command(name).description(description),
+      open,
+      (_flags, { api }) =>
+        (params, options) =>
+          api.call(operation, { params }, options),
+    )
+}
+
 function addRenew(group: Command, open: Open): void {
-  withWait(group.command('renew').description('set a new expiry; an expired license is active again'))
-    .argument('<license>', 'the id or key of the license')
-    .requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
-      const { expires } = z.object({ expires: z.string() }).parse(flags)
-      const expiresAt = parseMoment(expires, session.context.nowMs())
-      const { id } = await findLicense(session.api, idOrKey)
-      await change(session, { method: 'POST', path: `/licenses/${id}/renew`, body: { expiresAt }, ...waitOf(flags) })
-    })
+  const renew = group.command('renew').description('set a new expiry; an expired license is active again')
+  renew.requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
+  addChange(renew, open, (flags, { api, context }) => {
+    const { expires } = z.object({ expires: z.string() }).parse(flags)
+    const body = { expiresAt: parseMoment(expires, context.nowMs()) }
+    return (params, options) => api.call(licenses.renewLicense, { params, body }, options)
+  })
 }
 
 const limitFlag = z.union([z.int(), z.literal('none').transform(() => null)]).optional()
 const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag })
 
 function addLimits(group: Command, open: Open): void {
-  withWait(group.command('limits').description('change the limits of a license; options that are not set keep theirs'))
-    .argument('<license>', 'the id or key of the license')
+  const limits = group
+    .command('limits')
+    .description('change the limits of a license; options that are not set keep theirs')
     .option('--max-machines <number>', 'the maximum number of machines, or none', numberOrNone)
     .option(
       '--lease-seconds <seconds>',
@@ -86,49 +106,32 @@ function addLimits(group: Command, open: Open): void {
       numberOrNone,
     )
     .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
-      const policy = limitFlags.parse(flags)
-      if (Object.keys(policy).length === 0)
-        throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds or --max-releases')
-      const { id } = await findLicense(session.api, idOrKey)
-      await change(session, { method: 'PATCH', path: `/licenses/${id}`, body: { policy }, ...waitOf(flags) })
-    })
+  addChange(limits, open, (flags, { api }) => {
+    const policy = limitFlags.parse(flags)
+    if (Object.keys(policy).length === 0)
+      throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds or --max-releases')
+    return (params, options) => api.call(licenses.updateLicense, { params, body: { policy } }, options)
+  })
 }
 
 function addReplaceKey(group: Command, open: Open): void {
-  withWait(
-    group.command('replace-key').description('give a license another key; checks with the old key return NOT_FOUND'),
-  )
-    .argument('<license>', 'the id or key of the license')
+  const replace = group
+    .command('replace-key')
+    .description('give a license another key; checks with the old key return NOT_FOUND')
     .option('--key <key>', 'a key of your own (default: a generated one)')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
-      const body = z.object({ key: z.string().optional() }).parse(flags)
-      const { id } = await findLicense(session.api, idOrKey)
-      await change(session, { method: 'POST', path: `/licenses/${id}/replace-key`, body, ...waitOf(flags) })
-    })
+  addChange(replace, open, (flags, { api }) => {
+    const body = z.object({ key: z.string().optional() }).parse(flags)
+    return (params, options) => api.call(licenses.replaceLicenseKey, { params, body }, options)
+  })
 }
 
 function addEntitle(group: Command, open: Open): void {
   const entitle = group.command('entitle').description("replace the overrides of the product's entitlements")
-  withWait(
-    withEntitlements(entitle, 'an override, or null to remove a default of the product; none without this option'),
-  )
-    .argument('<license>', 'the id or key of the license')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
-      const body = { entitlements: {}, ...entitlementsOf(flags) }
-      const { id } = await findLicense(session.api, idOrKey)
-      await change(session, { method: 'PATCH', path: `/licenses/${id}`, body, ...waitOf(flags) })
-    })
-}
-
-/** Sends a change of a license and prints the changed license. */
-async function change({ api, output }: Session, call: Call): Promise<void> {
-  const { data, appliedBy } = await api.call(call, license)
-  const applied = describeApplied(appliedBy)
-  output.result({ ...data, appliedBy }, [describeLicense(data), applied].filter((part) => part !== null).join('\n\n'))
+  withEntitlements(entitle, 'an override, or null to remove a default of the product; none without this option')
+  addChange(entitle, open, (flags, { api }) => {
+    const body = { entitlements: {}, ...entitlementsOf(flags) }
+    return (params, options) => api.call(licenses.updateLicense, { params, body }, options)
+  })
 }
 
 function addList(group: Command, open: Open): void {
@@ -151,20 +154,21 @@ function addList(group: Command, open: Open): void {
       const session = open(command)
       const { limit, product: productId, customer: customerId, ...filters } = filterFlags.parse(flags)
       const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
-      const list = await fetchList(session.api, '/licenses', license, limit, {
+      const query = {
         productId,
         customerId,
         ...filters,
         expiresAfter: time(filters.expiresAfter),
         expiresBefore: time(filters.expiresBefore),
-      })
-      printList(session, list, ['KEY', 'STATUS', 'MACHINES', 'EXPIRES', 'ID'], (one) => [
-        one.key,
-        one.status,
-        `${one.machines.used} of ${one.machines.max ?? 'any number'}`,
-        expiryOf(one.policy),
-        one.id,
-      ])
+      }
+      const list = await readList(session.api, licenses.listLicenses, { query }, limit)
+      printList(session, list, (one) => ({
+        KEY: one.key,
+        STATUS: one.status,
+        MACHINES: `${one.machines.used} of ${one.machines.max ?? 'any number'}`,
+        EXPIRES: expiryOf(one.policy),
+        ID: one.id,
+      }))
     })
 }
 
@@ -178,7 +182,7 @@ function addFile(group: Command, open: Open): void {
       const { api, output, context } = open(command)
       const { out } = z.object({ out: z.string().optional() }).parse(flags)
       const { id } = await findLicense(api, idOrKey)
-      const { data: file } = await api.call({ method: 'GET', path: `/licenses/${id}/file`, text: true }, licenseFile)
+      const { data: file } = await api.call(licenseFiles.downloadLicenseFile, { params: { id } })
       if (out === undefined) {
         output.result({ licenseId: id, file }, file)
         return
@@ -241,28 +245,29 @@ function addCreate(group: Command, open: Open): void {
       wholeNumber,
     )
     .option('--key <key>', 'a key of your own (default: a generated one)')
-    .action(async (given: unknown, command: Command) => {
-      const { api, output, connection, context } = open(command)
-      const flags = createFlags.parse(given)
-      const productId = flags.product ?? connection.demo?.productId
-      const customerId = flags.customer ?? connection.demo?.customerId
-      if (productId === undefined || customerId === undefined)
-        throw new Failure(EXIT.usage, 'A license requires a product and a customer. Set --product and --customer')
-      const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
-      const durationDays = flags.durationDays ?? null
-      const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-      const { maxMachines = null, maxReleases = null, leaseSeconds = null } = flags
-      const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
-      const body = {
-        productId,
-        customerId,
-        policy,
-        ...(flags.key === undefined ? {} : { key: flags.key }),
-        ...entitlementsOf(given),
-      }
-      const { data } = await api.call({ method: 'POST', path: '/licenses', body }, license)
-      output.result(data, describeLicense(data))
-    })
+  withWait(create).action(async (given: unknown, command: Command) => {
+    const session = open(command)
+    const { api, connection, context } = session
+    const flags = createFlags.parse(given)
+    const productId = flags.product ?? connection.demo?.productId
+    const customerId = flags.customer ?? connection.demo?.customerId
+    if (productId === undefined || customerId === undefined)
+      throw new Failure(EXIT.usage, 'A license requires a product and a customer. Set --product and --customer')
+    const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
+    const durationDays = flags.durationDays ?? null
+    const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
+    const { maxMachines = null, maxReleases = null, leaseSeconds = null } = flags
+    const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
+    const body = {
+      productId,
+      customerId,
+      policy,
+      ...(flags.key !== undefined && { key: flags.key }),
+      ...entitlementsOf(given),
+    }
+    const created = await api.call(licenses.createLicense, { body }, waitOf(given))
+    printChange(session, created, describeLicense(created.data))
+  })
 }
 
 function wholeNumber(text: string): number {

@@ -1,18 +1,14 @@
-import { page } from '@keyward/contract'
-import { type Operation, type QueryOf, urlOf } from '@keyward/contract/operations'
+import type { AnyInput, InputOf, Operation } from '@keyward/contract/operations'
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
-import type { Api, Call } from '../api.ts'
+import type { Api, CallOptions } from '../api.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parsePast } from '../times.ts'
 
 const PAGE_SIZE = 100
 const DEFAULT_LIMIT = 50
-
-/** The schema of a response without a body. */
-export const noContent = z.undefined()
 
 export const listFlags = z.object({ limit: z.int() })
 
@@ -39,80 +35,76 @@ export function periodOf(
   return { from: since && parsePast(since, nowMs), to: until && parsePast(until, nowMs) }
 }
 
-/**
- * Reads up to `limit` items of a list, in the order of the service. `query` contains the filters. Undefined filters are omitted. `more` is
- * true when the service has further items.
- */
-export async function fetchList<T>(
-  api: Api,
-  path: string,
-  item: z.ZodType<T>,
-  limit: number,
-  query: Readonly<Record<string, string | undefined>> = {},
-  as?: 'operator',
-): Promise<{ items: T[]; more: boolean }> {
-  const items: T[] = []
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
-  for (;;) {
-    parameters.set('limit', String(Math.min(PAGE_SIZE, limit - items.length)))
-    const { data } = await api.call(
-      { method: 'GET', path: `${path}?${parameters.toString()}`, retry: { attempts: 3 }, ...(as && { as }) },
-      page(item),
-    )
-    items.push(...data.data)
-    if (data.nextCursor === null || items.length >= limit) return { items, more: data.nextCursor !== null }
-    parameters.set('cursor', data.nextCursor)
-  }
+type ListOperation = Operation & { returns: z.ZodType<{ data: unknown[]; nextCursor: string | null }> }
+export type ItemOf<One extends ListOperation> = z.output<One['returns']>['data'][number]
+
+export interface List<Item> {
+  items: Item[]
+  /** Whether the service has further items. */
+  more: boolean
 }
 
-type ListOperation = Operation & { returns: z.ZodType<{ data: unknown[]; nextCursor: string | null }> }
-type ItemOf<One extends ListOperation> = z.output<One['returns']>['data'][number]
-
-/** Reads up to `limit` items of a list, in the order of the service. */
-export async function readList<One extends ListOperation>(
+/** Reads up to `limit` items of a list, in the order of the service. The query of `input` contains the filters. */
+export function readList<One extends ListOperation>(
   api: Api,
   operation: One,
-  limit: number,
-  query: Partial<Record<keyof z.input<QueryOf<One>>, string | undefined>> = {},
-): Promise<{ items: ItemOf<One>[]; more: boolean }> {
-  const { needs } = operation
-  return fetchPages(
-    operation.returns,
-    limit,
-    (part) => {
-      const path = urlOf(operation, { query: { ...query, ...part } })
-      return { method: 'GET', path, retry: { attempts: 3 }, ...(needs === 'operator' && { as: needs }) }
-    },
-    api,
-  )
-}
-
-async function fetchPages<Item>(
-  schema: z.ZodType<{ data: Item[]; nextCursor: string | null }>,
-  limit: number,
-  callOf: (part: { limit: number; cursor?: string }) => Call,
+  input: InputOf<One>,
+  limit?: number,
+  retry?: CallOptions['retry'],
+): Promise<List<ItemOf<One>>>
+export async function readList(
   api: Api,
-): Promise<{ items: Item[]; more: boolean }> {
-  const items: Item[] = []
-  for (let cursor: string | null | undefined; ;) {
-    const sent = callOf({ limit: Math.min(PAGE_SIZE, limit - items.length), ...(cursor && { cursor }) })
-    const { data } = await api.call(sent, schema)
+  operation: ListOperation,
+  input: AnyInput,
+  limit = Number.MAX_SAFE_INTEGER,
+  retry: CallOptions['retry'] = { attempts: 3 },
+): Promise<List<unknown>> {
+  const items: unknown[] = []
+  for (let cursor: string | null = null; ;) {
+    const query: AnyInput['query'] = { ...input.query, limit: Math.min(PAGE_SIZE, limit - items.length), cursor }
+    const { data }: { data: { data: unknown[]; nextCursor: string | null } } = await api.call(
+      operation,
+      { ...input, query },
+      { retry },
+    )
     items.push(...data.data)
     cursor = data.nextCursor
     if (cursor === null || items.length >= limit) return { items, more: cursor !== null }
   }
 }
 
+/** Maps the heading of each column to the cell of an item. */
+type Row = Readonly<Record<string, string>>
+
 /** Prints a list as an array with --json, otherwise as a table with a row for each item. */
-export function printList<T>(
-  { output }: Session,
-  { items, more }: { items: readonly T[]; more: boolean },
-  heading: readonly string[],
-  row: (item: T) => readonly string[],
-): void {
-  output.result(items, items.length === 0 ? 'None.' : table(heading, items.map(row)))
+export function printList<T>({ output }: Session, { items, more }: List<T>, row: (item: T) => Row): void {
+  const rows = items.map(row)
+  const [first] = rows
+  output.result(items, first ? table(Object.keys(first), rows.map(Object.values<string>)) : 'None.')
   if (more) output.note('\nThere are more items. Use a higher --limit to show them.')
+}
+
+/** Adds the command `list` without filters to a group. `noun` names the resources: `products`. */
+export function addList<One extends ListOperation>(
+  group: Command,
+  open: (command: Command) => Session,
+  operation: One,
+  noun: string,
+  row: (item: ItemOf<One>) => Row,
+): void
+export function addList(
+  group: Command,
+  open: (command: Command) => Session,
+  operation: ListOperation,
+  noun: string,
+  row: (item: unknown) => Row,
+): void {
+  withLimit(group.command('list').description(`list ${noun}, newest first`)).action(
+    async (flags: unknown, command: Command) => {
+      const session = open(command)
+      printList(session, await readList(session.api, operation, {}, listFlags.parse(flags).limit), row)
+    },
+  )
 }
 
 function positiveNumber(text: string): number {

@@ -3,29 +3,20 @@
  * creates a secret shows it.
  */
 
-import {
-  createdOrganization,
-  createdToken,
-  createOrganization,
-  organization,
-  type OrganizationDetails,
-  organizationDetails,
-  plan,
-  quotaName,
-} from '@keyward/contract'
-import { operatorAuditEntry } from '@keyward/contract/management/audit'
+import { createOrganization, type OrganizationDetails, organizations, plan, quotaName } from '@keyward/contract'
+import { auditLog } from '@keyward/contract/management/audit'
 import { Argument, type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
-import { describe, table } from '../output.ts'
+import { describe, oneLine, table } from '../output.ts'
 import type { Session } from '../session.ts'
-import { parseMoment } from '../times.ts'
-import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+import { expiryOf, printSecret, withExpiry } from './credential-options.ts'
+import { addList, listFlags, printList, readList, withLimit } from './lists.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 type Open = (command: Command) => Session
 
-const recoveryFlags = z.object({ name: z.string().optional(), expires: z.string().optional() })
 const auditFlags = listFlags.extend({ org: z.string().optional() })
 
 export function addOrganizationCommands(parent: Command, open: Open): void {
@@ -39,60 +30,53 @@ export function addOrganizationCommands(parent: Command, open: Open): void {
 }
 
 function addCreate(org: Command, open: Open): void {
-  org
-    .command('create')
-    .description('create an organization and show its first management token and API key once')
+  const create = org.command('create')
+  withWait(create.description('create an organization and show its first management token and API key once'))
     .argument('<name>', 'the name of the vendor')
     .addOption(new Option('--plan <plan>', 'the plan').choices(plan.options).default('FREE'))
     .action(async (name: string, flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+      const session = open(command)
       const parsed = createOrganization.safeParse({ name, ...z.object({ plan }).parse(flags) })
       if (!parsed.success)
         throw new Failure(EXIT.usage, `${JSON.stringify(name)} is not a valid name of an organization`, {
           details: parsed.error.issues.map((issue) => issue.message),
         })
-      const call = { method: 'POST', path: '/organizations', body: parsed.data, as: 'operator' } as const
-      const { data } = await api.call(call, createdOrganization)
-      const { id, managementToken = null, apiKey = null } = data
-      output.result(
-        data,
-        describe({ id, name, plan: data.plan, 'management token': managementToken, 'API key': apiKey }),
-      )
-      output.note('\nStore both secrets now. They are not shown again.')
+      const created = await session.api.call(organizations.createOrganization, { body: parsed.data }, waitOf(flags))
+      const { id, managementToken = null, apiKey = null, ...data } = created.data
+      const text = describe({ id, name, plan: data.plan, 'management token': managementToken, 'API key': apiKey })
+      printChange(session, created, text)
+      session.output.note('\nStore both secrets now. They are not shown again.')
     })
 }
 
 function addReads(org: Command, open: Open): void {
-  withLimit(org.command('list').description('list organizations, newest first')).action(
-    async (flags: unknown, command: Command) => {
-      const session = open(command)
-      const { limit } = listFlags.parse(flags)
-      const list = await fetchList(session.api, '/organizations', organization, limit, {}, 'operator')
-      printList(session, list, ['ID', 'NAME', 'PLAN', 'CREATED'], (one) => [one.id, one.name, one.plan, one.createdAt])
-    },
-  )
+  addList(org, open, organizations.listOrganizations, 'organizations', (one) => ({
+    ID: one.id,
+    NAME: one.name,
+    PLAN: one.plan,
+    CREATED: one.createdAt,
+  }))
   org
     .command('show')
     .description('show an organization with its quotas')
     .argument('<id>', 'the id of the organization')
     .action(async (id: string, _flags: unknown, command: Command) => {
       const session = open(command)
-      const call = { method: 'GET', path: pathOf(id), as: 'operator' } as const
-      printDetails(session, (await session.api.call(call, organizationDetails)).data)
+      const { data } = await session.api.call(organizations.readOrganization, { params: { id } })
+      printDetails(session, data)
     })
   withLimit(org.command('audit-log').description('list the changes by the operator, newest first'))
     .option('--org <id>', 'only changes of this organization, which may be deleted')
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, org: organizationId } = auditFlags.parse(flags)
-      const filter = { organizationId }
-      const list = await fetchList(session.api, '/operator/audit-log', operatorAuditEntry, limit, filter, 'operator')
-      printList(session, list, ['AT', 'ACTION', 'ORGANIZATION', 'CHANGES'], (one) => [
-        one.at,
-        one.action,
-        one.organizationId ?? '',
-        JSON.stringify(one.changes ?? {}),
-      ])
+      const list = await readList(session.api, auditLog.listOperatorAuditLog, { query: { organizationId } }, limit)
+      printList(session, list, (one) => ({
+        AT: one.at,
+        ACTION: one.action,
+        ORGANIZATION: one.organizationId ?? '',
+        CHANGES: JSON.stringify(one.changes ?? {}),
+      }))
     })
 }
 
@@ -104,8 +88,8 @@ function addPlan(org: Command, open: Open): void {
     .addArgument(new Argument('<plan>', 'the new plan').choices(plan.options))
     .action(async (id: string, newPlan: string, _flags: unknown, command: Command) => {
       const session = open(command)
-      const call = { method: 'PATCH', path: pathOf(id), body: { plan: newPlan }, as: 'operator' } as const
-      printDetails(session, (await session.api.call(call, organizationDetails)).data)
+      const input = { params: { id }, body: { plan: plan.parse(newPlan) } }
+      printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
     })
 }
 
@@ -117,52 +101,48 @@ function addQuota(org: Command, open: Open): void {
     .argument('<limits...>', 'the new limits, such as licenses=2000000 or licenses=default')
     .action(async (id: string, limits: readonly string[], _flags: unknown, command: Command) => {
       const session = open(command)
-      const body = { quotas: Object.fromEntries(limits.map(parseLimit)) }
-      const call = { method: 'PATCH', path: pathOf(id), body, as: 'operator' } as const
-      printDetails(session, (await session.api.call(call, organizationDetails)).data)
+      const input = { params: { id }, body: { quotas: Object.fromEntries(limits.map(parseLimit)) } }
+      printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
     })
 }
 
 function addSuspension(org: Command, open: Open): void {
-  const addAction = (name: 'suspend' | 'reinstate', description: string): void => {
+  const { suspendOrganization, reinstateOrganization } = organizations
+  for (const [name, done, operation, description] of [
+    [
+      'suspend',
+      'Suspended',
+      suspendOrganization,
+      'suspend the access of an organization to the management API; checks continue',
+    ],
+    ['reinstate', 'Reinstated', reinstateOrganization, 'end the suspension of an organization'],
+  ] as const)
     org
       .command(name)
       .description(description)
       .argument('<id>', 'the id of the organization')
       .action(async (id: string, _flags: unknown, command: Command) => {
         const { api, output } = open(command)
-        const call = { method: 'POST', path: `${pathOf(id)}/${name}`, as: 'operator' } as const
-        const { data } = await api.call(call, organizationDetails)
-        output.result(data, `${name === 'suspend' ? 'Suspended' : 'Reinstated'} ${data.name}.`)
+        const { data } = await api.call(operation, { params: { id } })
+        output.result(data, `${done} ${oneLine(data.name)}.`)
       })
-  }
-  addAction('suspend', 'suspend the access of an organization to the management API; checks continue')
-  addAction('reinstate', 'end the suspension of an organization')
 }
 
 function addRecovery(org: Command, open: Open): void {
-  org
-    .command('recovery-token')
-    .description('create a management token for an organization that has lost its tokens, and show it once')
+  const recovery = org.command('recovery-token')
+  withExpiry(
+    recovery.description('create a management token for an organization that has lost its tokens, and show it once'),
+  )
     .argument('<id>', 'the id of the organization')
     .option('--name <name>', 'the name of the token')
-    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .action(async (id: string, flags: unknown, command: Command) => {
-      const { api, output, context } = open(command)
-      const { name, expires } = recoveryFlags.parse(flags)
-      const body = {
-        ...(name !== undefined && { name }),
-        ...(expires !== undefined && { expiresAt: parseMoment(expires, context.nowMs()) }),
-      }
-      const call = { method: 'POST', path: `${pathOf(id)}/recovery-token`, body, as: 'operator' } as const
-      const { data } = await api.call(call, createdToken)
-      output.result(data, describe({ id: data.id, name: data.name, 'management token': data.secret ?? null }))
-      output.note('\nStore the secret now. It is not shown again.')
+      const session = open(command)
+      const { name } = z.object({ name: z.string().optional() }).parse(flags)
+      const body = { name, ...expiryOf(flags, session) }
+      const created = await session.api.call(organizations.createRecoveryToken, { params: { id }, body })
+      const { secret = null, ...data } = created.data
+      printSecret(session, created, describe({ id: data.id, name: data.name, 'management token': secret }))
     })
-}
-
-function pathOf(id: string): string {
-  return `/organizations/${encodeURIComponent(id)}`
 }
 
 /** Parses a limit such as `licenses=2000000`. Throws Failure for any other form. */

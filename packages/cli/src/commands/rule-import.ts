@@ -3,7 +3,7 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { ownOrganization, ruleKind, ruleType } from '@keyward/contract'
+import { organizations, ruleKind, ruleType } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -94,7 +94,7 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
     output.result({ ...counts, dryRun: true }, `${survey.rows - survey.invalid} rules are valid. Nothing was sent.`)
     return
   }
-  const organization = (await api.call({ method: 'GET', path: '/organization', retry: {} }, ownOrganization)).data
+  const organization = (await api.call(organizations.readOwnOrganization, {}, { retry: {} })).data
   const { expires, restart: _restart, dryRun: _dryRun, ...same } = flags
   const scope = { ...same, expires, url: api.baseUrl, organization: organization.id }
   const progress = await openProgress(context.home, path, scope)

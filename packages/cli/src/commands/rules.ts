@@ -3,15 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import {
-  type AccessRule,
-  accessRule,
-  deletedAccessRules,
-  MAX_IMPORT_ROWS,
-  ruleKind,
-  ruleMode,
-  ruleType,
-} from '@keyward/contract'
+import { type AccessRule, accessRules, MAX_IMPORT_ROWS, ruleKind, ruleMode, ruleType } from '@keyward/contract'
 import { Argument, type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -20,9 +12,9 @@ import { type Defaults, validateRow } from '../import/validate-row.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
-import { fetchList, listFlags, printList, withLimit } from './lists.ts'
+import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { addRuleImport } from './rule-import.ts'
-import { describeApplied, waitOf, withWait } from './wait.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 type Open = (command: Command) => Session
 
@@ -58,13 +50,12 @@ export function addRuleCommands(parent: Command, open: Open): void {
   withWait(group.command('delete').description('delete access rules'))
     .argument('<id...>', 'the ids of the rules')
     .action(async (ids: string[], flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+      const session = open(command)
       let appliedBy: string | null = null
       let missing = 0
       for (let from = 0; from < ids.length; from += MAX_IMPORT_ROWS) {
         const body = { ids: ids.slice(from, from + MAX_IMPORT_ROWS) }
-        const call = { method: 'POST', path: '/access-rules/delete', body, ...waitOf(flags) } as const
-        const response = await api.call(call, deletedAccessRules)
+        const response = await session.api.call(accessRules.deleteAccessRules, { body }, waitOf(flags))
         appliedBy = response.appliedBy
         missing += response.data.missing
       }
@@ -74,7 +65,7 @@ export function addRuleCommands(parent: Command, open: Open): void {
           `${missing} of ${ids.length} ids have no rule. The rules of the other ids were deleted`,
         )
       const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
-      output.result({ deleted: ids, appliedBy }, withApplied(text, appliedBy))
+      printChange(session, { data: { deleted: ids }, appliedBy }, text)
     })
   addExport(group, open)
 }
@@ -88,8 +79,7 @@ function addExport(group: Command, open: Open): void {
       if (format === undefined)
         throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
       const query = { ...queryOf(filterFlags.parse(flags)), format, expired: 'false' }
-      const path = `/access-rules/export?${new URLSearchParams(query).toString()}`
-      const { data } = await api.call({ method: 'GET', path, text: true, retry: { attempts: 3 } }, z.string())
+      const { data } = await api.call(accessRules.exportAccessRules, { query }, { retry: { attempts: 3 } })
       await writeFile(resolve(context.folder, file), data)
       output.result({ file, bytes: Buffer.byteLength(data) }, `Wrote ${file}.`)
     })
@@ -108,18 +98,17 @@ function addAdd(group: Command, open: Open): void {
     .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .option('--allow-suspended-or-expired', 'also allow suspended and expired licenses (only with EXCLUSION)')
     .action(async (value: string, given: unknown, command: Command) => {
-      const { api, output, context } = open(command)
+      const session = open(command)
       const { product, license, expires, restriction, monitor, type, ...fields } = addFlags.parse(given)
       const kind = restriction === true ? 'RESTRICTION' : fields.kind
-      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, context.nowMs()) }
+      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, session.context.nowMs()) }
       const defaults: Defaults = { kind, type, ...scopeOf({ product, license }) }
       const mode = monitor === true ? { mode: 'MONITOR' } : {}
       const row = { where: 'rule', fields: { value, ...fields, kind, ...mode, ...expiresAt } }
       const validated = validateRow(row, defaults)
       if ('problem' in validated) throw new Failure(EXIT.usage, validated.problem)
-      const call = { method: 'POST', path: '/access-rules', body: validated.rule, ...waitOf(given) } as const
-      const { data, appliedBy } = await api.call(call, accessRule)
-      output.result({ ...data, appliedBy }, withApplied(describeRule(data), appliedBy))
+      const added = await session.api.call(accessRules.createAccessRule, { body: validated.rule }, waitOf(given))
+      printChange(session, added, describeRule(added.data))
     })
 }
 
@@ -132,19 +121,18 @@ function addList(group: Command, open: Open): void {
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, ...filter } = listedFlags.parse(flags)
-      const list = await fetchList(session.api, '/access-rules', accessRule, limit, queryOf(filter))
-      const heading = ['ID', 'KIND', 'MODE', 'TYPE', 'VALUE', 'SCOPE', 'MATCHES', 'EXPIRES', 'NOTE']
-      printList(session, list, heading, (one) => [
-        one.id,
-        one.kind,
-        one.mode,
-        one.type,
-        one.value,
-        describeScope(one),
-        String(one.matchCount),
-        one.expiresAt ?? 'never',
-        one.note ?? '',
-      ])
+      const list = await readList(session.api, accessRules.listAccessRules, { query: queryOf(filter) }, limit)
+      printList(session, list, (one) => ({
+        ID: one.id,
+        KIND: one.kind,
+        MODE: one.mode,
+        TYPE: one.type,
+        VALUE: one.value,
+        SCOPE: describeScope(one),
+        MATCHES: String(one.matchCount),
+        EXPIRES: one.expiresAt ?? 'never',
+        NOTE: one.note ?? '',
+      }))
     })
 }
 
@@ -153,17 +141,16 @@ function addSetMode(group: Command, open: Open): void {
     .addArgument(new Argument('<mode>', 'the mode of the rules').choices(ruleMode.options))
     .argument('<id...>', 'the ids of the rules')
     .action(async (mode: string, ids: string[], flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+      const session = open(command)
+      const body = { mode: ruleMode.parse(mode) }
       const changed: AccessRule[] = []
       let appliedBy: string | null = null
       for (const id of ids) {
-        const path = `/access-rules/${encodeURIComponent(id)}`
-        const response = await api.call({ method: 'PATCH', path, body: { mode }, ...waitOf(flags) }, accessRule)
+        const response = await session.api.call(accessRules.updateAccessRule, { params: { id }, body }, waitOf(flags))
         changed.push(response.data)
         appliedBy = response.appliedBy
       }
-      const text = changed.map(describeRule).join('\n\n')
-      output.result({ rules: changed, appliedBy }, withApplied(text, appliedBy))
+      printChange(session, { data: { rules: changed }, appliedBy }, changed.map(describeRule).join('\n\n'))
     })
 }
 
@@ -180,11 +167,8 @@ function withFilters(command: Command): Command {
 }
 
 /** Returns the query parameters of the given filters. */
-function queryOf({ product, license, ...filter }: z.infer<typeof filterFlags>): Record<string, string> {
-  const scope = product === undefined && license === undefined ? {} : scopeOf({ product, license })
-  const query: Record<string, string> = {}
-  for (const [name, value] of Object.entries({ ...filter, ...scope })) if (value !== undefined) query[name] = value
-  return query
+function queryOf<Filter extends z.infer<typeof filterFlags>>({ product, license, ...filter }: Filter) {
+  return { ...filter, ...(product === undefined && license === undefined ? {} : scopeOf({ product, license })) }
 }
 
 function scopeOf({ product, license }: z.infer<typeof scopeFlags>): Pick<Defaults, 'scope' | 'scopeId'> {
@@ -199,9 +183,4 @@ function describeRule(rule: AccessRule): string {
 
 function describeScope({ scope, scopeId }: AccessRule): string {
   return scopeId === null ? 'organization' : `${scope.toLowerCase()} ${scopeId}`
-}
-
-function withApplied(text: string, appliedBy: string | null): string {
-  const applied = describeApplied(appliedBy)
-  return applied === null ? text : `${text}\n\n${applied}`
 }

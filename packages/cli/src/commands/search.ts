@@ -1,6 +1,6 @@
 /** `search`: finds licenses, customers, products, machines and access rules (docs/api.md#m15). */
 
-import { type SearchResults, searchResults } from '@keyward/contract/management/search'
+import { search, type SearchResults } from '@keyward/contract/management/search'
 import type { Command } from 'commander'
 
 import { table } from '../output.ts'
@@ -16,8 +16,7 @@ export function addSearchCommand(parent: Command, open: (command: Command) => Se
     )
     .action(async (q: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
-      const path = `/search?q=${encodeURIComponent(q)}`
-      const { data } = await api.call({ method: 'GET', path, retry: { attempts: 3 } }, searchResults)
+      const { data } = await api.call(search.search, { query: { q } }, { retry: { attempts: 3 } })
       const rows = rowsOf(data)
       output.result(data, rows.length === 0 ? 'None.' : table(['KIND', 'FOUND', 'DETAIL', 'ID'], rows))
     })

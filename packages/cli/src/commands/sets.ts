@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { accessRuleSet, MAX_SET_RULES, replacedRuleSet } from '@keyward/contract'
+import { accessRuleSets, MAX_SET_RULES } from '@keyward/contract'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
@@ -9,9 +9,9 @@ import { EXIT, Failure } from '../failure.ts'
 import { formatOf } from '../import/rows.ts'
 import type { RuleInput } from '../import/validate-row.ts'
 import type { Session } from '../session.ts'
-import { fetchList, listFlags, noContent, printList, withLimit } from './lists.ts'
+import { addList } from './lists.ts'
 import { defaultsOf, FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
-import { describeApplied, waitOf, withWait } from './wait.ts'
+import { printChange, waitOf, withWait } from './wait.ts'
 
 type Open = (command: Command) => Session
 
@@ -19,14 +19,12 @@ const putFlags = rowFlags.extend({ ifMatch: z.uuid().optional(), ifNew: z.boolea
 
 export function addSetCommands(parent: Command, open: Open): void {
   const group = parent.command('sets').description('sets of access rules: lists that are replaced as a whole')
-  withLimit(group.command('list').description('list sets, newest first')).action(
-    async (flags: unknown, command: Command) => {
-      const session = open(command)
-      const list = await fetchList(session.api, '/access-rules/sets', accessRuleSet, listFlags.parse(flags).limit)
-      const heading = ['NAME', 'RULES', 'CHANGED', 'VERSION']
-      printList(session, list, heading, (set) => [set.name, String(set.rules), set.updatedAt, set.version])
-    },
-  )
+  addList(group, open, accessRuleSets.listAccessRuleSets, 'sets', (set) => ({
+    NAME: set.name,
+    RULES: String(set.rules),
+    CHANGED: set.updatedAt,
+    VERSION: set.version,
+  }))
   const put = group.command('put').description('replace the rules of a set by the rules of a file, at most 20,000')
   withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
     .option('--if-match <version>', 'fail if the set has another version')
@@ -37,22 +35,15 @@ export function addSetCommands(parent: Command, open: Open): void {
   withWait(group.command('delete').description('delete a set and its rules'))
     .argument('<set>', 'the name of the set')
     .action(async (name: string, flags: unknown, command: Command) => {
-      const { api, output } = open(command)
-      const { appliedBy } = await api.call({ method: 'DELETE', path: pathOf(name), ...waitOf(flags) }, noContent)
-      output.result({ deleted: name, appliedBy }, withApplied(`Deleted the set ${name}.`, appliedBy))
+      const session = open(command)
+      const input = { params: { set: name } }
+      const { appliedBy } = await session.api.call(accessRuleSets.deleteAccessRuleSet, input, waitOf(flags))
+      printChange(session, { data: { deleted: name }, appliedBy }, `Deleted the set ${name}.`)
     })
 }
 
-function pathOf(name: string): string {
-  return `/access-rules/sets/${encodeURIComponent(name)}`
-}
-
-function withApplied(text: string, appliedBy: string | null): string {
-  const applied = describeApplied(appliedBy)
-  return applied === null ? text : `${text}\n\n${applied}`
-}
-
-async function putSet({ api, output, context }: Session, name: string, file: string, given: unknown): Promise<void> {
+async function putSet(session: Session, name: string, file: string, given: unknown): Promise<void> {
+  const { api, context } = session
   const { ifMatch, ifNew, ...flags } = putFlags.parse(given)
   const path = resolve(context.folder, file)
   await access(path).catch(() => {
@@ -69,12 +60,11 @@ async function putSet({ api, output, context }: Session, name: string, file: str
   const rules: RuleInput[] = []
   for await (const row of rows()) if ('rule' in row) rules.push(row.rule)
   const condition = ifNew === true ? { ifMatch: null } : ifMatch === undefined ? {} : { ifMatch }
-  const body = { rules, ...condition }
-  const call = { method: 'PUT', path: pathOf(name), body, ...waitOf(given) } as const
-  const { data, appliedBy } = await api.call(call, replacedRuleSet)
-  const { created, updated, unchanged, removed, skipped } = data
+  const input = { params: { set: name }, body: { rules, ...condition } }
+  const replaced = await api.call(accessRuleSets.replaceAccessRuleSet, input, waitOf(given))
+  const { created, updated, unchanged, removed, skipped, version } = replaced.data
   const text =
     `${created} rules created, ${updated} updated, ${unchanged} unchanged, ${removed} removed, ${skipped} skipped.` +
-    `\nThe version of ${name} is ${data.version}.`
-  output.result({ ...data, appliedBy }, withApplied(text, appliedBy))
+    `\nThe version of ${name} is ${version}.`
+  printChange(session, replaced, text)
 }

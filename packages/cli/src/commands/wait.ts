@@ -5,9 +5,12 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
+import type { ApiResponse } from '../api.ts'
+import type { Session } from '../session.ts'
+
 const MAX_WAIT_S = 10
 
-export const waitFlags = z.object({ wait: z.int() })
+const waitFlags = z.object({ wait: z.int() })
 
 /** Adds `--wait` to a command. */
 export function withWait(command: Command): Command {
@@ -15,17 +18,22 @@ export function withWait(command: Command): Command {
   return command.option('--wait <seconds>', description, wholeSeconds, 5)
 }
 
-/** Returns the member `waitS` for a call, or an empty object for 0 seconds. */
+/** Returns the options of a call that waits, or an empty object for 0 seconds. */
 export function waitOf(flags: unknown): { waitS?: number } {
   const { wait } = waitFlags.parse(flags)
   return wait === 0 ? {} : { waitS: wait }
 }
 
-/** Formats the result of `Prefer: wait` as a sentence. Returns null when the call did not wait. */
-export function describeApplied(appliedBy: string | null): string | null {
-  if (appliedBy === null) return null
-  const [applied, all] = appliedBy.split('/')
-  return applied === all ? `Applied by all ${all} validators.` : `Applied by ${applied} of ${all} validators so far.`
+/** Prints the result of a change. If the command waited, also prints how many validators have applied the change. */
+export function printChange({ output }: Session, { data, appliedBy }: ApiResponse<object>, text: string): void {
+  const [applied, all] = appliedBy?.split('/') ?? []
+  const state =
+    all === '0'
+      ? 'No validator is running.'
+      : applied === all
+        ? `Applied by all ${all} validators.`
+        : `Applied by ${applied} of ${all} validators so far.`
+  output.result({ ...data, appliedBy }, appliedBy === null ? text : `${text}\n\n${state}`)
 }
 
 function wholeSeconds(text: string): number {

@@ -1,4 +1,4 @@
-import { ownOrganization } from '@keyward/contract'
+import { organizations } from '@keyward/contract'
 import type { Command } from 'commander'
 
 import { describe, table } from '../output.ts'
@@ -10,7 +10,7 @@ export function addWhoamiCommand(parent: Command, open: (command: Command) => Se
     .description('show the organization of the token, its plan and its quotas')
     .action(async (_flags: unknown, command: Command) => {
       const { api, output } = open(command)
-      const { data } = await api.call({ method: 'GET', path: '/organization' }, ownOrganization)
+      const { data } = await api.call(organizations.readOwnOrganization, {})
       const { id, name, plan, usage, quotas } = data
       const { used, limit } = usage.rules
       const head = describe({ id, name, plan, 'unexpired rules': `${used} of ${limit ?? 'any number'}` })

@@ -3,7 +3,7 @@
  * position of each rejected row in the file. If a batch fails, the rules of earlier batches stay.
  */
 
-import { importedAccessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
+import { accessRules, MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import { type Api, type FieldError, ValidationFailure } from '../api.ts'
 import { EXIT, Failure } from '../failure.ts'
@@ -57,9 +57,8 @@ async function sendBatch(
   state: ProgressState,
 ): Promise<{ created: number; skipped: number }> {
   const body = { rules: batch.map(({ rule }) => rule) }
-  const call = { method: 'POST', path: '/access-rules/import', body, retry: { idempotencyKey } } as const
   try {
-    return (await api.call(call, importedAccessRules)).data
+    return (await api.call(accessRules.importAccessRules, { body }, { retry: { idempotencyKey } })).data
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     const errors = error instanceof ValidationFailure ? error.errors : []

@@ -13,8 +13,6 @@ import {
   urlOf,
 } from '@keyward/contract/operations'
 
-const BASE = '/api/v1'
-
 /** An error that the API returned. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
@@ -54,7 +52,7 @@ function appliedBy(response: Response): Applied | null {
 /** Returns the URL of a GET operation for a link, such as to a download. */
 export function hrefOf<One extends Operation>(operation: One, input: InputOf<One>): string
 export function hrefOf(operation: Operation, input: AnyInput): string {
-  return BASE + urlOf(operation, input)
+  return urlOf(operation, input)
 }
 
 async function resultOf({ file, returns }: Operation, response: Response): Promise<unknown> {

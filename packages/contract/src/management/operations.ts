@@ -14,9 +14,12 @@ import type { Permission } from './permissions.ts'
  */
 export type Needs = Permission | 'token' | 'operator' | 'apiKey' | 'person' | 'nothing'
 
+/** The prefix of every path. */
+export const BASE_PATH = '/api/v1'
+
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
-/** The method and the path below `/api/v1`, such as `POST /customers/{id}/merge`. */
+/** The method and the path below `BASE_PATH`, such as `POST /customers/{id}/merge`. */
 export type Route = `${Method} /${string}`
 
 /** The rows of an import, which are parsed one by one: `{[name]: [row, …]}`. */
@@ -112,15 +115,17 @@ export interface AnyInput {
 const LOST_SEGMENT = /^\.{0,2}$/
 
 /**
- * Returns the path with the input's parameters and query. Members that are null or undefined are absent. An empty string is sent, so that
+ * Returns the URL of a call without its host, from the input's parameters and query. Members that are null or undefined are absent. An empty string is sent, so that
  * the service rejects it: an empty value never means "any".
  */
 export function urlOf(operation: Operation, { params = {}, query = {} }: AnyInput): string {
-  const path = pathOf(operation).replace(PARAMETER, (_, name: string) => {
-    const value = String(params[name])
-    if (LOST_SEGMENT.test(value)) throw new RangeError(`The parameter ${name} must not be ${JSON.stringify(value)}.`)
-    return encodeURIComponent(value)
-  })
+  const path =
+    BASE_PATH +
+    pathOf(operation).replace(PARAMETER, (_, name: string) => {
+      const value = String(params[name])
+      if (LOST_SEGMENT.test(value)) throw new RangeError(`The parameter ${name} must not be ${JSON.stringify(value)}.`)
+      return encodeURIComponent(value)
+    })
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
   return search === '' ? path : `${path}?${search}`

@@ -15,8 +15,7 @@ import type { Site } from './site.ts'
 import type { Streamed } from './streamed.ts'
 import { validationErrors } from './validation-errors.ts'
 
-/** The path prefix of all endpoints. */
-export const BASE_PATH = '/api/v1'
+export { BASE_PATH } from '@keyward/contract/operations'
 
 /**
  * The callers that an endpoint accepts. With the permission `any`, these are all management tokens and access tokens of an organization.

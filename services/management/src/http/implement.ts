@@ -19,7 +19,6 @@ import type { z } from 'zod'
 
 import {
   type Access,
-  BASE_PATH,
   build,
   type Call,
   type Definition,
@@ -113,7 +112,7 @@ export function implement(
     return build(accessOf(operation.needs), definitionOf(tag, name, operation, implementation), async (call) => {
       const result: unknown = await implementation.handle(call)
       if (operation.creates && isReadable && typeof result === 'object' && result !== null && 'id' in result)
-        call.headers['location'] = `${BASE_PATH}${urlOf(operation, { params: call.params })}/${String(result.id)}`
+        call.headers['location'] = `${urlOf(operation, { params: call.params })}/${String(result.id)}`
       return result
     })
   })

@@ -4,14 +4,14 @@
  */
 
 import { code } from '@keyward/contract'
-import { activityEntry, activityType, alert } from '@keyward/contract/management/activity'
+import { activity, activityType, alerts } from '@keyward/contract/management/activity'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import type { Session } from '../../session.ts'
 import { ago } from '../../times.ts'
 import { findLicense } from '../license-format.ts'
-import { fetchList, listFlags, periodFlags, periodOf, printList, withLimit, withPeriod } from '../lists.ts'
+import { listFlags, periodFlags, periodOf, printList, readList, withLimit, withPeriod } from '../lists.ts'
 
 type Open = (command: Command) => Session
 
@@ -32,19 +32,26 @@ export function addActivityCommands(parent: Command, open: Open): void {
     .action(async (idOrKey: string | undefined, flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, type, code: only, machine: machineId, ...period } = activityFlags.parse(flags)
-      const path =
-        idOrKey === undefined ? '/activity' : `/licenses/${(await findLicense(session.api, idOrKey)).id}/activity`
-      const filters = { type, code: only, machineId, ...periodOf(period, session.context.nowMs()) }
-      const list = await fetchList(session.api, path, activityEntry, limit, filters)
-      printList(session, list, ['AT', 'EVENT', 'CODE', 'COUNT', 'MACHINE ID', 'BY', 'LICENSE'], (one) => [
-        one.at,
-        one.type,
-        one.code ?? '–',
-        String(one.count),
-        one.machineId ?? '–',
-        one.actor?.name ?? one.actor?.type ?? '–',
-        one.licenseId,
-      ])
+      const { api, context } = session
+      const query = { type, code: only, machineId, ...periodOf(period, context.nowMs()) }
+      const list =
+        idOrKey === undefined
+          ? await readList(api, activity.listActivity, { query }, limit)
+          : await readList(
+              api,
+              activity.listLicenseActivity,
+              { params: { id: (await findLicense(api, idOrKey)).id }, query },
+              limit,
+            )
+      printList(session, list, (one) => ({
+        AT: one.at,
+        EVENT: one.type,
+        CODE: one.code ?? '–',
+        COUNT: String(one.count),
+        'MACHINE ID': one.machineId ?? '–',
+        BY: one.actor?.name ?? one.actor?.type ?? '–',
+        LICENSE: one.licenseId,
+      }))
     })
   const group = parent.command('alert').description('alerts of overused licenses and disabled webhook endpoints')
   withLimit(group.command('list').description('list alerts, newest first'))
@@ -53,18 +60,18 @@ export function addActivityCommands(parent: Command, open: Open): void {
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, open: isOpen, license } = alertFlags.parse(flags)
-      const licenseId = license && (await findLicense(session.api, license)).id
-      const filters = { open: isOpen === true ? 'true' : undefined, licenseId }
-      const list = await fetchList(session.api, '/alerts', alert, limit, filters)
+      const licenseId = license === undefined ? undefined : (await findLicense(session.api, license)).id
+      const query = { open: isOpen === true ? 'true' : undefined, licenseId }
+      const list = await readList(session.api, alerts.listAlerts, { query }, limit)
       const nowMs = session.context.nowMs()
-      printList(session, list, ['ID', 'TYPE', 'LICENSE OR ENDPOINT', 'COUNT', 'LAST', 'STATE'], (one) => [
-        one.id,
-        one.kind,
-        one.licenseId ?? one.webhookEndpointId ?? '–',
-        String(one.count),
-        ago(one.lastAt, nowMs),
-        one.acknowledgedAt === null ? 'open' : 'acknowledged',
-      ])
+      printList(session, list, (one) => ({
+        ID: one.id,
+        TYPE: one.kind,
+        'LICENSE OR ENDPOINT': one.licenseId ?? one.webhookEndpointId ?? '–',
+        COUNT: String(one.count),
+        LAST: ago(one.lastAt, nowMs),
+        STATE: one.acknowledgedAt === null ? 'open' : 'acknowledged',
+      }))
     })
   group
     .command('acknowledge')
@@ -72,8 +79,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
     .argument('<id>', 'the id of the alert')
     .action(async (id: string, _flags: unknown, command: Command) => {
       const { api, output } = open(command)
-      const path = `/alerts/${encodeURIComponent(id)}/acknowledge`
-      const { data } = await api.call({ method: 'POST', path }, alert)
+      const { data } = await api.call(alerts.acknowledgeAlert, { params: { id } })
       output.result(data, `Acknowledged the alert ${id}.`)
     })
 }

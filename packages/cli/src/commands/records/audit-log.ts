@@ -1,9 +1,9 @@
-import { auditEntry } from '@keyward/contract/management/audit'
+import { auditLog } from '@keyward/contract/management/audit'
 import type { Command } from 'commander'
 import { z } from 'zod'
 
 import type { Session } from '../../session.ts'
-import { fetchList, listFlags, periodFlags, periodOf, printList, withLimit, withPeriod } from '../lists.ts'
+import { listFlags, periodFlags, periodOf, printList, readList, withLimit, withPeriod } from '../lists.ts'
 
 const MAX_CHANGES_LENGTH = 80
 
@@ -25,21 +25,21 @@ export function addAuditLogCommand(parent: Command, open: (command: Command) => 
     .action(async (flags: unknown, command: Command) => {
       const session = open(command)
       const { limit, action, resourceType, resource, actor, ...period } = filterFlags.parse(flags)
-      const filters = {
+      const query = {
         action,
         resourceType,
         resourceId: resource,
         actorId: actor,
         ...periodOf(period, session.context.nowMs()),
       }
-      const list = await fetchList(session.api, '/audit-log', auditEntry, limit, filters)
-      printList(session, list, ['AT', 'BY', 'ACTION', 'RESOURCE', 'CHANGES'], (one) => [
-        one.at,
-        one.actor.name ?? one.actor.type,
-        one.action,
-        one.resourceId ?? '–',
-        short(JSON.stringify(one.changes ?? {})),
-      ])
+      const list = await readList(session.api, auditLog.listAuditLog, { query }, limit)
+      printList(session, list, (one) => ({
+        AT: one.at,
+        BY: one.actor.name ?? one.actor.type,
+        ACTION: one.action,
+        RESOURCE: one.resourceId ?? '–',
+        CHANGES: short(JSON.stringify(one.changes ?? {})),
+      }))
     })
 }
 

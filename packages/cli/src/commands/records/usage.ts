@@ -1,4 +1,4 @@
-import { checkCounts } from '@keyward/contract/management/analytics'
+import { analytics } from '@keyward/contract/management/analytics'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -25,11 +25,8 @@ export function addUsageCommand(parent: Command, open: (command: Command) => Ses
     .action(async (flags: unknown, command: Command) => {
       const { api, output, context } = open(command)
       const { since, interval, product, by } = flagsOf.parse(flags)
-      const query = new URLSearchParams({ from: parsePast(since, context.nowMs()), interval })
-      if (product !== undefined) query.set('productId', product)
-      if (by !== undefined) query.set('groupBy', by)
-      const call = { method: 'GET', path: `/analytics/checks?${query.toString()}` } as const
-      const { data } = await api.call(call, checkCounts)
+      const query = { from: parsePast(since, context.nowMs()), interval, productId: product, groupBy: by }
+      const { data } = await api.call(analytics.countChecks, { query })
       const most = Math.max(1, ...data.data.map(({ count }) => count))
       const rows = data.data.map(({ start, code, productId, count }) => [
         interval === 'day' ? start.slice(0, 10) : `${start.slice(0, 16)}Z`,
