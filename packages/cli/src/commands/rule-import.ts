@@ -3,7 +3,7 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { organizations, ruleKind, ruleType } from '@keyward/contract'
+import { organizations } from '@keyward/contract'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 
@@ -16,22 +16,12 @@ import { type LocatedRule, sendAll } from '../import/send.ts'
 import { textRows } from '../import/text-rows.ts'
 import { type Defaults, validateRow } from '../import/validate-row.ts'
 import type { Session } from '../session.ts'
-import { parseMoment } from '../times.ts'
+import { defaultsOf, ruleFlags, withRuleFlags } from './rule-options.ts'
 
 const MAX_PROBLEMS_SHOWN = 20
 
-/** The flags for the format of a file and for the defaults of its rows. */
-export const rowFlags = z.object({
-  format: z.enum(FORMATS).optional(),
-  kind: ruleKind,
-  type: ruleType,
-  product: z.string().optional(),
-  license: z.string().optional(),
-  note: z.string().optional(),
-  expires: z.string().optional(),
-  monitor: z.boolean().optional(),
-})
-type RowFlags = z.infer<typeof rowFlags>
+/** The flags for the format of a file and for the fields that its rows lack. */
+export const rowFlags = ruleFlags.extend({ format: z.enum(FORMATS).optional() })
 
 const flagsOf = rowFlags.extend({
   skipInvalid: z.boolean().default(false),
@@ -44,20 +34,8 @@ export const FILE = 'txt (one value in each line), csv (with a heading line), js
 
 /** Adds the options of `rowFlags` to a command. */
 export function withRowFlags(command: Command): Command {
-  return command
-    .addOption(new Option('--format <format>', 'format of the file (default: by its extension)').choices(FORMATS))
-    .addOption(
-      new Option('--kind <kind>', 'kind of rows without a kind').choices(ruleKind.options).default('BLACKLIST'),
-    )
-    .addOption(new Option('--type <type>', 'type of rows without a type').choices(ruleType.options).default('IP'))
-    .option('--product <id>', 'product of rows without a scope (default: the whole organization)')
-    .addOption(new Option('--license <id>', 'license of rows without a scope').conflicts('product'))
-    .option('--note <text>', 'note of rows without a note')
-    .option(
-      '--expires <when>',
-      'expiry of rows without an expiry: a date, or 30d, 12h, 1y from the start of the command',
-    )
-    .option('--monitor', 'rows without a mode only count their matches')
+  const format = new Option('--format <format>', 'the format of the file (default: by its extension)').choices(FORMATS)
+  return withRuleFlags(command.addOption(format), 'rows without one')
 }
 
 /** Adds `import` to the group `rules`. */
@@ -123,23 +101,6 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
 
 function describeRun({ begunMs }: ProgressState): string {
   return `the run that began at ${new Date(begunMs).toISOString()}`
-}
-
-/** Converts flags to the defaults for fields that a row omits. */
-export function defaultsOf(flags: RowFlags, nowMs: number): Defaults {
-  const { kind, type, note, expires, product, license, monitor } = flags
-  return {
-    kind,
-    type,
-    ...(product !== undefined
-      ? { scope: 'PRODUCT', scopeId: product }
-      : license !== undefined
-        ? { scope: 'LICENSE', scopeId: license }
-        : { scope: 'ORGANIZATION' }),
-    ...(monitor === true ? { mode: 'MONITOR' as const } : {}),
-    ...(note === undefined ? {} : { note }),
-    ...(expires === undefined ? {} : { expiresAt: parseMoment(expires, nowMs) }),
-  }
 }
 
 export type CheckedRow = LocatedRule | { problem: string }

@@ -8,25 +8,19 @@ import { Argument, type Command, Option } from 'commander'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../failure.ts'
-import { type Defaults, validateRow } from '../import/validate-row.ts'
+import { validateRow } from '../import/validate-row.ts'
 import { describe } from '../output.ts'
 import type { Session } from '../session.ts'
-import { parseMoment } from '../times.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { addRuleImport } from './rule-import.ts'
+import { defaultsOf, ruleFlags, scopeFlags, scopeOf, withRuleFlags } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 type Open = (command: Command) => Session
 
-const scopeFlags = z.object({ product: z.string().optional(), license: z.string().optional() })
-const addFlags = scopeFlags.extend({
-  kind: ruleKind,
-  type: ruleType,
-  note: z.string().optional(),
-  expires: z.string().optional(),
+const addFlags = ruleFlags.extend({
   allowSuspendedOrExpired: z.boolean().optional(),
   restriction: z.boolean().optional(),
-  monitor: z.boolean().optional(),
 })
 const filterFlags = z.object({
   ...scopeFlags.shape,
@@ -86,26 +80,16 @@ function addExport(group: Command, open: Open): void {
 }
 
 function addAdd(group: Command, open: Open): void {
-  withWait(group.command('add').description('add an access rule'))
+  withWait(withRuleFlags(group.command('add').description('add an access rule'), 'the rule'))
     .argument('<value>', 'an address or network, a machine id, a country code or the id of a customer')
-    .addOption(new Option('--kind <kind>', 'the kind of the rule').choices(ruleKind.options).default('BLACKLIST'))
-    .addOption(new Option('--type <type>', 'the type of the value').choices(ruleType.options).default('IP'))
     .addOption(new Option('--restriction', 'short form of --kind RESTRICTION').conflicts('kind'))
-    .option('--monitor', 'only count the matches of the rule')
-    .option('--product <id>', 'only for this product (default: the whole organization)')
-    .addOption(new Option('--license <id>', 'only for this license').conflicts('product'))
-    .option('--note <text>', 'a note')
-    .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
     .option('--allow-suspended-or-expired', 'also allow suspended and expired licenses (only with EXCLUSION)')
     .action(async (value: string, given: unknown, command: Command) => {
       const session = open(command)
-      const { product, license, expires, restriction, monitor, type, ...fields } = addFlags.parse(given)
-      const kind = restriction === true ? 'RESTRICTION' : fields.kind
-      const expiresAt = expires === undefined ? {} : { expiresAt: parseMoment(expires, session.context.nowMs()) }
-      const defaults: Defaults = { kind, type, ...scopeOf({ product, license }) }
-      const mode = monitor === true ? { mode: 'MONITOR' } : {}
-      const row = { where: 'rule', fields: { value, ...fields, kind, ...mode, ...expiresAt } }
-      const validated = validateRow(row, defaults)
+      const { restriction, allowSuspendedOrExpired, ...flags } = addFlags.parse(given)
+      if (restriction === true) flags.kind = 'RESTRICTION'
+      const fields = { value, ...(allowSuspendedOrExpired !== undefined && { allowSuspendedOrExpired }) }
+      const validated = validateRow({ where: 'rule', fields }, defaultsOf(flags, session.context.nowMs()))
       if ('problem' in validated) throw new Failure(EXIT.usage, validated.problem)
       const added = await session.api.call(accessRules.createAccessRule, { body: validated.rule }, waitOf(given))
       printChange(session, added, describeRule(added.data))
@@ -169,11 +153,6 @@ function withFilters(command: Command): Command {
 /** Returns the query parameters of the given filters. */
 function queryOf<Filter extends z.infer<typeof filterFlags>>({ product, license, ...filter }: Filter) {
   return { ...filter, ...(product === undefined && license === undefined ? {} : scopeOf({ product, license })) }
-}
-
-function scopeOf({ product, license }: z.infer<typeof scopeFlags>): Pick<Defaults, 'scope' | 'scopeId'> {
-  if (product !== undefined) return { scope: 'PRODUCT', scopeId: product }
-  return license === undefined ? { scope: 'ORGANIZATION' } : { scope: 'LICENSE', scopeId: license }
 }
 
 function describeRule(rule: AccessRule): string {

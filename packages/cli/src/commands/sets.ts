@@ -10,7 +10,8 @@ import { formatOf } from '../import/rows.ts'
 import type { RuleInput } from '../import/validate-row.ts'
 import type { Session } from '../session.ts'
 import { addList } from './lists.ts'
-import { defaultsOf, FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
+import { FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
+import { defaultsOf } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 type Open = (command: Command) => Session
