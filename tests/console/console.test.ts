@@ -80,7 +80,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('VALID')
     await stage.button('Replace the key').click()
     await stage.dialog().getByRole('button', { name: 'Replace the key' }).click()
-    await stage.dialog().waitFor({ state: 'hidden' })
+    await stage.done('Replaced the license key. Live on 1 of 1 validator.')
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('NOT_FOUND')
   })
 

@@ -79,6 +79,7 @@ export const peopleText = {
     withdrawTitle: 'Withdraw this key?',
     withdrawHint:
       'Apps that request the public keys stop trusting files of this key. Withdraw a key whose private key may have leaked.',
+    keyWithdrawn: 'Withdrew the key.',
   },
 
   account: {

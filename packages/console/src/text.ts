@@ -178,11 +178,13 @@ export const text = {
     revokeTitle: 'Revoke this license permanently?',
     revokeHint:
       'All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure.',
+    revoked: 'Revoked the license.',
     renew: 'Renew',
     renewed: 'Renewed the license.',
     replaceKey: 'Replace the key',
     replaceTitle: 'Give this license a new key?',
     replaceHint: 'The old key stops working on all machines. Send the new key to your customer.',
+    replaced: 'Replaced the license key.',
     download: 'Download offline file',
     machines: 'Machines',
     machineId: 'Machine id',

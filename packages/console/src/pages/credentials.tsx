@@ -38,7 +38,7 @@ function stateOf({ withdrawnAt, retiredAt, preparedAt }: SigningKey): { label: s
 function SigningKeys() {
   const list = useList(signingKeys.listSigningKeys, {})
   const rotate = useCall(signingKeys.rotateSigningKey, { done: t.rotated })
-  const withdraw = useCall(signingKeys.withdrawSigningKey)
+  const withdraw = useCall(signingKeys.withdrawSigningKey, { done: t.keyWithdrawn })
   const columns: readonly Column<SigningKey>[] = [
     { title: t.keyId, cell: ({ keyId }) => <span className="mono">{keyId}</span> },
     {

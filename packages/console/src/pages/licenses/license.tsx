@@ -65,8 +65,8 @@ function Actions({ license: one, canWrite }: { license: LicenseType; canWrite: b
   const [, navigate] = useLocation()
   const input = { params: { id } }
   const remove = useCall(licenses.deleteLicense, { done: t.deleted, onDone: () => navigate('/licenses') })
-  const replaceKey = useCall(licenses.replaceLicenseKey)
-  const revoke = useCall(licenses.revokeLicense)
+  const replaceKey = useCall(licenses.replaceLicenseKey, { done: t.replaced })
+  const revoke = useCall(licenses.revokeLicense, { done: t.revoked })
   const suspend = useCall(licenses.suspendLicense, {
     done: t.suspended,
     undo: () => call(licenses.reinstateLicense, input),
