@@ -11,7 +11,7 @@ export class InputError extends Error {
   readonly fields: FieldErrors
 
   constructor(fields: FieldErrors) {
-    super(Object.entries(fields)[0]?.join(' ') ?? '')
+    super(Object.entries(fields)[0]?.join(' ').trim() ?? '')
     this.fields = fields
   }
 }
@@ -20,5 +20,10 @@ export class InputError extends Error {
 export function checkInput<Schema extends z.ZodType>(schema: Schema, value: unknown): asserts value is z.input<Schema> {
   const parsed = schema.safeParse(value, { error: describeIssue })
   if (parsed.success) return
-  throw new InputError(Object.fromEntries(parsed.error.issues.map(({ path, message }) => [path.join('/'), message])))
+  const fields: Record<string, string> = {}
+  const add = (path: readonly PropertyKey[], detail: string) => void (fields[path.join('/')] ??= detail)
+  for (const issue of parsed.error.issues)
+    if (issue.code === 'unrecognized_keys') for (const key of issue.keys) add([...issue.path, key], issue.message)
+    else add(issue.path, issue.message)
+  throw new InputError(fields)
 }
