@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -161,6 +163,60 @@ test('every file in docs/recipes.md contains the symbol beside it', () => {
     ([, path = '', symbol = '']) => !existsSync(join(ROOT, path)) || !read(path).includes(symbol),
   )
   expect(missing.map(([row]) => row)).toEqual([])
+})
+
+test('every request in a code span of a document is one of the API', () => {
+  const contract = projectFiles().filter((path) => path.startsWith('packages/contract/src/'))
+  const routes = contract
+    .map(read)
+    .join('')
+    .matchAll(/\broute: '([A-Z]+ \/[^']*)'/g)
+  const paths = read('services/validator/src/endpoints/routes.ts').matchAll(/'(\/api\/v\d\/[\w/-]+)'/g)
+  const served = new Set([
+    ...Array.from(routes, ([, route = '']) => route.replaceAll(/\{\w+\}/g, '{}')),
+    ...Array.from(paths, ([, path = '']) => [`GET ${path}`, `POST ${path}`]).flat(),
+    'POST /decide',
+    'POST /decide-batch',
+  ])
+  expect(served.size).toBeGreaterThan(100)
+  const isServed = (request: string) =>
+    ['', '/api/v1'].some((base) => served.has(request.replace(' /', ` ${base}/`))) ||
+    served.has(request.replace(' /api/v1/', ' /'))
+  const unknown = documents.flatMap((path) =>
+    [...read(path).matchAll(/`((?:GET|POST|PUT|PATCH|DELETE) \/[^`\s?]*)/g)].flatMap(([, request = '']) =>
+      isServed(request.replaceAll(/\{\w+\}/g, '{}')) ? [] : [`${path}: ${request}`],
+    ),
+  )
+  expect(unknown).toEqual([])
+})
+
+test('every example in JavaScript or TypeScript parses, and imports only what a package exports', () => {
+  const examples = documents.flatMap((path) =>
+    [...read(path).matchAll(/^```(?:js|ts)\n([^]*?)^```/gm)].map(([, code = '']) => ({ path, code })),
+  )
+  expect(examples.length).toBeGreaterThan(6)
+  const entries: Readonly<Record<string, string>> = {
+    '@keyward/client': 'packages/client/src/index.ts',
+    '@keyward/client/node': 'packages/client/src/node.ts',
+    '@keyward/client/browser': 'packages/client/src/browser.ts',
+  }
+  for (const { path, code } of examples) {
+    expect(() => stripTypeScriptTypes(code), path).not.toThrow()
+    for (const [, names = '', from = ''] of code.matchAll(/import \{ ([^}]+) \} from '(@keyward\/client[\w/]*)'/g))
+      for (const name of names.split(', '))
+        expect(read(entries[from] ?? ''), `${path}: ${from}`).toMatch(new RegExp(`\\b${name}\\b`))
+  }
+})
+
+test('the example of the engine prints the verdict that it states', () => {
+  const [, code = ''] = /^```ts\n([^]*?)^```/m.exec(read('packages/engine/README.md')) ?? []
+  const [, verdict = ''] = /\/\/ ([A-Z_]+)\n$/.exec(code) ?? []
+  const output = execFileSync(process.execPath, ['--input-type=module-typescript', '--eval', code], {
+    cwd: join(ROOT, 'packages/engine'),
+    encoding: 'utf8',
+  })
+  expect(verdict).not.toBe('')
+  expect(output.trim()).toBe(verdict)
 })
 
 test('every metric in a document is exported by a service', () => {
