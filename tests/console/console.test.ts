@@ -12,6 +12,7 @@ import { licenseTests } from './licenses.ts'
 import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
+import { sessionTests } from './sessions.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
 import { undoTests } from './undo.ts'
 import { webhookTests } from './webhooks.ts'
@@ -177,6 +178,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   auditTests(() => stage)
   keyboardTests(() => stage)
 
+  sessionTests(() => stage)
   accessibilityTests(() => stage)
   productSearchTests(() => stage)
 

@@ -135,6 +135,8 @@ export const text = {
     accept: 'Accept the invitation',
     lost: 'No invitation? Ask a colleague who manages members, or the operator.',
     finishing: 'Signing in…',
+    ended: 'Your session has ended',
+    endedHint: 'Sign in again. This page and everything that you have typed stay as they are.',
     choose: 'Choose an organization',
     chooseHint: (email: string) => `${email} is a member of several organizations.`,
   },

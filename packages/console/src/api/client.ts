@@ -65,6 +65,14 @@ async function resultOf({ file, returns }: Operation, response: Response): Promi
   })
 }
 
+const unauthorized = new Set<() => void>()
+
+/** Calls the listener after each response of 401 to an operation that needs a session. Returns a function that ends this. */
+export function onUnauthorized(listener: () => void): () => void {
+  unauthorized.add(listener)
+  return () => void unauthorized.delete(listener)
+}
+
 async function send(operation: Operation, input: AnyInput, waits: boolean): Promise<Response> {
   const { body } = input
   const headers: Record<string, string> = {}
@@ -89,6 +97,7 @@ export async function callAndApply<One extends Operation>(
 ): Promise<{ result: ResultOf<One>; applied: Applied | null }>
 export async function callAndApply(operation: Operation, input: AnyInput, { waits } = { waits: true }) {
   const response = await send(operation, input, waits && operation.propagates === true)
+  if (response.status === 401 && operation.needs !== 'nothing') for (const listener of unauthorized) listener()
   if (!response.ok) throw await errorOf(response)
   return { result: await resultOf(operation, response), applied: appliedBy(response) }
 }

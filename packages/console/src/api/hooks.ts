@@ -79,7 +79,7 @@ export function useList<One extends ListOperation>(
 }
 
 /** Reads the signed-in caller. `me` is null when nobody is signed in, and undefined until the first response. */
-export function useMe(): { me: Me | null | undefined; error: Error | null } {
+export function useMe(): { me: Me | null | undefined; error: Error | null; retry: () => void } {
   const read = useQuery({
     queryKey: ME,
     queryFn: async (): Promise<Me | null> => {
@@ -92,7 +92,7 @@ export function useMe(): { me: Me | null | undefined; error: Error | null } {
     },
     staleTime: 60_000,
   })
-  return { me: read.data, error: read.error }
+  return { me: read.data, error: read.error, retry: () => void read.refetch() }
 }
 
 interface ChangeOptions<Input, Output> {

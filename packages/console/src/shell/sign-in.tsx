@@ -3,29 +3,21 @@
  * send to a server.
  */
 
-import { type Me, openid as provider, type OpenidIdentity, sessions } from '@keyward/contract/management/sign-in'
-import { Button, Divider, PasswordInput, Stack, Text } from '@mantine/core'
+import { type OpenidIdentity, sessions } from '@keyward/contract/management/sign-in'
+import { Button, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
-import { ME, useRead } from '../api/hooks.ts'
-import { enter, goToProvider, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
-import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
+import { ME } from '../api/hooks.ts'
+import { enter, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { Mark } from '../parts/mark.tsx'
 import { ErrorMessage } from '../parts/states.tsx'
 import { text } from '../text.ts'
+import { type FormProps, Methods, type SignInStep } from './sign-in-methods.tsx'
 
 const t = text.signIn
-
-/** Signs in and returns the caller, or null when another step follows. */
-type SignInStep = () => Promise<Me | null>
-
-interface FormProps {
-  isPending: boolean
-  run: (step: SignInStep) => void
-}
 
 function Frame({ title, children }: { title: string; children: ReactNode }) {
   return (
@@ -41,59 +33,6 @@ function Frame({ title, children }: { title: string; children: ReactNode }) {
         </div>
       </div>
     </main>
-  )
-}
-
-/** The methods for a visitor without an invitation. */
-function Methods({ isPending, run }: FormProps) {
-  const [token, setToken] = useState('')
-  const openid = useRead(provider.readSignInMethods, {}).data?.openid ?? null
-  const hasButton = openid !== null || offersPasskeys()
-  const withToken = (event: FormEvent) => {
-    event.preventDefault()
-    run(() => call(sessions.createSession, { body: { token: token.trim() } }))
-  }
-  const leave = async () => {
-    await goToProvider()
-    return null
-  }
-  return (
-    <>
-      {openid && (
-        <Button onClick={() => run(leave)} loading={isPending} fullWidth>
-          {openid.label}
-        </Button>
-      )}
-      {offersPasskeys() && (
-        <Button
-          variant={openid ? 'default' : 'filled'}
-          onClick={() => run(signInWithPasskey)}
-          loading={isPending}
-          fullWidth
-        >
-          {t.passkey}
-        </Button>
-      )}
-      {hasButton && <Divider label={t.or} />}
-      <form onSubmit={withToken}>
-        <Stack>
-          <PasswordInput
-            label={t.token}
-            description={t.tokenHint}
-            value={token}
-            onChange={(event) => setToken(event.currentTarget.value)}
-            autoComplete="off"
-            required
-          />
-          <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
-            {t.submit}
-          </Button>
-        </Stack>
-      </form>
-      <Text size="sm" c="dimmed">
-        {t.lost}
-      </Text>
-    </>
   )
 }
 
@@ -177,7 +116,12 @@ export function SignIn() {
       ) : identity ? (
         <Organizations identity={identity} isPending={isPending} run={run} />
       ) : invitation === '' ? (
-        <Methods isPending={isPending} run={run} />
+        <>
+          <Methods isPending={isPending} run={run} />
+          <Text size="sm" c="dimmed">
+            {t.lost}
+          </Text>
+        </>
       ) : (
         <Invitation secret={invitation} isPending={isPending} run={run} />
       )}
