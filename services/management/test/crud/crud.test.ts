@@ -169,6 +169,19 @@ describe('licenses', () => {
     await harness.database.pool.query('delete from validators')
   })
 
+  test('a renewal into the past is refused, and a change of the policy can end a license', async () => {
+    const { call } = vendor
+    const expiresAt = '2031-01-01T00:00:00.000Z'
+    const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
+    const past = { expiresAt: '2020-01-01T00:00:00.000Z' }
+    const refused = await call('POST', `licenses/${id}/renew`, { body: past })
+    expect(outcome(refused)).toBe('422 INVALID_REQUEST')
+    expect(refused.text).toContain('"#/expiresAt"')
+    expect(expectBody(await call('GET', `licenses/${id}`), 200, licenseSchema).policy.expiresAt).toBe(expiresAt)
+    expect(outcome(await call('PATCH', `licenses/${id}`, { body: { policy: past } }))).toBe('200')
+    expect(outcome(await call('POST', `licenses/${id}/renew`, { body: past }))).toBe('200')
+  })
+
   test('lists licenses by product, customer, status and key', async () => {
     const { call } = vendor
     const license = await vendor.license()

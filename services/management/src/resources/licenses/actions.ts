@@ -56,6 +56,8 @@ function effectOf(action: Action, row: LicenseRow): Effect | null {
       if (row.policyType === 'PERPETUAL')
         throw invalid('#/expiresAt', 'is not allowed, because a perpetual license never expires')
       if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return null
+      if (action.expiresAt <= now)
+        throw invalid('#/expiresAt', 'must be in the future; change the policy to end the license')
       return { activity: 'LICENSE_RENEWED', audited: 'license.renewed', set: { expiresAt: action.expiresAt } }
     default:
       return action satisfies never
