@@ -29,6 +29,7 @@ export const PROBLEMS = {
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
   SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files. Rotate the keys first.' },
   LAST_CREDENTIAL: { status: 409, title: 'After this request, no credential could manage credentials.' },
+  LAST_MANAGER: { status: 409, title: 'After this request, no member could manage members.' },
   ENDPOINT_DISABLED: { status: 409, title: 'The webhook endpoint is disabled.' },
   IN_USE: { status: 409, title: 'The resource still has licenses.' },
   REVOKED: { status: 409, title: CODE_MESSAGES.REVOKED },

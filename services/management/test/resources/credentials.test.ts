@@ -148,6 +148,23 @@ test('removing a member revokes every token that the member created, directly or
   })
 })
 
+test('a member cannot remove the last member that manages members, and a management token can', async () => {
+  const alone = await createVendor(harness)
+  const add = async (email: string) => {
+    const body = { email, permissions: ALL_PERMISSIONS }
+    return expectBody(await alone.call('POST', 'members', { body }), 201, memberSchema).id
+  }
+  const id = await add('only@example.com')
+  const granted = { name: 'p', permissions: ALL_PERMISSIONS }
+  const self = await makeToken(`members/${id}/access-tokens`, granted, alone.call)
+  expect(outcome(await self.call('DELETE', `members/${id}`))).toBe('409 LAST_MANAGER')
+  const less = { body: { permissions: ['licenses.read'] } }
+  expect(outcome(await self.call('PATCH', `members/${id}`, less))).toBe('409 LAST_MANAGER')
+  const other = await add('other@example.com')
+  expect(outcome(await self.call('DELETE', `members/${id}`))).toBe('204')
+  expect(outcome(await alone.call('DELETE', `members/${other}`))).toBe('204')
+})
+
 test('the last token that manages credentials cannot be revoked, even by concurrent requests', async () => {
   const alone = await createVendor(harness)
   const first = expectBody(await alone.call('GET', 'tokens'), 200, page(token)).data[0]?.id ?? ''

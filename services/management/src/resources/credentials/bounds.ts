@@ -75,3 +75,31 @@ export async function requireManager({ db, organizationId }: ReadContext): Promi
       `No other token with the permission ${MANAGES} would remain. Create one first.`,
     )
 }
+
+/**
+ * Throws LAST_MANAGER unless a member remains that manages members. A management token may remove the last one, because it can invite a
+ * member again. Call it after `lockManagers` and the change of a member that managed members.
+ */
+export async function requireManagingMember({
+  db,
+  organizationId,
+  credential,
+}: ReadContext & { credential: CallerCredential }): Promise<void> {
+  if (credential.madeByMember === null) return
+  const manager = await db
+    .selectFrom('members')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where(sql<boolean>`${MANAGES} = any (permissions)`)
+    .limit(1)
+    .executeTakeFirst()
+  if (!manager)
+    throw new ApiError(
+      'LAST_MANAGER',
+      `No other member with the permission ${MANAGES} would remain. Give the permission to another member first.`,
+    )
+}
+
+export function isManager({ permissions }: { permissions: readonly string[] }): boolean {
+  return permissions.includes(MANAGES)
+}

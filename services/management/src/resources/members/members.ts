@@ -8,7 +8,15 @@ import { members as operations } from '@keyward/contract/management/members'
 
 import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
 import { implement } from '../../http/implement.ts'
-import { lockManagers, permissionsOf, requireCovered, requireGrantable, requireManager } from '../credentials/bounds.ts'
+import {
+  isManager,
+  lockManagers,
+  permissionsOf,
+  requireCovered,
+  requireGrantable,
+  requireManager,
+  requireManagingMember,
+} from '../credentials/bounds.ts'
 import {
   type CredentialFilter,
   grantCredential,
@@ -57,14 +65,17 @@ export const members = implement(tag, operations, {
     description:
       "The member's access tokens lose a withdrawn permission with the next request. " +
       'A credential can change only members whose permissions it has.',
-    errors: ['MEMBER_EXISTS', 'LAST_CREDENTIAL'],
+    errors: ['MEMBER_EXISTS', 'LAST_CREDENTIAL', 'LAST_MANAGER'],
     async handle(call) {
       await lockManagers(call)
+      let wasManager = false
       const changed = await changeRow(memberRows, call, call.params.id, call.body, (before) => {
+        wasManager = isManager(before)
         requireCovered('member', permissionsOf(before.permissions), call.permissions)
         requireGrantable(call.body.permissions ?? [], call.permissions)
       })
       if (call.body.permissions) await requireManager(call)
+      if (wasManager) await requireManagingMember(call)
       return changed
     },
   },
@@ -73,15 +84,20 @@ export const members = implement(tag, operations, {
     description:
       "Also revokes the member's access tokens and the tokens that were created with them. API keys that were created " +
       'with them stay valid. The audit entry lists both.',
-    errors: ['LAST_CREDENTIAL'],
+    errors: ['LAST_CREDENTIAL', 'LAST_MANAGER'],
     async handle(call) {
       await lockManagers(call)
+      let wasManager = false
       await deleteRow(memberRows, call, call.params.id, {
-        check: (row) => requireCovered('member', permissionsOf(row.permissions), call.permissions),
+        check: (row) => {
+          requireCovered('member', permissionsOf(row.permissions), call.permissions)
+          wasManager = isManager(row)
+        },
         audited: ({ email }) => ({ email }),
         cascade: revokeTokensMadeBy,
       })
       await requireManager(call)
+      if (wasManager) await requireManagingMember(call)
     },
   },
   createInvitation: {
