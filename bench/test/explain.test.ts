@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
 import { explain } from '../src/load/explain.ts'
-import { parseUsage, recordingShare } from '../src/load/metrics.ts'
 import type { LoadOutcome } from '../src/load/outcome.ts'
 
 const run: LoadOutcome = {
@@ -24,11 +23,10 @@ const half: LoadOutcome = {
 }
 
 describe('explain', () => {
-  test('states the throughput, the latency at half of the throughput, and the share of recording', () => {
-    expect(explain({ run, half, recordingShare: 0.0091 })).toBe(
+  test('states the throughput and the latency at half of the throughput', () => {
+    expect(explain({ run, half })).toBe(
       `Your validator decided 92,000 checks a second.
-At half of that, 46,000 checks a second, half of the responses arrived within 210 us, and 99 of 100 within 1.10 ms.
-The validator spent 0.9 % of its processor time on the aggregation of usage.`,
+At half of that, 46,000 checks a second, half of the responses arrived within 210 us, and 99 of 100 within 1.10 ms.`,
     )
   })
 
@@ -42,7 +40,7 @@ The validator spent 0.9 % of its processor time on the aggregation of usage.`,
       errors,
       statuses: { '200': 915_400, '503': 4600 },
     }
-    const text = explain({ run: outcome, half: null, recordingShare: null })
+    const text = explain({ run: outcome, half: null })
     expect(text).toContain('2.2 % of them were not VALID.')
     expect(text).toContain('3 requests failed without a response.')
     expect(text).toContain('0.5 % of the responses were errors of the server.')
@@ -51,35 +49,12 @@ The validator spent 0.9 % of its processor time on the aggregation of usage.`,
   })
 
   test('states whether a fixed rate was reached', () => {
-    expect(explain({ run: half, half: null, recordingShare: null })).toBe(
+    expect(explain({ run: half, half: null })).toBe(
       'Your validator decided all of the 46,000 checks a second.\n' +
         'At this rate, half of the responses arrived within 210 us, and 99 of 100 within 1.10 ms.',
     )
-    expect(explain({ run: { ...half, perSecond: 40_000 }, half: null, recordingShare: null })).toContain(
+    expect(explain({ run: { ...half, perSecond: 40_000 }, half: null })).toContain(
       'only 40,000 of 46,000 checks a second',
     )
-  })
-})
-
-describe('the share of recording', () => {
-  const metrics = `# TYPE keyward_checks_total counter
-keyward_checks_total{api="v1",code="VALID"} 10
-keyward_checks_total{api="v2",code="VALID"} 990
-process_cpu_seconds_total 4.5
-keyward_record_seconds_total 0.25
-`
-
-  test('the share of recording is computed from two readings of the metrics', () => {
-    const before = parseUsage(metrics)
-    expect(before).toEqual({ checks: 1000, cpuSeconds: 4.5, recordSeconds: 0.25 })
-    const after = { checks: 3000, cpuSeconds: 6.5, recordSeconds: 0.27 }
-    expect(recordingShare(before, after, 2000)).toBeCloseTo(0.01)
-  })
-
-  test('the share of recording is null when a metric is missing or the validator did not decide the checks', () => {
-    expect(parseUsage('process_cpu_seconds_total 4.5')).toBeNull()
-    const reading = { checks: 1000, cpuSeconds: 4.5, recordSeconds: 0.25 }
-    expect(recordingShare(null, reading, 10)).toBeNull()
-    expect(recordingShare(reading, { ...reading, cpuSeconds: 5 }, 10)).toBeNull()
   })
 })

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
@@ -95,7 +95,11 @@ function withDatabase(url: string, database: string): string {
   return changed.toString()
 }
 
+/** Returns a hash of all statements that `migrate` runs. */
 function schemaHash(): string {
-  const schema = readFileSync(join(import.meta.dirname, '../../../packages/database/schema.sql'))
-  return createHash('sha256').update(schema).digest('hex').slice(0, 16)
+  const folder = join(import.meta.dirname, '../../../packages/database')
+  const hash = createHash('sha256')
+  for (const file of globSync(['migrations/**/*.sql', 'functions/**/*.sql', '*.sql'], { cwd: folder }).toSorted())
+    hash.update(file).update(readFileSync(join(folder, file)))
+  return hash.digest('hex').slice(0, 16)
 }

@@ -11,8 +11,6 @@ import { formatMix, parseMix, type Mix } from './mix.ts'
 export interface BenchOptions {
   /** The address of the validator, or null for the demo of `npm start`. */
   url: URL | null
-  /** The admin address of the validator, or null if it is unknown. */
-  adminUrl: URL | null
   apiKey: string | null
   licenses: string[]
   licensesFile: string | null
@@ -38,7 +36,6 @@ sends as many checks as possible, and then half as many, and explains both resul
 Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
 
   --url URL                  address of the validator, or of the balancer in front of it
-  --admin-url URL            admin address of the validator, to measure recording too (default for the demo: port 9080)
   --api-key KEY              API key of the organization (kwk_...); or the variable KEYWARD_API_KEY
   --license KEY              a license key to check; may be repeated
   --licenses FILE            license keys from a file: one per line, then its known machine ids, separated by tabs
@@ -57,31 +54,43 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
 
 Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --license ABCD-EFGH-JKLM-NPQR --rate 5000`
 
+const text = { type: 'string' } as const
+const list = { type: 'string', multiple: true } as const
+const flag = { type: 'boolean', default: false } as const
+const TEXTS = { url: text, licenses: text, mix: text, rate: text, connections: text, duration: text, api: text }
+const LISTS = { license: list, machine: list, 'blacklisted-machine': list, 'excluded-machine': list }
+const FLAGS = { wrk: flag, json: flag, yes: flag, help: flag }
+
 /** Parses the arguments of `npm run bench --`. Returns `'help'` for --help. Throws ArgumentError. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
-  const values = parse(args)
-  if (values.help === true) return 'help'
-  const url = values.url === undefined ? null : parseUrl('--url', values.url)
-  const options: BenchOptions = {
-    url,
-    adminUrl: parseAdminUrl(values['admin-url'], url, env),
-    apiKey: values['api-key'] ?? env['KEYWARD_API_KEY'] ?? null,
-    licenses: values.license ?? [],
-    licensesFile: values.licenses ?? null,
-    machines: values.machine ?? ['bench-1'],
-    blacklistedMachines: values['blacklisted-machine'] ?? [],
-    excludedMachines: values['excluded-machine'] ?? [],
-    mix: parseMixArgument(values.mix ?? 'known=100'),
-    version: parseVersion(values.api ?? 'v2'),
-    ratePerSecond: values.rate === undefined ? null : positive('--rate', values.rate, 1_000_000),
-    connections: positive('--connections', values.connections ?? '50', 10_000, true),
-    durationMs: positive('--duration', values.duration ?? '10', 86_400) * 1000,
-    wrk: values.wrk === true,
-    json: values.json === true,
-    yes: values.yes === true,
+  try {
+    const { values } = parseArgs({ args: [...args], options: { ...TEXTS, ...LISTS, ...FLAGS, 'api-key': text } })
+    if (values.help) return 'help'
+    const options: BenchOptions = {
+      url: values.url === undefined ? null : parseUrl(values.url),
+      apiKey: values['api-key'] ?? env['KEYWARD_API_KEY'] ?? null,
+      licenses: values.license ?? [],
+      licensesFile: values.licenses ?? null,
+      machines: values.machine ?? ['bench-1'],
+      blacklistedMachines: values['blacklisted-machine'] ?? [],
+      excludedMachines: values['excluded-machine'] ?? [],
+      mix: parseMixArgument(values.mix ?? 'known=100'),
+      version: parseVersion(values.api ?? 'v2'),
+      ratePerSecond: values.rate === undefined ? null : positive('--rate', values.rate, 1_000_000),
+      connections: positive('--connections', values.connections ?? '50', 10_000, true),
+      durationMs: positive('--duration', values.duration ?? '10', 86_400) * 1000,
+      wrk: values.wrk,
+      json: values.json,
+      yes: values.yes,
+    }
+    const problem = problemOf(options)
+    if (problem !== null) throw new ArgumentError(problem)
+    return options
+  } catch (error) {
+    if (error instanceof ArgumentError) throw error
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new ArgumentError(`${reason} (--help lists all options)`, { cause: error })
   }
-  requireTogether(options)
-  return options
 }
 
 /** Returns whether the host of the URL is this machine. */
@@ -89,94 +98,43 @@ export function isLoopback(url: URL): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
 }
 
-function parse(args: readonly string[]) {
-  const text = { type: 'string' } as const
-  const list = { type: 'string', multiple: true } as const
-  const flag = { type: 'boolean' } as const
+/** Returns the reason why the options do not fit together, or null. */
+function problemOf({ url, apiKey, licenses, licensesFile, mix, yes, wrk, ratePerSecond, ...rest }: BenchOptions) {
+  const isGiven = licenses.length > 0 || licensesFile !== null
+  if (wrk && ratePerSecond !== null) return '--wrk cannot send at a fixed rate: remove --wrk or --rate'
+  if (url === null) return isGiven ? '--license and --licenses need --url, because the demo has its own license' : null
+  if (apiKey === null) return '--url needs --api-key (or the variable KEYWARD_API_KEY)'
+  if (!isGiven) return '--url needs the licenses to check: add --license or --licenses'
+  if (!isLoopback(url) && !yes)
+    return `${url.hostname} is not this machine: add --yes if you may load it (${formatMix(mix)})`
+  if (mix.has('blacklisted') && rest.blacklistedMachines.length === 0)
+    return 'a mix with "blacklisted" needs --blacklisted-machine, a machine id that a blacklist matches'
+  if (mix.has('excluded') && rest.excludedMachines.length === 0)
+    return 'a mix with "excluded" needs --excluded-machine, a machine id that an exclusion matches'
+  return null
+}
+
+function parseUrl(given: string): URL {
+  const url = URL.canParse(given) ? new URL(given) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  throw new ArgumentError(`--url takes an http or https address such as http://127.0.0.1:8080, got "${given}"`)
+}
+
+function parseVersion(given: string): ApiVersion {
+  if (given === 'v1' || given === 'v2') return given
+  throw new ArgumentError(`--api takes v1 or v2, got "${given}"`)
+}
+
+function parseMixArgument(given: string): Mix {
   try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        url: text,
-        'admin-url': text,
-        'api-key': text,
-        license: list,
-        licenses: text,
-        machine: list,
-        mix: text,
-        'blacklisted-machine': list,
-        'excluded-machine': list,
-        rate: text,
-        connections: text,
-        duration: text,
-        api: text,
-        wrk: flag,
-        json: flag,
-        yes: flag,
-        help: flag,
-      },
-    }).values
-  } catch (error) {
-    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new ArgumentError(`${reason} (--help lists all options)`)
-  }
-}
-
-function requireTogether(options: BenchOptions): void {
-  const { url, apiKey, licenses, licensesFile, mix } = options
-  if (url === null && (licenses.length > 0 || licensesFile !== null)) {
-    throw new ArgumentError('--license and --licenses need --url, because the demo has its own license')
-  }
-  if (url !== null) {
-    if (apiKey === null) throw new ArgumentError('--url needs --api-key (or the variable KEYWARD_API_KEY)')
-    if (licenses.length === 0 && licensesFile === null) {
-      throw new ArgumentError('--url needs the licenses to check: add --license or --licenses')
-    }
-    if (!isLoopback(url) && !options.yes) {
-      throw new ArgumentError(`${url.hostname} is not this machine: add --yes if you may load it (${formatMix(mix)})`)
-    }
-    if (mix.has('blacklisted') && options.blacklistedMachines.length === 0) {
-      throw new ArgumentError(
-        'a mix with "blacklisted" needs --blacklisted-machine, a machine id that a blacklist matches',
-      )
-    }
-    if (mix.has('excluded') && options.excludedMachines.length === 0) {
-      throw new ArgumentError('a mix with "excluded" needs --excluded-machine, a machine id that an exclusion matches')
-    }
-  }
-  if (options.wrk && options.ratePerSecond !== null)
-    throw new ArgumentError('--wrk cannot send at a fixed rate: remove --wrk or --rate')
-}
-
-/** Returns the given address, or the demo's if `url` is null, otherwise null. */
-function parseAdminUrl(text: string | undefined, url: URL | null, env: NodeJS.ProcessEnv): URL | null {
-  if (text !== undefined) return parseUrl('--admin-url', text)
-  return url === null ? new URL(`http://127.0.0.1:${env['VALIDATOR_ADMIN_PORT'] ?? '9080'}`) : null
-}
-
-function parseUrl(name: string, text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new ArgumentError(`${name} takes an http or https address such as http://127.0.0.1:8080, got "${text}"`)
-  }
-  return url
-}
-
-function parseVersion(text: string): ApiVersion {
-  if (text === 'v1' || text === 'v2') return text
-  throw new ArgumentError(`--api takes v1 or v2, got "${text}"`)
-}
-
-function parseMixArgument(text: string): Mix {
-  try {
-    return parseMix(text)
+    return parseMix(given)
   } catch (error) {
     throw new ArgumentError(`--mix: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
-function positive(name: string, text: string, max: number, whole = false): number {
-  const value = Number(text)
-  if (text.trim() !== '' && value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
-  throw new ArgumentError(`${name} takes a ${whole ? 'whole ' : ''}number above 0 and up to ${max}, got "${text}"`)
+function positive(name: string, given: string, max: number, whole = false): number {
+  const value = Number(given)
+  if (given.trim() !== '' && value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
+  throw new ArgumentError(`${name} takes a ${whole ? 'whole ' : ''}number above 0 and up to ${max}, got "${given}"`)
 }

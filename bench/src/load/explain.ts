@@ -8,8 +8,6 @@ export interface Measured {
   run: LoadOutcome
   /** A run at half of the throughput of the requested run, or null if it was not measured. */
   half: LoadOutcome | null
-  /** The share of the validator's processor time that the aggregation of usage took, from 0 to 1, or null if it is unknown. */
-  recordingShare: number | null
 }
 
 /** The throughput in checks a second above which a generator may be slower than the server. */
@@ -21,15 +19,13 @@ const GENERATOR_LIMITS: Partial<Record<LoadOutcome['generator'], number>> = {
 const REACHED = 0.99
 
 /** Returns one sentence per line. */
-export function explain({ run, half, recordingShare }: Measured): string {
+export function explain({ run, half }: Measured): string {
   const lines = [describeThroughput(run), ...describeFailures(run)]
   const quiet = half ?? (run.targetPerSecond === null ? null : run)
   if (quiet !== null) lines.push(describeLatency(quiet, half !== null))
   const limit = GENERATOR_LIMITS[run.generator]
   if (run.targetPerSecond === null && limit !== undefined && run.perSecond > limit)
     lines.push('The load generator was probably the limit. Install wrk and add --wrk to measure a faster validator.')
-  if (recordingShare !== null)
-    lines.push(`The validator spent ${formatShare(recordingShare)} of its processor time on the aggregation of usage.`)
   return lines.join('\n')
 }
 

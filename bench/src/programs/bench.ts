@@ -8,7 +8,6 @@ import { createSupply, prepareChecks, type Check, type Target } from '../load/ch
 import { useDemo } from '../load/demo.ts'
 import { explain, type Measured } from '../load/explain.ts'
 import { runLoad } from '../load/generator.ts'
-import { readUsage, recordingShare } from '../load/metrics.ts'
 import { formatMix } from '../load/mix.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
@@ -59,10 +58,10 @@ async function measure(options: BenchOptions, job: Job): Promise<void> {
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
   if (!options.json) return console.log(`${explain(measured)}\n\n${formatOutcomes(measured)}`)
   const { connections } = options
-  const { run: outcome, half, recordingShare: share } = measured
+  const { run: outcome, half } = measured
   const summary = explain(measured).split('\n')
   const place = { url: job.url.origin, mix: formatMix(mix), connections }
-  const extra = { halfOfPeak: half, recordingShare: share, generatorMachine: describeMachine() }
+  const extra = { halfOfPeak: half, generatorMachine: describeMachine() }
   console.log(JSON.stringify({ summary, ...place, ...outcome, ...extra }, null, 2))
 }
 
@@ -74,17 +73,11 @@ function formatOutcomes({ run: outcome, half }: Measured): string {
 
 /** Measures the requested run. A run without a rate is followed by one at half of its throughput, unless it was stopped. */
 async function measureBoth(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<Measured> {
-  const { adminUrl, ratePerSecond } = options
-  const before = adminUrl === null ? null : await readUsage(adminUrl)
   const outcome = await run(options, url, checks, signal)
-  const after = adminUrl === null ? null : await readUsage(adminUrl)
-  const share = recordingShare(before, after, outcome.requests)
-  if (ratePerSecond !== null || signal.aborted || outcome.perSecond < 2)
-    return { run: outcome, half: null, recordingShare: share }
+  if (options.ratePerSecond !== null || signal.aborted || outcome.perSecond < 2) return { run: outcome, half: null }
   const durationMs = Math.min(options.durationMs, HALF_MS)
-  const slower = { ...options, durationMs, ratePerSecond: outcome.perSecond / 2 }
-  const half = await run(slower, url, checks, signal)
-  return { run: outcome, half: half.requests === 0 ? null : half, recordingShare: share }
+  const half = await run({ ...options, durationMs, ratePerSecond: outcome.perSecond / 2 }, url, checks, signal)
+  return { run: outcome, half: half.requests === 0 ? null : half }
 }
 
 async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {
