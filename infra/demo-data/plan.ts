@@ -18,7 +18,7 @@ export const ARRIVALS_DAYS = [
 const CUSTOMERS = 60
 const LICENSES = 200
 
-export interface PlannedCustomer {
+interface PlannedCustomer {
   readonly email: string
   readonly name: string
   readonly externalId: string

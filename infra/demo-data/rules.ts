@@ -11,7 +11,7 @@ export interface Known {
 }
 
 /** A rule in the JSON of a request. */
-export type PlannedRule = Omit<CreateAccessRule, 'expiresAt'> & { readonly expiresAt?: string }
+type PlannedRule = Omit<CreateAccessRule, 'expiresAt'> & { readonly expiresAt?: string }
 
 /** The machine id that a cracked build of the app sends. */
 export const CRACKED = 'MAC-0000-PATCHED'

@@ -95,7 +95,7 @@ function unknownKeys(startMs: number, day: number): Check[] {
 }
 
 /** The ids of the rows that usage refers to. Licenses and products have the indexes of the plan. */
-export interface UsageIds {
+interface UsageIds {
   readonly organizationId: string
   readonly products: readonly string[]
   readonly licenses: readonly string[]

@@ -10,7 +10,7 @@ import { createFixture } from './fixture.ts'
 import { startLoad, type LoadReport } from './load.ts'
 import { startVendorTraffic, type VendorReport } from './vendor-traffic.ts'
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   cluster: Cluster
   databaseUrl: string
   operatorToken: string

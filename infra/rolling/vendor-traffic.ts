@@ -14,7 +14,7 @@ export interface VendorReport {
   failed: string[]
 }
 
-export interface VendorTraffic {
+interface VendorTraffic {
   stop: () => Promise<VendorReport>
 }
 

@@ -27,7 +27,7 @@ export const demoStateSchema = demoSchema.partial({
 /** A demo organization in which some objects may not exist yet. */
 export type DemoState = z.infer<typeof demoStateSchema>
 
-export interface DemoResult {
+interface DemoResult {
   demo: Demo
   /** True if the license is new. The validator may not have received a new license yet. */
   created: boolean

@@ -28,7 +28,7 @@ export interface HttpsClient {
 const TIMEOUT_MS = 15_000
 
 /** The options for a client on a machine that cannot resolve the base address. */
-export interface ConnectOptions {
+interface ConnectOptions {
   /** The host and the port to connect to, such as `keyward-balancer:443`, instead of those of the base address. */
   connectTo?: string | undefined
 }

@@ -9,7 +9,7 @@ import { createPool } from '@keyward/database'
 
 import { scramVerifier } from './scram.ts'
 
-export type GroupRole = 'keyward_validator' | 'keyward_management'
+type GroupRole = 'keyward_validator' | 'keyward_management'
 
 export interface Login {
   readonly name: string
@@ -39,7 +39,7 @@ export async function ensureLogin(url: string, { name, group, password }: Login)
 }
 
 /** The URLs of one database with the logins of the services. */
-export interface ServiceUrls {
+interface ServiceUrls {
   readonly validatorUrl: string
   readonly managementUrl: string
 }

@@ -18,7 +18,7 @@ const addressSchema = z.looseObject({ ip: z.string().nullable() })
 /** The time within which both services must respond, and a change must reach every validator. */
 const LIMIT_MS = 60_000
 
-export interface SmokeTestOptions {
+interface SmokeTestOptions {
   readonly client: HttpsClient
   readonly operatorToken: string
   /** Receives one sentence per step. */

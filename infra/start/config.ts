@@ -29,7 +29,7 @@ export const configSchema = z.object({
 
 export type StartConfig = z.infer<typeof configSchema>
 
-export type PortVariable = `${'GATEWAY' | 'VALIDATOR' | 'VALIDATOR_ADMIN' | 'MANAGEMENT' | 'MANAGEMENT_ADMIN'}_PORT`
+type PortVariable = `${'GATEWAY' | 'VALIDATOR' | 'VALIDATOR_ADMIN' | 'MANAGEMENT' | 'MANAGEMENT_ADMIN'}_PORT`
 
 /** Returns the ports by the names of their variables. */
 export function portsOf(config: StartConfig): Record<PortVariable, number> {

@@ -26,7 +26,7 @@ export interface StartDatabase {
 }
 
 /** The database URLs from the environment. */
-export interface DatabaseUrls {
+interface DatabaseUrls {
   DATABASE_URL?: string | undefined
   VALIDATOR_DATABASE_URL?: string | undefined
 }

@@ -3,7 +3,7 @@
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-export interface GatewayError {
+interface GatewayError {
   status: number
   code: string
   detail: string

@@ -17,7 +17,7 @@ export interface Secrets {
   masterKeyPrevious: string | undefined
 }
 
-export interface ServiceProcesses {
+interface ServiceProcesses {
   validator: Supervised<ServiceProcess>
   management: Supervised<ServiceProcess>
 }

@@ -19,7 +19,7 @@ export interface Supervised<T extends Running> {
 }
 
 /** The delays before restarts. Each delay is twice the previous one, but at most `maxMs`. */
-export interface Backoff {
+interface Backoff {
   firstMs: number
   maxMs: number
   /** The time for which a process must run so that the next delay is `firstMs` again. */

@@ -44,7 +44,7 @@ async function isNative(path: string): Promise<boolean> {
   }
 }
 
-export interface Installed {
+interface Installed {
   /** The name and version as `name@version`. */
   readonly id: string
   readonly folder: string

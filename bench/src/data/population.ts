@@ -27,7 +27,7 @@ const BLOCKED_CUSTOMERS = 0.02
 export const BLACKLISTED_MACHINE = 'bench-blacklisted'
 export const EXCLUDED_MACHINE = 'bench-excluded'
 
-export interface LicenseFacts {
+interface LicenseFacts {
   organization: number
   /** The ordinals of the product and the customer, counted over all organizations. */
   product: number

@@ -9,7 +9,7 @@ import { scatter } from '../data/scatter.ts'
 import { prepareChecks, type Check, type Target } from '../load/checks.ts'
 import { parseMix } from '../load/mix.ts'
 
-export interface CheckChoice {
+interface CheckChoice {
   count: number
   /** Selects licenses of organizations with (true) or without (false) address rules. Selects all licenses when absent. */
   addressRules?: boolean

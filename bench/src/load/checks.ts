@@ -28,7 +28,7 @@ export type ApiVersion = 'v1' | 'v2'
 /** The placeholder in a prepared body for the number of a new machine. It is as long as the number that replaces it. */
 export const NEW_MACHINE_MARK = '{{machine-number}}'
 
-export interface CheckOptions {
+interface CheckOptions {
   targets: readonly Target[]
   mix: Mix
   length: number

@@ -6,7 +6,7 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   responded(connection: Connection, status: number, body: string): void
   /** Reports a failure. `busy` is true if a request was in flight. That request is lost. */
   failed(connection: Connection, reason: string, busy: boolean): void

@@ -9,7 +9,7 @@
  * - `blacklisted`, `excluded`: a machine id that a blacklist or an exclusion matches.
  * - `unknown`: a license key that does not exist.
  */
-export const CHECK_KINDS = ['known', 'new', 'blacklisted', 'excluded', 'unknown'] as const
+const CHECK_KINDS = ['known', 'new', 'blacklisted', 'excluded', 'unknown'] as const
 export type CheckKind = (typeof CHECK_KINDS)[number]
 export type Mix = ReadonlyMap<CheckKind, number>
 

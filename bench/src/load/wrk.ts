@@ -21,7 +21,7 @@ import {
 } from './checks.ts'
 import type { LoadOutcome } from './outcome.ts'
 
-export interface WrkOptions {
+interface WrkOptions {
   url: URL
   /** The path of a file from `writeWrkChecks`. */
   checksFile: string

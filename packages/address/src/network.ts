@@ -40,7 +40,7 @@ export function clearAddress(out: Address): false {
  * Returns the IPv4 address in `text[start, end)` as an unsigned 32-bit number, or -1 if the text is invalid. The function runs
  * for every check behind a proxy, so it does not allocate.
  */
-export function parseIpv4(text: string, start: number, end: number): number {
+function parseIpv4(text: string, start: number, end: number): number {
   let word = 0
   let octet = -1
   let dots = 0
@@ -83,7 +83,7 @@ function wordOf(groups: readonly number[], i: number): number {
 }
 
 /** Converts an IPv4-mapped address, `::ffff:1.2.3.4` or the same bytes from a socket, to IPv4. */
-export function unmap(out: Address): void {
+function unmap(out: Address): void {
   if (out.addressFamily !== 6 || out.a0 !== 0 || out.a1 !== 0 || out.a2 !== 0xffff) return
   out.addressFamily = 4
   out.a0 = out.a3

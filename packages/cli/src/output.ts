@@ -42,7 +42,7 @@ export interface Streams {
   isTerminal: boolean
 }
 
-export interface OutputFlags {
+interface OutputFlags {
   json: boolean
   /** The name of the field to write. For a list, the field of each item is written. */
   get?: string | undefined

@@ -41,7 +41,7 @@ are not ready.
 
 Completion: put packages/cli/bin on the PATH and run  source <(keyward complete bash)  or zsh, fish, powershell.`
 
-export function createProgram(context: RunContext): Command {
+function createProgram(context: RunContext): Command {
   const program = new Command('keyward')
     .description('manage Keyward from a terminal')
     .option('--url <address>', 'base URL of the service')

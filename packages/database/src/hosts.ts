@@ -16,7 +16,7 @@ const WRITABLE = new Set(['read-write', 'primary'])
 const ADDRESS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s
 
 /** The fields of the driver's configuration that determine the server. */
-export interface ConnectionTarget {
+interface ConnectionTarget {
   readonly connectionString: string
   readonly stream?: () => Socket
 }
@@ -41,7 +41,7 @@ export function connectionTo(url: string): ConnectionTarget {
 }
 
 /** Reports that no host of an address responds as a primary. */
-export class NoPrimary extends Error {
+class NoPrimary extends Error {
   /** The SQLSTATE of a connection that could not be established. */
   readonly code = '08001'
 

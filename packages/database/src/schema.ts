@@ -7,7 +7,7 @@ import type { LicenseStatus, RuleKind, RuleMode, RuleScope, RuleType } from '@ke
 import type { ColumnType, Generated } from 'kysely'
 
 /** A time that is read as a Date and written as a Date or as ISO 8601 text. */
-export type Moment = ColumnType<Date, Date | string, Date | string>
+type Moment = ColumnType<Date, Date | string, Date | string>
 type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }

@@ -30,7 +30,7 @@ type Callback = (error: unknown, result?: unknown) => void
  * Reports that the server canceled a commit's wait for the synchronous standbys. The transaction is committed on the primary, but a
  * failover may lose it.
  */
-export class NotReplicated extends Error {
+class NotReplicated extends Error {
   /** The SQLSTATE of a canceled query. */
   readonly code = '57014'
 
@@ -40,7 +40,7 @@ export class NotReplicated extends Error {
 }
 
 /** Reports that the pool refuses a connection, because sessions of former connections still occupy the server. */
-export class SessionsOccupied extends Error {
+class SessionsOccupied extends Error {
   /** The SQLSTATE of too many connections. */
   readonly code = '53300'
 

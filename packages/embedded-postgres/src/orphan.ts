@@ -18,7 +18,7 @@ const SHUTDOWN_MS = 20_000
 /** The file with the process id of the guard, which is the parent of the postmaster. */
 export const GUARD_FILE = 'keyward-guard.pid'
 
-export interface PostmasterState {
+interface PostmasterState {
   readonly pid: number
   readonly port: number
   readonly ready: boolean

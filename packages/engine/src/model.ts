@@ -103,11 +103,11 @@ export type AccessRuleRecord = {
   allowSuspendedOrExpired: boolean
 } & RuleMatch
 
-export type OrganizationChange = { entity: 'organization'; id: Id; row: OrganizationRecord | null }
+type OrganizationChange = { entity: 'organization'; id: Id; row: OrganizationRecord | null }
 export type CredentialChange = { entity: 'credential'; id: Id; row: CredentialRecord | null }
-export type ProductChange = { entity: 'product'; id: Id; row: ProductRecord | null }
-export type CustomerChange = { entity: 'customer'; id: Id; row: CustomerRecord | null }
-export type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | null }
+type ProductChange = { entity: 'product'; id: Id; row: ProductRecord | null }
+type CustomerChange = { entity: 'customer'; id: Id; row: CustomerRecord | null }
+type LicenseChange = { entity: 'license'; id: Id; row: LicenseRecord | null }
 export type RuleChange = { entity: 'rule'; id: Id; row: AccessRuleRecord | null }
 
 /**

@@ -3,7 +3,7 @@
 /** The maximum number of items of one owner that are taken in its turn. */
 const TURN = 8
 
-export interface FairQueueOptions<T> {
+interface FairQueueOptions<T> {
   /** Items for which `isDead` returns true are dropped when their turn comes. */
   isDead?: (item: T) => boolean
   /** Items for which `isReady` returns false keep their place. Later items of the owner are taken instead. */

@@ -66,7 +66,7 @@ export interface LicenseToInsert {
   readonly leaseSeconds?: number | null
 }
 
-export interface InsertedLicense {
+interface InsertedLicense {
   readonly id: string
   readonly key: string
   readonly productId: string

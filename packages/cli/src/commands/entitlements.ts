@@ -8,7 +8,7 @@ import { EXIT, Failure } from '../failure.ts'
 type Grant = true | number | string
 type Value = Grant | null
 
-export const entitlementFlags = z.object({
+const entitlementFlags = z.object({
   entitlement: z.record(z.string(), z.union([z.literal(true), z.number(), z.string(), z.null()])).optional(),
 })
 

@@ -103,7 +103,7 @@ function describeRun({ begunMs }: ProgressState): string {
   return `the run that began at ${new Date(begunMs).toISOString()}`
 }
 
-export type CheckedRow = LocatedRule | { problem: string }
+type CheckedRow = LocatedRule | { problem: string }
 
 /** Yields the rules of a file, and a problem for each invalid row. */
 export async function* openRows(path: string, format: Format, defaults: Defaults): AsyncGenerator<CheckedRow> {

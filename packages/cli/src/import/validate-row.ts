@@ -22,7 +22,7 @@ export interface Defaults {
   expiresAt?: string
 }
 
-export type ValidatedRow = { rule: RuleInput } | { problem: string }
+type ValidatedRow = { rule: RuleInput } | { problem: string }
 
 /** Validates a row. `problem` begins with the position of the row. */
 export function validateRow(row: Row, defaults: Defaults): ValidatedRow {

@@ -25,7 +25,7 @@ export interface ColumnReader {
   timeOrNever(name: string, options?: ColumnOptions): number
 }
 
-export interface ColumnOptions {
+interface ColumnOptions {
   /** The expression to select, by default the column itself. */
   readonly sql?: string
   /**

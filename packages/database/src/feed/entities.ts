@@ -20,13 +20,13 @@ import { type Column, type ColumnReader, columnsOf } from './columns.ts'
 export type { Id, MachineChange } from '@keyward/engine'
 
 /** A change of an entity: its current row, or null if the row was deleted. */
-export interface RowChange<Name extends string, Row> {
+interface RowChange<Name extends string, Row> {
   readonly entity: Name
   readonly id: Id
   readonly row: Row | null
 }
 
-export interface Entity<Name extends string, Row> {
+interface Entity<Name extends string, Row> {
   readonly name: Name
   /** The value of `change_log.entity`. */
   readonly letter: string

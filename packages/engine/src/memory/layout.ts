@@ -254,10 +254,7 @@ export const SCOPE_COUNTS = 5
  */
 export const SCOPE_RESTRICTED_UNTIL = 10
 
-/** The types of restrictions, as the bits of `Verdict.restrictedTypes`. IPv4 and IPv6 share one bit. */
-export const RESTRICTED_ADDRESS = 1 << 0
-export const RESTRICTED_MACHINE = 1 << 1
-export const RESTRICTED_COUNTRY = 1 << 2
+/** The number of types of restrictions. Each has a bit of `Verdict.restrictedTypes`: addresses, machine ids and countries, in this order. */
 export const RESTRICTION_TYPES = 3
 
 /** Fields of the tries' nodes, see `prefix-trie.ts`. */

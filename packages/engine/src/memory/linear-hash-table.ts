@@ -31,7 +31,7 @@ const OVERFLOW_HIGHEST = 3
 const OVERFLOW_FREE = 4
 const OVERFLOW_FREE_COUNT = 5
 
-export interface LinearHashTableOptions {
+interface LinearHashTableOptions {
   primary: Region
   overflow: Region
   control: Int32Array

@@ -48,7 +48,7 @@ export const HASH_WORDS = 9
 const MACHINE_HASH = 4
 const LIKELY_ROW = 8
 
-export interface ReaderOptions {
+interface ReaderOptions {
   /** Whether reads use the lock, true by default. */
   locked?: boolean
 }

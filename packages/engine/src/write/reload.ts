@@ -25,7 +25,7 @@ const SWEEP_ORDER = [KIND_RULE, KIND_LICENSE, KIND_CREDENTIAL, KIND_CUSTOMER, KI
 const ROW_ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'rule'] as const
 
 /** Removes a row. Returns null, or the reason why the row cannot be removed. */
-export type RowRemover = (kind: number, row: number) => string | null
+type RowRemover = (kind: number, row: number) => string | null
 
 /** Sets the mark of every row and machine, for a reload that starts over. */
 export function markAll(rows: RowWriter, mark: number): void {
@@ -135,7 +135,7 @@ function copyBytes(row: object): void {
  * Searches the index for rows and machines without the current mark. Rows written meanwhile get the mark, and marked rows keep it, so one
  * search may take several calls.
  */
-export class Unmarked {
+class Unmarked {
   /** The buckets that contained a machine without the mark. */
   readonly buckets: number[] = []
   readonly #rows: { entity: (typeof ROW_ENTITIES)[number]; row: number }[] = []

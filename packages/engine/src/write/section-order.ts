@@ -81,7 +81,7 @@ export function* unguardedSectionsOf(changes: readonly Change[], limits: Section
  * changes of the row. The phases depend on this: they write a row's removal and its addition at different times, and could otherwise end with
  * a row that the batch has removed, or reject rows that refer to a row that the batch removes first and adds later.
  */
-export function lastChanges(changes: readonly Change[]): readonly Change[] {
+function lastChanges(changes: readonly Change[]): readonly Change[] {
   if (new Set(changes.map(hashOf)).size === changes.length) return changes
   const seen = new Set<string>()
   const last: Change[] = []

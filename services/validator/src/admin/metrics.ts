@@ -12,7 +12,7 @@ import { SampledDurations } from './sampled-durations.ts'
 
 const ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'machine', 'rule', 'signingKey']
 
-export interface MetricSources {
+interface MetricSources {
   pool: WorkerPool
   index: IndexWriter
   freshness: Freshness

@@ -17,7 +17,7 @@ import type { z } from 'zod'
 import type { CallerKey } from './caller-key.ts'
 import type { Decider } from './decider.ts'
 
-export interface DecideParts {
+interface DecideParts {
   decider: Decider
   key: Pick<CallerKey, 'accepts'>
   /** Waits until the index contains the caller's snapshot, as `CatchUp.until` does. */

@@ -26,7 +26,7 @@ import { type Checks, type CheckOutcome, createCheckRequest, setNotFound, type W
 
 const UNAVAILABLE = ERROR_RESPONSES.v2.UNAVAILABLE.body
 
-export interface BatchValidationParts {
+interface BatchValidationParts {
   reader: IndexReader
   authenticator: Authenticator
   resolver: OriginResolver

@@ -34,7 +34,7 @@ import { EntitlementsSource } from './entitlements.ts'
 import { createRequestBody, type RequestBody } from './request-body.ts'
 
 /** Claims slots in Postgres through the main thread. The caller must not write to the arrays after the call. */
-export interface SlotClaims {
+interface SlotClaims {
   claim(
     organization: number,
     licenseId: Uint8Array,
@@ -55,7 +55,7 @@ export interface SlotClaims {
 }
 
 /** Receives every check that has a verdict, without its address and country (docs/api.md#d1). */
-export interface UsageSink {
+interface UsageSink {
   /**
    * Records a check. The caller may reuse the arguments after the call. `hostname` is null unless it is to be recorded.
    */
@@ -64,7 +64,7 @@ export interface UsageSink {
   publish(): void
 }
 
-export interface ChecksParts {
+interface ChecksParts {
   reader: IndexReader
   control: Control
   counters: Counters

@@ -17,7 +17,7 @@ import { parsePlainBody } from './request-body-fast-path.ts'
 import { createRequestBody, parseBody } from './request-body.ts'
 
 /** Releases slots in Postgres through the main thread. The caller must not write to the arrays after the call. */
-export interface SlotReleases {
+interface SlotReleases {
   release(
     organization: number,
     licenseId: Uint8Array,
@@ -27,7 +27,7 @@ export interface SlotReleases {
   ): void
 }
 
-export interface DeactivationParts {
+interface DeactivationParts {
   reader: IndexReader
   authenticator: Authenticator
   counters: Counters

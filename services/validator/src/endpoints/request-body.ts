@@ -44,7 +44,7 @@ export function createRequestBody(): RequestBody {
 }
 
 /** The values of a valid body. */
-export interface BodyValues {
+interface BodyValues {
   licenseKey: string
   machineId: string | null
   hostname?: string | null

@@ -18,7 +18,7 @@ import { describeBody } from './request-body-errors.ts'
 import { parsePlainBody } from './request-body-fast-path.ts'
 import { type BodyKind, parseBody } from './request-body.ts'
 
-export interface ValidationParts {
+interface ValidationParts {
   reader: IndexReader
   authenticator: Authenticator
   resolver: OriginResolver

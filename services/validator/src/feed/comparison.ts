@@ -8,7 +8,7 @@ import type { FeedConnection, FeedTarget, Load, LoadOutcome, Since } from './fol
 /** The maximum number of changes that the read at the end of a gap returns. */
 const MAX_CHANGES_OF_GAP = 200_000
 
-export interface ComparisonOptions {
+interface ComparisonOptions {
   readonly identity: string
   /**
    * The reason for the reload. `first`: this is the first load. `gap`: the index has no position, so changes are not applied

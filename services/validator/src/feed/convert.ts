@@ -27,7 +27,7 @@ export interface SkippedRow {
   reason: string
 }
 
-export interface Converted {
+interface Converted {
   changes: Change[]
   signingKeys: SigningKeyChange[]
   unreadable: SkippedRow[]

@@ -22,7 +22,7 @@ export interface LoadOutcome {
   readonly reloads: number
 }
 
-export interface ServerState {
+interface ServerState {
   /** Identifies the server, its timeline and its log. */
   readonly identity: string
   /** The latest snapshot that this validator has published in the history of the server, or null. */

@@ -30,7 +30,7 @@ export interface HeartbeatStore {
   close(): Promise<void>
 }
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   isReady: () => boolean
   onError: (error: unknown) => void
   clock?: Clock

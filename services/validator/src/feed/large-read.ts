@@ -8,7 +8,7 @@ import type { Id, LargeChange } from '@keyward/database'
 import { convertChanges, type SkippedRow } from './convert.ts'
 import type { FeedConnection, FeedTarget } from './follower-interfaces.ts'
 
-export interface LargeReadOptions {
+interface LargeReadOptions {
   /** The snapshot up to which the changes of `organizations` have already been applied. */
   readonly since: string
   readonly organizations: readonly Id[]

@@ -24,7 +24,7 @@ interface Cached {
 }
 
 /** Called when the credential in a row is used, about once a minute for each credential. */
-export type OnUse = (row: number, generation: number, atMs: number) => void
+type OnUse = (row: number, generation: number, atMs: number) => void
 
 export class Authenticator {
   readonly #reader: IndexReader

@@ -20,7 +20,7 @@ export interface Route extends Endpoint {
   path: string
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   routes: readonly Route[]
   control: Control
   counters: Counters

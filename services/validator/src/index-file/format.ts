@@ -38,7 +38,7 @@ const headerSchema = z.object({
   sizes: z.array(size),
 })
 
-export type IndexFileHeader = Omit<z.infer<typeof headerSchema>, 'version' | 'nonce' | 'publicKeysBytes' | 'sizes'>
+type IndexFileHeader = Omit<z.infer<typeof headerSchema>, 'version' | 'nonce' | 'publicKeysBytes' | 'sizes'>
 
 export interface IndexFileContent {
   readonly header: IndexFileHeader
@@ -98,7 +98,7 @@ export function writeIndexFile(
 }
 
 /** Receives the sizes of the parts, calls `fill` with memory for them, and returns whether the index accepts them. */
-export type RestoreParts = (sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean) => boolean
+type RestoreParts = (sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean) => boolean
 
 /**
  * Reads an index file of the given program. Returns its header and the public keys. Throws an error with the reason if the file

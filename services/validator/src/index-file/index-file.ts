@@ -29,14 +29,14 @@ export interface RestoredIndex extends FilePosition {
   readonly isOfSource: boolean
 }
 
-export interface IndexFileOptions {
+interface IndexFileOptions {
   readonly path: string
   readonly intervalMs: number
   readonly databaseUrl: string
 }
 
 /** The clock, the program's digest and the writer, which tests replace. */
-export interface IndexFileEnvironment {
+interface IndexFileEnvironment {
   readonly clock: Clock
   /** The digest of the running program. A file that another version of the program has written is not used. */
   readonly program: string
@@ -44,7 +44,7 @@ export interface IndexFileEnvironment {
 }
 
 /** The parts of the validator that the file contains, and the callbacks of `IndexFile`. */
-export interface IndexFileParts {
+interface IndexFileParts {
   readonly index: IndexWriter
   readonly publicKeys: PublicKeyStore
   /** Pauses the follower and returns the position of the index. Returns null without a pause if there is no position. */

@@ -9,7 +9,7 @@ import type { IndexWriter } from '@keyward/engine'
 import type { PublicKeyStore } from '../public-keys/store.ts'
 import type { FilePosition, IndexFile, RestoredIndex } from './index-file.ts'
 
-export interface RestorationParts {
+interface RestorationParts {
   readonly index: IndexWriter
   readonly publicKeys: PublicKeyStore
   readonly updater: { restored(snapshot: string): void; serveRestored(): void }

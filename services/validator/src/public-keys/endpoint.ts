@@ -9,7 +9,7 @@ import { okResponse } from '../http/responses.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { PublicKeyBodies, PublicKeyReplica } from './replica.ts'
 
-export interface PublicKeysParts {
+interface PublicKeysParts {
   reader: IndexReader
   authenticator: Authenticator
   counters: Counters

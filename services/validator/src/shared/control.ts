@@ -5,7 +5,7 @@
  */
 
 /** `loading` means that the index is being loaded or rebuilt. `stale` means that the index is too old to decide checks. */
-export const STATES = ['loading', 'serving', 'stale'] as const
+const STATES = ['loading', 'serving', 'stale'] as const
 export type State = (typeof STATES)[number]
 
 const SERVING = STATES.indexOf('serving')

@@ -7,7 +7,7 @@ import { validationErrorCode } from '@keyward/contract/validation'
 import { CODE, CODES, type Code } from '@keyward/engine'
 
 export const CHECK_APIS = ['v1', 'v2'] as const
-export type CheckApi = (typeof CHECK_APIS)[number]
+type CheckApi = (typeof CHECK_APIS)[number]
 
 /** The counted events: each error code, and the events listed here. */
 export const EVENTS = [

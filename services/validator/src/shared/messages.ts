@@ -12,7 +12,7 @@ import type { AppDescriptor } from '@keyward/uwebsockets'
 
 import type { LeaseKey } from './leases.ts'
 
-export interface ClaimRequest {
+interface ClaimRequest {
   kind: 'claim'
   requestId: number
   /** The row of the caller's organization in the index. Work is divided fairly between organizations. */
@@ -33,11 +33,11 @@ export interface ClaimRequest {
  * Requests the renewal of a lease that is in its second half. The response confirms that the main thread has received the
  * request.
  */
-export interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
+interface RenewRequest extends Omit<ClaimRequest, 'kind'> {
   kind: 'renew'
 }
 
-export interface ReleaseRequest {
+interface ReleaseRequest {
   kind: 'release'
   requestId: number
   /** The row of the caller's organization in the index. */

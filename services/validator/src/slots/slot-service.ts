@@ -35,9 +35,9 @@ export interface MachineState {
 
 /** `granted`: a lease began with a new slot. `renewed`: a lease was extended. `failed`: an attempt to renew a lease failed. */
 export const LEASE_EVENTS = ['granted', 'renewed', 'failed'] as const
-export type LeaseEvent = (typeof LEASE_EVENTS)[number]
+type LeaseEvent = (typeof LEASE_EVENTS)[number]
 
-export interface SlotOptions extends Omit<ClaimQueueOptions, 'executor'> {
+interface SlotOptions extends Omit<ClaimQueueOptions, 'executor'> {
   onError: (error: unknown) => void
   leases: Pick<Leases, 'set'>
   onLease?: (event: LeaseEvent) => void

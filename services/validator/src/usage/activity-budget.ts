@@ -13,7 +13,7 @@ import { FairShare } from '../shared/fair-share.ts'
 const DAY_MS = 86_400_000
 const MAX_STEPS = 64
 
-export interface ActivityLimits {
+interface ActivityLimits {
   /**
    * The maximum number of machines with `VALID` checks per license and minute. Machine limits make it hard to invent such
    * machines.
@@ -32,7 +32,7 @@ export interface ActivityLimits {
 const LIMITS: ActivityLimits = { valid: 1_000, rejected: 100, day: 1_000_000, dayLicenses: 20_000_000, minute: 65_536 }
 
 /** The machine, license and code of a check. */
-export interface NamedCheck {
+interface NamedCheck {
   organization: number
   license: number
   licenseGeneration: number

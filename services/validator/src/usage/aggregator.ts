@@ -27,7 +27,7 @@ const NO_MACHINE: Machine = {
   machineHash1: 0,
 }
 
-export interface AggregatorLimits {
+interface AggregatorLimits {
   /** The capacity for activity of machines with `VALID` checks, in units of 64 bytes of machine id. */
   valid: number
   /** The capacity for activity of machines with other checks, in the same units. */

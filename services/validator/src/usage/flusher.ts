@@ -11,7 +11,7 @@ import { countRows, createPool, isDataRejected, type RecordBatch, splitBatch, wr
  */
 const MAX_REJECTIONS = 3
 
-export interface FlusherEvents {
+interface FlusherEvents {
   onError(error: unknown): void
   /** Called when a batch was dropped. */
   onRejected(): void

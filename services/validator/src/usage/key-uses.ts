@@ -8,7 +8,7 @@ import { toHex } from '@keyward/database/ids'
 const RESOLUTION_MS = 60_000
 const CAPACITY = 100_000
 
-export interface KeyUse {
+interface KeyUse {
   id: Uint8Array
   atMs: number
 }

@@ -26,7 +26,7 @@ export interface Machine {
   machineId: Uint8Array
 }
 
-export interface NewMachinesOptions {
+interface NewMachinesOptions {
   /**
    * Records machines in Postgres. Results are in the order of the claims. If `waits` is true, the statement waits for locked
    * licenses.

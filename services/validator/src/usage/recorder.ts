@@ -23,7 +23,7 @@ const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000
 const CLOSE_MS = 5_000
 const CLOSE_RETRY_MS = 50
 
-export interface RecorderOptions {
+interface RecorderOptions {
   url: string
   validatorId: string
   index: SharedIndex

@@ -11,7 +11,7 @@ import { Counters } from '../shared/counters.ts'
 import type { MessageToMain, MessageToWorker, WorkerSetup, WorkRequest, WorkResponse } from '../shared/messages.ts'
 import { Acceptor } from './acceptor.ts'
 
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   count: number
   host: string
   /** The TCP port. With 0, the system chooses a free port. */
@@ -33,7 +33,7 @@ export interface WorkerPoolOptions {
 /** The delay before a failed worker is replaced. It limits the rate of restarts when workers fail at their start. */
 const RESTART_MS = 200
 
-export interface RunningWorker {
+interface RunningWorker {
   readonly thread: Worker
   readonly counters: Counters
   readonly ring: SharedArrayBuffer
