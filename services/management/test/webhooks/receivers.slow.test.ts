@@ -1,5 +1,5 @@
 /**
- * Runs the receivers of docs/webhooks.md as they are printed there, and delivers an event of every type to each. The examples in the schemas
+ * Runs the receivers that docs/webhooks.md prints or names, and delivers an event of every type to each. The examples in the schemas
  * of the types are the data of the events. A receiver without an installed toolchain is skipped.
  */
 
@@ -21,7 +21,8 @@ import { type Harness, startHarness } from '../support/harness.ts'
 import { LOCAL_WEBHOOKS } from '../support/receiver.ts'
 import { createVendor, expectBody, type Vendor } from '../support/vendor.ts'
 
-const DOCS = join(import.meta.dirname, '../../../../docs')
+const ROOT = join(import.meta.dirname, '../../../..')
+const CLIENTS = join(ROOT, 'packages/client/other-languages')
 const folder = mkdtempSync(join(tmpdir(), 'keyward-receivers-'))
 const stops: (() => Promise<void>)[] = []
 
@@ -55,12 +56,11 @@ function exampleOf(schema: z.core.$ZodType): unknown {
   return Object.fromEntries(Object.entries(schema.shape).map(([name, member]) => [name, exampleOf(member)]))
 }
 
-/** Writes the first example of a language in docs/webhooks.md to a file, and returns the path. */
-function writeExample(language: string, name: string): string {
-  const page = readFileSync(join(DOCS, 'webhooks.md'), 'utf8')
-  const code = new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(page)?.[1]
-  if (code === undefined) throw new Error(`docs/webhooks.md contains no example in ${language}`)
-  const path = join(folder, name)
+/** Writes the first example in JavaScript in docs/webhooks.md to a file, and returns the path. */
+function writeExample(): string {
+  const code = /```js\n(.*?)```/s.exec(readFileSync(join(ROOT, 'docs/webhooks.md'), 'utf8'))?.[1]
+  if (code === undefined) throw new Error('docs/webhooks.md contains no example in JavaScript')
+  const path = join(folder, 'receiver.mjs')
   writeFileSync(path, code)
   return path
 }
@@ -77,13 +77,13 @@ const receivers = [
       const library = realpathSync(join(import.meta.dirname, '../../node_modules/standardwebhooks'))
       mkdirSync(join(folder, 'node_modules'), { recursive: true })
       symlinkSync(library, join(folder, 'node_modules/standardwebhooks'))
-      return [process.execPath, writeExample('js', 'receiver.mjs')]
+      return [process.execPath, writeExample()]
     },
   },
   {
     language: 'Python',
     missing: succeeds('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']) ? null : 'no Python 3.9',
-    command: () => ['python3', '-B', writeExample('python', 'receiver.py')],
+    command: () => ['python3', '-B', join(CLIENTS, 'python/receiver.py')],
   },
   {
     language: 'Go',
@@ -95,9 +95,9 @@ const receivers = [
         GOFLAGS: '-buildvcs=false',
         GOPROXY: 'off',
         GOTOOLCHAIN: 'local',
-        GO111MODULE: 'off',
       }
-      const build = spawnSync('go', ['build', '-o', program, writeExample('go', 'receiver.go')], {
+      const build = spawnSync('go', ['build', '-o', program, './receiver'], {
+        cwd: join(CLIENTS, 'go'),
         env,
         encoding: 'utf8',
       })
