@@ -109,12 +109,11 @@ class Validator {
     this.#index = createIndex({ hashKey: this.#indexFile?.keys.hashKey ?? randomBytes(16), reserve })
     this.#leases = new Leases()
     this.#freshness = new Freshness(this.#control, config)
-    this.#updater = new IndexUpdater(
-      this.#index,
-      this.#publicKeys,
-      () => this.#freshness.rebuild(),
-      () => this.#leases.clear(monotonicMs()),
-    )
+    this.#updater = new IndexUpdater(this.#index, this.#publicKeys, {
+      onRebuild: () => this.#freshness.rebuild(),
+      onOtherServer: () => this.#leases.clear(monotonicMs()),
+      recorder: this.#indexFile?.journal ?? null,
+    })
     const onHeartbeatError = this.#warning('heartbeat failed')
     this.#heartbeat = new Heartbeat(new PostgresHeartbeats(databaseUrl, onHeartbeatError), {
       isReady: () => this.#readiness().ready,
@@ -220,9 +219,10 @@ class Validator {
     if (this.#restoration === null) return null
     const startedMs = performance.now()
     try {
-      const { ageMs, ...position } = this.#restoration.restore()
+      const { ageMs, isComplete, ...position } = this.#restoration.restore()
       this.#metrics.indexFileRestored.set(1)
-      this.#log.info({ tookMs: Math.round(performance.now() - startedMs), ageMs }, 'index restored from its file')
+      const tookMs = Math.round(performance.now() - startedMs)
+      this.#log.info({ tookMs, ageMs, isComplete }, 'index restored from its file')
       return position
     } catch (error) {
       this.#log.info({ reason: error instanceof Error ? error.message : String(error) }, 'index file not used')
@@ -297,29 +297,38 @@ class Validator {
         this.#freshness.gap()
         this.#log.warn('position lost: index is compared')
       },
-      onCaughtUpButLarge: ({ snapshot, identity, asOfMs }, organizations) => {
+      onCaughtUpButLarge: (position, organizations) => {
+        const { snapshot, identity, asOfMs } = position
         if (!this.#freshness.isLoaded) return
         this.#freshness.caughtUp(asOfMs)
         if (this.#updater.missingRows > 0) return
-        this.#heartbeat.appliedExcept(snapshot, identity, organizations)
+        this.#acknowledge(position, () => this.#heartbeat.appliedExcept(snapshot, identity, organizations))
         this.#catchUp.caughtUpExcept(
           snapshot,
           organizations.map((id) => bytesToUuid(id)),
         )
       },
-      onCaughtUp: ({ snapshot, identity, asOfMs }) => {
+      onCaughtUp: (position) => {
+        const { snapshot, identity, asOfMs } = position
         this.#migrationStatus.clear()
         this.#restoration?.end()
         const isComplete = this.#updater.missingRows === 0
         // A validator begins to decide checks only when all rows fit into the index. Later it continues even if the index
         // becomes full.
         if (isComplete || this.#freshness.isLoaded) this.#freshness.caughtUp(asOfMs)
+        this.#acknowledge(position, () => isComplete && this.#heartbeat.applied(snapshot, identity))
         if (!isComplete) return
-        this.#heartbeat.applied(snapshot, identity)
         this.#catchUp.caughtUp(snapshot)
         this.#loaded.resolve()
       },
     })
+  }
+
+  /** Calls `publish` when a restart of this validator will not forget the changes up to the position (docs/api.md#p6). */
+  #acknowledge({ identity, snapshot }: FilePosition, publish: () => void): void {
+    if (this.#indexFile === null) return publish()
+    const currentAtMs = Date.now() - this.#freshness.sinceCurrentMs
+    void this.#indexFile.journal.commit({ identity, snapshot, currentAtMs }).then((isDurable) => isDurable && publish())
   }
 
   #createPool(): WorkerPool {

@@ -170,6 +170,16 @@ export class IndexWriter {
     return this.#reload instanceof Differences ? this.#reload.size : 0
   }
 
+  /** Whether a compared reload that has arrived completely equals the index, so that `endReload` only writes the changes since its snapshot. */
+  get isReloadEqual(): boolean {
+    const reload = this.#reload
+    if (!(reload instanceof Differences) || reload.toWrite((id) => this.#licenses.usedOf(id)).next().done !== true)
+      return false
+    reload.unmarked.search(this.#rows, Infinity)
+    const { buckets } = reload.unmarked
+    return buckets.length === 0 && reload.unmarked.removals(this.#rows).every((change) => reload.isWritten(change))
+  }
+
   /**
    * The number of rows and machines that `apply` has written since the reload began. Their ids stay in memory until the reload ends.
    */

@@ -169,7 +169,7 @@ export class Checks {
 
   /**
    * Returns the response to a check. Returns null when the response needs entitlements, but the license was deleted since the verdict or
-   * the index is busy. The next call may overwrite the bytes.
+   * the index is busy, and when an index without contact to Postgres does not contain the license. The next call may overwrite the bytes.
    */
   responseOf(
     shape: Shape,
@@ -179,7 +179,10 @@ export class Checks {
     used: number,
     max: number,
   ): PreparedResponse | null {
-    if (code !== CODE.VALID) return rejectionResponse(shape, code, used, max)
+    if (code !== CODE.VALID) {
+      const mayBeNew = code === CODE.NOT_FOUND && this.#parts.control.isUnconfirmed
+      return mayBeNew ? null : rejectionResponse(shape, code, used, max)
+    }
     if (!wantsEntitlements) return validResponse(shape, expiresAtMs)
     const entitlements = this.#entitlements.read(license, licenseGeneration)
     return entitlements === null ? null : entitledResponse(shape, expiresAtMs, entitlements)

@@ -10,6 +10,7 @@ import { BUSY, type IndexReader, UNKNOWN } from '@keyward/engine'
 import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { DEACTIVATED } from '../http/responses.ts'
+import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { ReleaseResult } from '../shared/messages.ts'
 import { describeBody } from './request-body-errors.ts'
@@ -30,6 +31,7 @@ interface SlotReleases {
 interface DeactivationParts {
   reader: IndexReader
   authenticator: Authenticator
+  control: Control
   counters: Counters
   releases: SlotReleases
 }
@@ -44,7 +46,7 @@ export class Deactivation {
   }
 
   run(exchange: Exchange, bytes: Uint8Array): void {
-    const { authenticator, counters, reader, releases } = this.#parts
+    const { authenticator, control, counters, reader, releases } = this.#parts
     const credential = authenticator.authenticate(exchange, Date.now())
     if (credential === null) return
     const body = this.#body
@@ -59,7 +61,7 @@ export class Deactivation {
       body.licenseKeyLength,
       licenseId,
     )
-    if (row === BUSY) return exchange.fail('UNAVAILABLE')
+    if (row === BUSY || (row === UNKNOWN && control.isUnconfirmed)) return exchange.fail('UNAVAILABLE')
     if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
     const machineId = body.machineId.slice(0, body.machineIdLength)
     const isKnown = reader.hasMachine(row, machineId, machineId.length)

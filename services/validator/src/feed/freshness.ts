@@ -39,6 +39,7 @@ export class Freshness {
     this.#lastContactMs = this.#clock.nowMs()
     this.#isLoaded = true
     this.#isInGap = false
+    this.#control.isUnconfirmed = false
     this.#update()
   }
 
@@ -47,6 +48,7 @@ export class Freshness {
     this.#lastCurrentMs = this.#clock.nowMs() - ageMs
     this.#isLoaded = true
     this.#isInGap = true
+    this.#control.isUnconfirmed = true
     this.#update()
   }
 

@@ -8,6 +8,7 @@ import { machineKey, toHex } from '@keyward/database/ids'
 import { Snapshot } from '@keyward/database/snapshot'
 import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@keyward/engine'
 
+import type { JournaledChanges } from '../index-file/journal.ts'
 import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 import type { FeedTarget, Since } from './follower.ts'
@@ -26,11 +27,28 @@ const SEARCH_ROWS = 20_000
 /** The maximum number of rows that are kept for a retry at each read. More rows that do not fit are only counted until the next reload. */
 const MAX_MISSING = 10_000
 
+/** Receives the changes that the index will contain after a restart. */
+export interface ChangeRecorder {
+  applied(changes: readonly Change[], signingKeys: readonly SigningKeyChange[]): void
+  /** Called when the index has changed in a way that the received changes do not repeat. */
+  interrupt(): void
+}
+
+export interface UpdaterOptions {
+  /**
+   * Called when a reload differs so much from the index that the remaining rows are written as they arrive. The function returns when no
+   * thread decides checks from the index any more.
+   */
+  onRebuild?: () => void
+  /** Called when Postgres may have lost earlier grants of slots. */
+  onOtherServer?: () => void
+  recorder?: ChangeRecorder | null
+}
+
 export class IndexUpdater implements FeedTarget {
   readonly #index: IndexWriter
   readonly #publicKeys: PublicKeyStore
-  readonly #onRebuild: () => void
-  readonly #onOtherServer: () => void
+  readonly #options: UpdaterOptions
   readonly #ownWrites = new OwnWrites()
   readonly #trail = new Trail()
   /** The rows that the index lacks because it is full, with their latest change. */
@@ -55,21 +73,10 @@ export class IndexUpdater implements FeedTarget {
    */
   #early: Map<string, Suspect> | null = null
 
-  /**
-   * `onRebuild` is called when a reload differs so much from the index that the remaining rows are written as they arrive. The
-   * function returns when no thread decides checks from the index any more. `onOtherServer` is called when Postgres may have lost
-   * earlier grants of slots.
-   */
-  constructor(
-    index: IndexWriter,
-    publicKeys: PublicKeyStore,
-    onRebuild: () => void = () => undefined,
-    onOtherServer: () => void = () => undefined,
-  ) {
-    this.#onOtherServer = onOtherServer
+  constructor(index: IndexWriter, publicKeys: PublicKeyStore, options: UpdaterOptions = {}) {
     this.#index = index
     this.#publicKeys = publicKeys
-    this.#onRebuild = onRebuild
+    this.#options = options
   }
 
   /** The number of own claims and releases that the change feed has not delivered yet. */
@@ -90,6 +97,12 @@ export class IndexUpdater implements FeedTarget {
     return this.#trail.since(landmark)
   }
 
+  /** Applies changes of the journal to an index that is being restored from a file. */
+  replay({ changes, signingKeys }: JournaledChanges): void {
+    this.#publicKeys.apply(signingKeys)
+    this.#noteMissing(this.#index.apply(changes))
+  }
+
   /** Records that the index was restored from a file and contains exactly the rows that are visible in the snapshot. */
   restored(snapshot: string): void {
     this.#seen = new Snapshot(snapshot)
@@ -104,7 +117,7 @@ export class IndexUpdater implements FeedTarget {
   changeHistory(): void {
     this.#ownWrites.clear()
     this.#seen = null
-    this.#onOtherServer()
+    this.#options.onOtherServer?.()
   }
 
   beginReload(snapshot: string | null): void {
@@ -121,7 +134,7 @@ export class IndexUpdater implements FeedTarget {
   }
 
   receive(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
-    this.#publicKeys.receive(signingKeys)
+    if (this.#publicKeys.receive(signingKeys)) this.#options.recorder?.interrupt()
     if (this.#isInPlace) return this.#noteMissing(this.#index.receive(this.#ownWrites.filter(changes, snapshot)))
     const rejected = this.#index.receive(changes)
     if (this.#index.differences > MAX_DIFFERENCES) {
@@ -130,7 +143,7 @@ export class IndexUpdater implements FeedTarget {
       this.#seen = new Snapshot(snapshot)
       this.#trail.restart(null)
       this.#forgetMissing()
-      this.#onRebuild()
+      this.#options.onRebuild?.()
       rejected.push(...this.#index.continueInPlace())
     }
     return this.#noteMissing(rejected)
@@ -150,8 +163,10 @@ export class IndexUpdater implements FeedTarget {
 
   endReload({ changes, signingKeys, snapshot }: Since): SkippedRow[] {
     const missing = this.#isInPlace ? [] : this.#forgetMissing()
+    if (this.#index.isReloadEqual) this.#options.recorder?.applied(changes, signingKeys)
+    else this.#options.recorder?.interrupt()
     this.#publicKeys.apply(signingKeys)
-    this.#publicKeys.endReload()
+    if (this.#publicKeys.endReload()) this.#options.recorder?.interrupt()
     const rejected = this.#index.endReload(this.#ownWrites.filter(changes, snapshot))
     // Rows that changed after the snapshot of the reload are retried, because the reload did not contain them.
     const known = new Set(rejected.map(({ change }) => keyOf(change)))
@@ -172,6 +187,7 @@ export class IndexUpdater implements FeedTarget {
   }
 
   apply(changes: readonly Change[], signingKeys: readonly SigningKeyChange[], snapshot: string): SkippedRow[] {
+    this.#options.recorder?.applied(changes, signingKeys)
     this.#publicKeys.apply(signingKeys)
     this.#seen = new Snapshot(snapshot)
     this.#isLoaded ||= !this.#isInPlace
@@ -195,6 +211,7 @@ export class IndexUpdater implements FeedTarget {
    * the deletion of the license itself. If a crash undoes this deletion, the trail would lack the machines.
    */
   beginPages(): void {
+    this.#options.recorder?.interrupt()
     this.#isPaging = true
     this.#isTrailLost = true
     this.#trail.restart(null)

@@ -78,6 +78,10 @@ export class Authenticator {
     const isApiKey = authorization.slice(0, 7).toLowerCase() === 'bearer ' && parseSecret(secret)?.kind === 'API_KEY'
     const hash = isApiKey ? hashSecret(secret) : null
     const row = hash === null ? UNKNOWN : this.#reader.findCredential(hash)
+    if (hash !== null && row === UNKNOWN && this.#control.isUnconfirmed) {
+      exchange.fail('UNAVAILABLE')
+      return undefined
+    }
     if (hash === null || row === UNKNOWN) {
       exchange.fail('UNAUTHORIZED', describeCredential(authorization))
       return undefined

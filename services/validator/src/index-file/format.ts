@@ -13,7 +13,7 @@ import type { ImagePart } from '@keyward/engine'
 import { z } from 'zod'
 
 const MAGIC = Buffer.from('KEYWARDX')
-const VERSION = 1
+const VERSION = 2
 const START_BYTES = MAGIC.length + 4
 const MAX_HEADER_BYTES = 65_536
 const NONCE_BYTES = 12
@@ -34,6 +34,8 @@ const headerSchema = z.object({
   source: z.string(),
   /** The time at which the index was last current, in milliseconds since 1970. */
   currentAtMs: z.number(),
+  /** The first segment of the journal that the file needs, or null when the changes since the file are not in the journal. */
+  segment: z.number().int().nullable(),
   publicKeysBytes: size,
   sizes: z.array(size),
 })

@@ -12,6 +12,8 @@ import type { IndexWriter } from '@keyward/engine'
 import type { PublicKeyStore } from '../public-keys/store.ts'
 import { type Clock, SYSTEM_CLOCK } from '../shared/clock.ts'
 import { type IndexFileContent, readIndexFile, writeIndexFile } from './format.ts'
+import { SegmentFiles } from './journal-disk.ts'
+import { Journal, type JournalDisk, type JournaledChanges } from './journal.ts'
 import { type IndexKeys, openKeys } from './keys.ts'
 import type { FileWriter } from './messages.ts'
 import { programDigest } from './program.ts'
@@ -25,6 +27,10 @@ export interface FilePosition {
 export interface RestoredIndex extends FilePosition {
   /** The time at which the index was last current, in milliseconds since 1970. */
   readonly currentAtMs: number
+  /** The changes of the journal, which the index does not contain yet. The position is that after these changes. */
+  readonly reads: readonly JournaledChanges[]
+  /** Whether the file and the journal contain every change that the previous validator has acknowledged. */
+  readonly isComplete: boolean
   /** Whether the file was written for the database at the configured address. */
   readonly isOfSource: boolean
 }
@@ -41,6 +47,7 @@ interface IndexFileEnvironment {
   /** The digest of the running program. A file that another version of the program has written is not used. */
   readonly program: string
   createWriter(): FileWriter
+  createDisk(path: string): JournalDisk
 }
 
 /** The parts of the validator that the file contains, and the callbacks of `IndexFile`. */
@@ -58,8 +65,12 @@ interface IndexFileParts {
   onError(error: unknown): void
 }
 
+/** The time from an interruption of the journal until the next file, which completes the journal again. */
+const AFTER_INTERRUPTION_MS = 10_000
+
 export class IndexFile {
   readonly keys: IndexKeys
+  readonly journal: Journal
   readonly #options: IndexFileOptions
   readonly #environment: IndexFileEnvironment
   #parts: IndexFileParts | null = null
@@ -75,6 +86,8 @@ export class IndexFile {
     this.#environment = environment
     mkdirSync(dirname(options.path), { recursive: true })
     this.keys = openKeys(options.path)
+    const disk = environment.createDisk(options.path)
+    this.journal = new Journal(disk, this.keys.fileKey, (error) => this.#parts?.onError(error))
   }
 
   /** Delays the result of a claim or release while the index must not be changed. */
@@ -94,8 +107,11 @@ export class IndexFile {
       (sizes, fill) => index.restore(sizes, fill),
     )
     publicKeys.restore(Buffer.from(keys).toString('utf8'))
-    const { identity, snapshot, currentAtMs, source } = header
-    return { identity, snapshot, currentAtMs, isOfSource: source === sourceOf(databaseUrl) }
+    const records = this.journal.restore(header.segment)
+    const { identity, snapshot, currentAtMs } = records?.at(-1) ?? header
+    const reads = (records ?? []).flatMap((record) => record.reads)
+    const isOfSource = header.source === sourceOf(databaseUrl)
+    return { identity, snapshot, currentAtMs, reads, isOfSource, isComplete: records !== null }
   }
 
   start(parts: IndexFileParts): void {
@@ -110,17 +126,21 @@ export class IndexFile {
     const parts = this.#parts
     const position = parts?.position() ?? null
     if (parts === null || position === null) return
-    const content = this.#contentOf(parts, position)
+    const segment = await this.journal.begin()
+    const content = this.#contentOf(parts, position, segment)
     if (content === null) return
     try {
       parts.onWritten(writeIndexFile(this.#options.path, this.keys.fileKey, content), 0)
+      await this.journal.completed(segment)
     } catch (error) {
       parts.onError(error)
     }
   }
 
   #schedule(parts: IndexFileParts): void {
-    this.#cancelTimer = this.#environment.clock.after(this.#options.intervalMs, () => {
+    const { intervalMs } = this.#options
+    const delayMs = this.journal.isRecording ? intervalMs : Math.min(intervalMs, AFTER_INTERRUPTION_MS)
+    this.#cancelTimer = this.#environment.clock.after(delayMs, () => {
       this.#schedule(parts)
       this.#writing ??= this.#write(parts)
         .catch((error: unknown) => parts.onError(error))
@@ -135,10 +155,12 @@ export class IndexFile {
       const position = await parts.pause()
       if (position === null) return
       const pausedMs = this.#environment.clock.nowMs()
-      const content = this.#contentOf(parts, position)
       const thaw = Promise.withResolvers<void>()
-      this.#thawed = thaw.promise
+      let segment: number | null
       try {
+        segment = await this.journal.begin()
+        const content = this.#contentOf(parts, position, segment)
+        this.#thawed = thaw.promise
         if (content === null) return
         await writer.copy({ path: this.#options.path, key: this.keys.fileKey, content })
       } finally {
@@ -147,13 +169,15 @@ export class IndexFile {
         parts.resume()
       }
       const tookMs = this.#environment.clock.nowMs() - pausedMs
-      parts.onWritten(await writer.written(), tookMs)
+      const bytes = await writer.written()
+      await this.journal.completed(segment)
+      parts.onWritten(bytes, tookMs)
     } finally {
       await writer.close()
     }
   }
 
-  #contentOf(parts: IndexFileParts, position: FilePosition): IndexFileContent | null {
+  #contentOf(parts: IndexFileParts, position: FilePosition, segment: number | null): IndexFileContent | null {
     const currentAtMs = parts.currentAtMs()
     // The time is unknown while a restored index waits for the first contact with Postgres. The previous file is kept, because its time is
     // known.
@@ -163,15 +187,17 @@ export class IndexFile {
     const { identity, snapshot } = position
     const source = sourceOf(this.#options.databaseUrl)
     return {
-      header: { identity, snapshot, source, currentAtMs, program: this.#environment.program },
+      header: { identity, snapshot, source, currentAtMs, segment, program: this.#environment.program },
       publicKeys: Buffer.from(parts.publicKeys.serialize()),
       parts: image,
     }
   }
 }
 
+const createDisk = (path: string): JournalDisk => new SegmentFiles(path)
+
 function realEnvironment(): IndexFileEnvironment {
-  return { clock: SYSTEM_CLOCK, program: programDigest(), createWriter: () => new WriterThread() }
+  return { clock: SYSTEM_CLOCK, program: programDigest(), createWriter: () => new WriterThread(), createDisk }
 }
 
 /** Returns a digest of the address of a database, without its credentials. */

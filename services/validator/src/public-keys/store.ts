@@ -3,6 +3,8 @@
  * listener in the same turn of the event loop, so a listener that starts from `all` always has the keys of the store.
  */
 
+import { isDeepStrictEqual } from 'node:util'
+
 import type { SigningKeyRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
 import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
@@ -103,20 +105,24 @@ export class PublicKeyStore {
     this.#reload = { seen: new Set(), changed: new Set() }
   }
 
-  /** Stores keys of a reload. Skips keys that `apply` has changed since the reload began, because those are newer. */
-  receive(changes: readonly SigningKeyChange[]): void {
+  /**
+   * Stores keys of a reload. Skips keys that `apply` has changed since the reload began, because those are newer. Returns whether a key
+   * differed.
+   */
+  receive(changes: readonly SigningKeyChange[]): boolean {
     const { seen, changed } = this.#reload ?? { seen: new Set(), changed: new Set() }
     const rows = changes.filter(({ row }) => row !== null)
     for (const { id } of rows) seen.add(toHex(id))
-    this.#change(rows.filter(({ id }) => !changed.has(toHex(id))).map(toChange))
+    return this.#change(rows.filter(({ id }) => !changed.has(toHex(id))).map(toChange))
   }
 
-  endReload(): void {
+  /** Ends a reload. Returns whether keys were deleted. */
+  endReload(): boolean {
     const reload = this.#reload
     this.#reload = null
-    if (reload === null) return
+    if (reload === null) return false
     const gone = [...this.#keys.keys()].filter((id) => !reload.seen.has(id) && !reload.changed.has(id))
-    this.#change(gone.map((id) => ({ id, key: null })))
+    return this.#change(gone.map((id) => ({ id, key: null })))
   }
 
   /** Ends a reload without deleting keys. */
@@ -129,13 +135,15 @@ export class PublicKeyStore {
     this.#change(changes.map(toChange))
   }
 
-  #change(changes: readonly PublicKeyChange[]): void {
-    if (changes.length === 0) return
-    for (const { id, key } of changes) {
+  /** Applies changes. Returns whether a key differed from its change. */
+  #change(changes: readonly PublicKeyChange[]): boolean {
+    const different = changes.filter(({ id, key }) => !isDeepStrictEqual(this.#keys.get(id) ?? null, key))
+    for (const { id, key } of different) {
       if (key === null) this.#keys.delete(id)
       else this.#keys.set(id, key)
     }
-    this.#listener(changes)
+    if (different.length > 0) this.#listener(different)
+    return different.length > 0
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Publishes state of the main thread to the workers in shared memory: whether checks may be decided, whether Postgres is
- * reachable, and the version of the public keys. Only the main thread writes this state, and the workers read it at every
+ * reachable, whether an index from a file is confirmed, and the version of the public keys. Only the main thread writes this state, and the workers read it at every
  * request.
  */
 
@@ -15,6 +15,7 @@ const STATE = 0
 const DATABASE = 1
 const STOPPING = 2
 const PUBLIC_KEYS = 3
+const UNCONFIRMED = 4
 
 export class Control {
   readonly shared: SharedArrayBuffer
@@ -57,6 +58,18 @@ export class Control {
 
   set publicKeysVersion(version: number) {
     Atomics.store(this.#words, PUBLIC_KEYS, version)
+  }
+
+  /**
+   * Whether the index was restored from its file and Postgres has not been reached since the start. A key that the index does not contain may
+   * then be a new one (docs/api.md#p7).
+   */
+  get isUnconfirmed(): boolean {
+    return this.#words[UNCONFIRMED] === 1
+  }
+
+  set isUnconfirmed(isUnconfirmed: boolean) {
+    Atomics.store(this.#words, UNCONFIRMED, isUnconfirmed ? 1 : 0)
   }
 
   /** Whether the program is stopping. While it is stopping, every response closes the connection. */

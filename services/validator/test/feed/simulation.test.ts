@@ -145,10 +145,26 @@ test.each([
     scenario: 'index file: a failover loses a transaction that the file contains',
     restored: (restored, postgres) => ({ ...restored, identity: postgres.openChangeLog() }),
   },
+  {
+    defect: 'ignores its journal',
+    scenario: 'index file: a change is acknowledged after the last file, and Postgres is unreachable after a kill',
+    restored: (restored) => ({ ...restored, reads: [] }),
+  },
 ] satisfies ({ defect: string; scenario: string } & Defect)[])('detects a validator that $defect', async (one) => {
   const scenario = SCENARIOS.find(({ name }) => name === one.scenario)!
   const plans = Array.from({ length: SCENARIO_SEEDS }, (_, i) => planOfScenario(scenario, i + 1))
   const found: (string | undefined)[] = []
   for (const plan of plans) found.push((await runPlan(plan, one)).finding?.problem)
+  expect(new Set(found)).not.toEqual(new Set([undefined]))
+})
+
+test('detects a validator that acknowledges changes before its journal is durable', async () => {
+  const found: (string | undefined)[] = []
+  for (let seed = 1; seed <= 40; seed++) {
+    const scenario = SCENARIOS.find(({ name }) => name.includes('a change is acknowledged after the last file'))!
+    // The kill follows the read of the change within milliseconds.
+    const steps = scenario.steps.map((step) => (step.kind === 'transaction' ? { ...step, atMs: 1_800 - seed } : step))
+    found.push((await runPlan(planOfScenario({ ...scenario, steps }, seed), { isHasty: true })).finding?.problem)
+  }
   expect(new Set(found)).not.toEqual(new Set([undefined]))
 })

@@ -12,7 +12,7 @@ import { openKeys } from '../../src/index-file/keys.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'keyward-index-file-'))
 const path = join(folder, 'index')
-const HEADER = { program: 'p', identity: 'i', snapshot: '7:7:', source: 's', currentAtMs: 1_000 }
+const HEADER = { program: 'p', identity: 'i', snapshot: '7:7:', source: 's', currentAtMs: 1_000, segment: 7 }
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

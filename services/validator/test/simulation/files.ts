@@ -3,7 +3,7 @@
  * them. Copying the index takes time: some parts are copied at the beginning, and the other parts at the end.
  */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,6 +12,8 @@ import type { Random } from '@keyward/testkit'
 
 import { readIndexFile, writeIndexFile } from '../../src/index-file/format.ts'
 import { IndexFile } from '../../src/index-file/index-file.ts'
+import { SegmentFiles } from '../../src/index-file/journal-disk.ts'
+import type { JournalDisk } from '../../src/index-file/journal.ts'
 import { openKeys } from '../../src/index-file/keys.ts'
 import type { FileWriter, WriteRequest } from '../../src/index-file/messages.ts'
 import type { Clock } from '../../src/shared/clock.ts'
@@ -61,6 +63,7 @@ export class SimulatedFiles {
         clock,
         program: PROGRAM,
         createWriter: () => new SimulatedWriter(sleep, this.#random),
+        createDisk: (path) => new SimulatedDisk(path, sleep, this.#random),
       },
     )
   }
@@ -154,4 +157,47 @@ function copyOf({ buffer, length }: ImagePart): ImagePart {
   const copy = new SharedArrayBuffer(length)
   new Uint8Array(copy).set(new Uint8Array(buffer, 0, length))
   return { buffer: copy, length }
+}
+
+/**
+ * Simulates a disk that takes time to make a write durable. A kill may leave any part of an append, or an append that was not confirmed. A
+ * full disk rejects appends, but removes files.
+ */
+class SimulatedDisk implements JournalDisk {
+  readonly #path: string
+  readonly #sleep: Sleep
+  readonly #random: Random
+  /** Lists and reads the segments. */
+  readonly #files: SegmentFiles
+
+  constructor(path: string, sleep: Sleep, random: Random) {
+    this.#path = path
+    this.#sleep = sleep
+    this.#random = random
+    this.#files = new SegmentFiles(path)
+  }
+
+  list(): number[] {
+    return this.#files.list()
+  }
+
+  read(segment: number): Buffer {
+    return this.#files.read(segment)
+  }
+
+  async append(segment: number, bytes: Uint8Array): Promise<void> {
+    const path = `${this.#path}.${segment}.journal`
+    const part = this.#random.int(bytes.length + 1)
+    appendFileSync(path, bytes.subarray(0, part))
+    await this.#sleep(this.#random.int(8))
+    if (this.#random.int(200) === 0) throw new Error('The disk is full.')
+    appendFileSync(path, bytes.subarray(part))
+    await this.#sleep(this.#random.int(8))
+  }
+
+  async removeBefore(segment: number): Promise<void> {
+    await this.#sleep(this.#random.int(8))
+    for (const one of this.list().filter((number) => number < segment)) rmSync(`${this.#path}.${one}.journal`)
+    await this.#sleep(this.#random.int(8))
+  }
 }

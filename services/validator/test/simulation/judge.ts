@@ -83,6 +83,8 @@ export class Judge {
   readonly #organizations: readonly number[]
   /** The oldest version that explains the verdicts shown so far, by organization. */
   readonly #shown = new Map<number, number>()
+  /** The latest version that a heartbeat has published as applied, by organization. */
+  readonly #acknowledged = new Map<number, number>()
   readonly #policies = new Map<WatchedCheck, Policy[]>()
   readonly #ownMachines = new Map<string, OwnMachine[]>()
   /** The organizations whose large change is being applied in pages. */
@@ -123,13 +125,17 @@ export class Judge {
     this.#ownMachines.set(name, [...(this.#ownMachines.get(name) ?? []), own])
   }
 
-  /** Records that the next validator decides checks from now on. Its verdicts must not be older than `version`. */
+  /**
+   * Records that the next validator decides checks from now on. Its verdicts must not be older than `version`, nor older than a version that
+   * an earlier validator has acknowledged.
+   */
   restart(life: number, reader: IndexReader, version: number): void {
     // A validator that begins to decide checks from its index file may have applied a part of the pages.
     if (life !== this.#life) this.#paged = []
     this.#life = life
     this.#reader = reader
-    for (const organization of this.#organizations) this.#shown.set(organization, version)
+    for (const organization of this.#organizations)
+      this.#shown.set(organization, Math.max(version, this.#acknowledged.get(organization) ?? 0))
     // The index contains the claims and releases of earlier validators only if the index file contains them.
     for (const [name, machines] of this.#ownMachines)
       this.#ownMachines.set(
@@ -143,6 +149,7 @@ export class Judge {
     const bound = this.#boundVersion(condition)
     for (const organization of this.#organizations) {
       const applied = this.#appliedVersion(organization, condition.nowMs)
+      if (applied > (this.#acknowledged.get(organization) ?? 0)) this.#acknowledged.set(organization, applied)
       if (!isWritten && Math.max(bound, applied) <= (this.#shown.get(organization) ?? -1)) continue
       const checks = this.#checks.filter((check) => check.organization === organization)
       const shown = checks.map((check) => this.show(check))

@@ -334,6 +334,18 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    name: 'index file: a change is acknowledged after the last file, and Postgres is unreachable after a kill',
+    explanation:
+      'The validator had published a snapshot with the revocation, and its client had been told so. After a kill, the next validator restored ' +
+      'the older file, and the revoked license was VALID again.',
+    fileIntervalMs: 1_900,
+    steps: [
+      transact(1_600, update(3, { status: 'revoked' }), blacklist(1, { scope: 'PRODUCT', scopeId: 22 })),
+      restart(1_800, 'latest', 100),
+      fail(1_800, 'refuse', { lastsMs: 1_500 }),
+    ],
+  },
+  {
     name: 'index file: the file is torn, older, or missing after several kills',
     explanation:
       'A kill may leave an older file or a temporary one, and a disk may lose a part. A torn file is rejected as a whole. An ' +

@@ -30,6 +30,8 @@ export interface Defect {
   readonly target?: (target: FeedTarget) => FeedTarget
   /** Replaces the result of the restoration from the index file. */
   readonly restored?: (restored: RestoredIndex, postgres: SimulatedPostgres, nowMs: number) => RestoredIndex
+  /** Whether the validator acknowledges changes before they are durable in the journal. */
+  readonly isHasty?: boolean
 }
 
 export interface ValidatorOptions {
@@ -85,7 +87,10 @@ export class SimulatedValidator {
     const hashKey = this.#file?.keys.hashKey ?? new Uint8Array(16)
     this.#index = createIndex({ hashKey, reserve: 'small', onSection: () => options.onSection() })
     this.reader = openIndex(this.#index.shared)
-    this.#updater = new IndexUpdater(this.#index, this.#publicKeys, () => this.freshness.rebuild())
+    this.#updater = new IndexUpdater(this.#index, this.#publicKeys, {
+      onRebuild: () => this.freshness.rebuild(),
+      recorder: this.#file?.journal ?? null,
+    })
     this.freshness = new Freshness(this.#control, { staleAfterMs: STALE_AFTER_MS, staleLimitMs }, clock)
     this.source = new SimulatedSource(postgres, network, { clock, pageMs, life, onPages: options.onPages })
     this.#store = new SimulatedSlots(postgres, network)
@@ -164,8 +169,8 @@ export class SimulatedValidator {
     const { tell } = this.#options
     try {
       if (this.#restoration === null) return null
-      const { identity, snapshot } = this.#restoration.restore()
-      tell(`the index is restored from a file of ${snapshot}`)
+      const { identity, snapshot, isComplete } = this.#restoration.restore()
+      tell(`the index is restored ${isComplete ? 'completely' : 'from a file without its journal'}, as of ${snapshot}`)
       this.#restoredFrom = { identity, snapshot }
       return this.#restoredFrom
     } catch (error) {
@@ -233,10 +238,11 @@ export class SimulatedValidator {
           tell('the validator has lost its position')
           this.freshness.gap()
         },
-        onCaughtUpButLarge: ({ snapshot, identity, asOfMs }, organizations) => {
+        onCaughtUpButLarge: (position, organizations) => {
+          const { snapshot, identity, asOfMs } = position
           if (!this.freshness.isLoaded) return
           this.freshness.caughtUp(asOfMs)
-          this.#heartbeat.appliedExcept(snapshot, identity, organizations)
+          this.#acknowledge(position, () => this.#heartbeat.appliedExcept(snapshot, identity, organizations))
         },
         onCaughtUp: (position) => this.#caughtUp(position),
       },
@@ -244,12 +250,20 @@ export class SimulatedValidator {
     )
   }
 
-  #caughtUp({ snapshot, identity, asOfMs }: Position): void {
+  #acknowledge({ identity, snapshot }: Position, publish: () => void): void {
+    if (this.#file === null) return publish()
+    if (this.#options.defect.isHasty === true) publish()
+    const currentAtMs = this.#options.clock.nowMs() - this.freshness.sinceCurrentMs
+    void this.#file.journal.commit({ identity, snapshot, currentAtMs }).then((isDurable) => isDurable && publish())
+  }
+
+  #caughtUp(position: Position): void {
+    const { snapshot, identity, asOfMs } = position
     this.#restoration?.end()
     this.freshness.caughtUp(asOfMs)
     this.#options.onCaughtUp()
     if (snapshot !== this.applied) this.#options.tell(`the validator has applied ${snapshot}`)
     this.applied = snapshot
-    this.#heartbeat.applied(snapshot, identity)
+    this.#acknowledge(position, () => this.#heartbeat.applied(snapshot, identity))
   }
 }
