@@ -3,11 +3,13 @@
  * use as much as is left, so one organization can use half of the capacity, and a second one then a quarter.
  */
 
+import { RowTable } from './row-table.ts'
+
 export class FairShare {
   readonly #capacity: number
   #used = 0
-  /** The used amounts by the organization's row. No value is 0. */
-  #counts = new Map<number, number>()
+  /** The used amounts by the organization's row. */
+  readonly #counts = new RowTable()
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -19,7 +21,7 @@ export class FairShare {
 
   /** Takes `amount` for an organization. Returns false if the share of the organization does not suffice. */
   take(organization: number, amount = 1): boolean {
-    const count = (this.#counts.get(organization) ?? 0) + amount
+    const count = this.#counts.get(organization) + amount
     if (count > this.#capacity - this.#used) return false
     this.#used += amount
     this.#counts.set(organization, count)
@@ -29,14 +31,11 @@ export class FairShare {
   /** Releases an amount that the organization has taken. */
   release(organization: number, amount = 1): void {
     this.#used -= amount
-    const count = (this.#counts.get(organization) ?? 0) - amount
-    if (count > 0) this.#counts.set(organization, count)
-    else this.#counts.delete(organization)
+    this.#counts.set(organization, Math.max(0, this.#counts.get(organization) - amount))
   }
 
   clear(): void {
     this.#used = 0
-    // The Map is replaced, because the old table of a cleared Map refers to the next one and so keeps all later tables alive.
-    this.#counts = new Map()
+    this.#counts.clear()
   }
 }

@@ -9,9 +9,10 @@
  */
 
 import { FairShare } from '../shared/fair-share.ts'
+import { RowTable } from '../shared/row-table.ts'
+import { PairSet } from './pair-set.ts'
 
 const DAY_MS = 86_400_000
-const MAX_STEPS = 64
 
 interface ActivityLimits {
   /**
@@ -43,27 +44,21 @@ interface NamedCheck {
 
 export class ActivityBudget {
   readonly #limits: ActivityLimits
-  readonly #mask: number
-  /**
-   * A hash table of pairs of words. The first word selects the slot at which linear probing starts. The second word of a pair
-   * is never 0.
-   */
-  readonly #words: Int32Array
+  /** The machines that were named in this minute, as hashes of the machine, the license and the code. */
+  readonly #names: PairSet
   readonly #share: FairShare
   /** The number of named machines of a license in this minute. The key is twice the license's row, plus 1 for `VALID`. */
   #named = new Map<number, number>()
   /** The number of machines that were named today, by the organization's row. */
-  #today = new Map<number, number>()
+  readonly #today = new RowTable()
   /** The number of license entries that were added today, by the organization's row. */
-  #licensesToday = new Map<number, number>()
+  readonly #licensesToday = new RowTable()
   #minuteMs = 0
   #day = 0
 
   constructor(limits: ActivityLimits = LIMITS) {
     this.#limits = limits
-    const slots = 2 ** Math.ceil(Math.log2(limits.minute * 2))
-    this.#mask = slots - 1
-    this.#words = new Int32Array(slots * 2)
+    this.#names = new PairSet(limits.minute)
     this.#share = new FairShare(limits.minute)
   }
 
@@ -74,55 +69,43 @@ export class ActivityBudget {
   allows(check: NamedCheck, minuteMs: number, isValid: boolean): boolean {
     this.#startMinute(minuteMs)
     const { organization, license, licenseGeneration: generation } = check
-    const high = check.machineHash0 ^ Math.imul(license, 0x2c1b3c6d)
-    const low = check.machineHash1 ^ Math.imul(generation * 16 + check.code, 0x297a2d39) || 1
-    const at = this.#find(high, low)
+    const at = this.#names.find(check.machineHash0, check.machineHash1, license, generation * 16 + check.code)
     if (at < 0) return false
-    if (this.#words[at + 1] !== 0) return true
+    if (this.#names.isTaken(at)) return true
     const key = license * 2 + Number(isValid)
     const named = this.#named.get(key) ?? 0
-    const today = this.#today.get(organization) ?? 0
+    const today = this.#today.get(organization)
     if (named >= (isValid ? this.#limits.valid : this.#limits.rejected) || today >= this.#limits.day) return false
     if (!this.#share.take(organization)) return false
     this.#named.set(key, named + 1)
     this.#today.set(organization, today + 1)
-    this.#words[at] = high
-    this.#words[at + 1] = low
+    this.#names.take(at)
     return true
   }
 
   /** Counts a license entry, which names no machine. */
   countLicense(organization: number): void {
-    this.#licensesToday.set(organization, (this.#licensesToday.get(organization) ?? 0) + 1)
+    this.#licensesToday.set(organization, this.#licensesToday.get(organization) + 1)
   }
 
   /** Returns whether further license entries of the organization are combined by hour. */
   isCoarse(organization: number, minuteMs: number): boolean {
     this.#startMinute(minuteMs)
-    return (this.#licensesToday.get(organization) ?? 0) >= this.#limits.dayLicenses
+    return this.#licensesToday.get(organization) >= this.#limits.dayLicenses
   }
 
   /** Clears the set for a later minute, or after the clock was set back. Late records of the last two minutes do not clear it. */
   #startMinute(minuteMs: number): void {
     if (minuteMs <= this.#minuteMs && minuteMs >= this.#minuteMs - 120_000) return
     this.#minuteMs = minuteMs
-    this.#words.fill(0)
+    this.#names.clear()
     this.#share.clear()
     this.#named = new Map()
     const day = Math.floor(minuteMs / DAY_MS)
     if (day !== this.#day) {
-      this.#today = new Map()
-      this.#licensesToday = new Map()
+      this.#today.clear()
+      this.#licensesToday.clear()
     }
     this.#day = day
-  }
-
-  /** Returns the index of the pair or of a free slot for it. Returns -1 if neither exists within MAX_STEPS. */
-  #find(high: number, low: number): number {
-    for (let step = 0; step < MAX_STEPS; step++) {
-      const at = ((high + step) & this.#mask) * 2
-      if (this.#words[at + 1] === 0 || (this.#words[at] === high && this.#words[at + 1] === low)) return at
-    }
-    return -1
   }
 }

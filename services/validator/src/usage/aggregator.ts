@@ -9,12 +9,13 @@
  */
 
 import type { ActivityColumns, RecordBatch } from '@keyward/database'
-import { machineKey, toHex } from '@keyward/database/ids'
-import { CODE, CODES, type IndexReader } from '@keyward/engine'
+import { machineKey } from '@keyward/database/ids'
+import { CODE, type IndexReader } from '@keyward/engine'
 
 import { FairShare } from '../shared/fair-share.ts'
 import { ActivityBudget } from './activity-budget.ts'
 import { ActivityTable, BYTES_PER_ENTRY, type Machine } from './activity-table.ts'
+import { CheckCounts } from './check-counts.ts'
 import type { RecordView } from './ring.ts'
 
 const MINUTE_MS = 60_000
@@ -51,18 +52,6 @@ export type Ids = Pick<IndexReader, 'licenseId' | 'productId' | 'ruleId' | 'orga
 type IsDue = (activity: ActivityTable, entry: number) => boolean
 type Overuse = { -readonly [K in keyof RecordBatch['overuse'][number]]: RecordBatch['overuse'][number][K] }
 type Rule = { -readonly [K in keyof RecordBatch['rules'][number]]: RecordBatch['rules'][number][K] }
-type Checks = RecordBatch['checks'][number]
-
-/** Counts the checks of one product in one hour, or an organization's checks with unknown keys in one hour. */
-interface Tally {
-  generation: number
-  hourMs: number
-  organizationId: Uint8Array
-  /** The product's id, or null for unknown keys. */
-  productId: Uint8Array | null
-  /** The counts by the engine's number of the code. */
-  counts: Float64Array
-}
 
 export class Aggregator {
   readonly #ids: Ids
@@ -79,7 +68,6 @@ export class Aggregator {
   /** The overuse of licenses whose row belongs to another license now. */
   #formerOveruse: Overuse[] = []
   readonly #ruleShare: FairShare
-  readonly #tallyShare: FairShare
   readonly #overuseShare: FairShare
   /** The hostnames to write, by license and machine id. */
   #hostnames = new Map<string, RecordBatch['hostnames'][number]>()
@@ -88,13 +76,7 @@ export class Aggregator {
   #rules = new Map<number, Rule & { generation: number }>()
   /** The matches of rules whose row belongs to another rule now. */
   #formerRules: Rule[] = []
-  /**
-   * The tallies of the current hour, by the product's row. Checks with unknown license keys are tallied under -1 minus the
-   * organization's row.
-   */
-  #tallies = new Map<number, Tally>()
-  /** The tallies of earlier hours, and of products whose row belongs to another product now. */
-  #finished: Tally[] = []
+  readonly #checks: CheckCounts
   readonly #minute = new Period(MINUTE_MS)
   readonly #hour = new Period(HOUR_MS)
   /**
@@ -112,7 +94,7 @@ export class Aggregator {
     const shares = { valid: new FairShare(valid), machines: new FairShare(machines), licenses: new FairShare(licenses) }
     this.#shares = shares
     this.#ruleShare = new FairShare(entries)
-    this.#tallyShare = new FairShare(entries)
+    this.#checks = new CheckCounts(ids, entries)
     this.#overuseShare = new FairShare(entries)
     this.#hostnameShare = new FairShare(limits.hostnames)
   }
@@ -126,14 +108,14 @@ export class Aggregator {
   get rows(): number {
     const rules = this.#rules.size + this.#formerRules.length
     const overuse = this.#overuse.size + this.#formerOveruse.length
-    return this.#activity.size + rules + this.#tallies.size + this.#finished.length + overuse + this.#hostnames.size
+    return this.#activity.size + rules + this.#checks.size + overuse + this.#hostnames.size
   }
 
   add(record: RecordView): void {
     for (let i = 0; i < record.matchedCount; i++)
       this.#addRule(record, record.matched[i]!, record.matchedGenerations[i]!)
     if (record.excluded) return
-    this.#addTally(record)
+    if (!this.#checks.add(record, this.#hour.startOf(record.atMs))) this.#dropped.analytics++
     if (record.license < 0) return
     this.#addActivity(record)
     if (record.code === CODE.TOO_MANY_MACHINES) this.#addOveruse(record)
@@ -147,20 +129,18 @@ export class Aggregator {
   take(isDue: IsDue): RecordBatch {
     const activity = this.#activity.take()
     markSeen(activity, this.#limits.seen, (entry) => isDue(this.#activity, entry))
-    const checks = sumChecks([...this.#finished, ...this.#tallies.values()])
+    const checks = this.#checks.take()
     const rules = [...this.#formerRules, ...this.#rules.values()]
     // The Maps are replaced, because the old table of a cleared Map refers to the next one and so keeps all later tables alive.
     this.#rules = new Map()
     this.#formerRules = []
-    this.#tallies = new Map()
-    this.#finished = []
     const overuse = [...this.#formerOveruse, ...this.#overuse.values()]
     const hostnames = [...this.#hostnames.values()]
     this.#overuse = new Map()
     this.#formerOveruse = []
     this.#hostnames = new Map()
     for (const share of Object.values(this.#shares)) share.clear()
-    for (const share of [this.#ruleShare, this.#tallyShare, this.#overuseShare, this.#hostnameShare]) share.clear()
+    for (const share of [this.#ruleShare, this.#overuseShare, this.#hostnameShare]) share.clear()
     return { rules, checks, activity, overuse, keyUses: [], hostnames }
   }
 
@@ -179,28 +159,6 @@ export class Aggregator {
     }
     if (known) this.#formerRules.push(known)
     this.#rules.set(row, { generation, id, count: 1, lastAtMs: atMs })
-  }
-
-  #addTally(record: RecordView): void {
-    const hourMs = this.#hour.startOf(record.atMs)
-    const isKnown = record.license >= 0
-    const key = isKnown ? record.product : -1 - record.organization
-    const generation = isKnown ? record.productGeneration : 0
-    let tally = this.#tallies.get(key)
-    if (!tally || tally.generation !== generation || tally.hourMs !== hourMs) {
-      const organizationId = createId()
-      const productId = isKnown ? createId() : null
-      if (!this.#ids.organizationId(record.organization, organizationId)) return // deleted since
-      if (productId !== null && !this.#ids.productId(record.product, generation, productId)) return
-      if (!this.#tallyShare.take(record.organization)) {
-        this.#dropped.analytics++
-        return
-      }
-      if (tally) this.#finished.push(tally)
-      tally = { generation, hourMs, organizationId, productId, counts: new Float64Array(CODES.length) }
-      this.#tallies.set(key, tally)
-    }
-    tally.counts[record.code] = tally.counts[record.code]! + 1
   }
 
   #addActivity(record: RecordView): void {
@@ -302,20 +260,4 @@ function markSeen(activity: ActivityColumns, limit: number, isDue: (entry: numbe
     seen[entry] = 1
     count++
   }
-}
-
-/** Returns one row for each hour, organization, product and code. */
-function sumChecks(tallies: readonly Tally[]): Checks[] {
-  const sums = new Map<string, { -readonly [K in keyof Checks]: Checks[K] }>()
-  for (const { hourMs, organizationId, productId, counts } of tallies) {
-    const owner = `${hourMs}/${toHex(organizationId)}/${productId === null ? '' : toHex(productId)}`
-    for (const [i, code] of CODES.entries()) {
-      const count = counts[i]!
-      if (count === 0) continue
-      const known = sums.get(`${owner}/${code}`)
-      if (known) known.count += count
-      else sums.set(`${owner}/${code}`, { hourMs, organizationId, productId, code, count })
-    }
-  }
-  return [...sums.values()]
 }
