@@ -15,6 +15,7 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const FOLDERS = [
   'packages/address/src',
   'packages/contract/src',
+  'packages/database/functions',
   'packages/database/migrations',
   'packages/database/src',
   'packages/engine/src',
