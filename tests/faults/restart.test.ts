@@ -86,7 +86,7 @@ test('enforces every acknowledged change after a kill of the validator and of Po
     (await deactivate(third.port, vendor.secret, 'a license of tomorrow', 'm')).text,
   ]
   const enforced = ['REVOKED', 'BLACKLISTED', 'VALID', 'VALID']
-  const unavailable = expect.stringContaining('"UNAVAILABLE"')
+  const unavailable: unknown = expect.stringContaining('"UNAVAILABLE"')
   expect(await codes()).toEqual([...enforced, 'UNAVAILABLE', 'UNAVAILABLE', 'UNAUTHORIZED', unavailable])
 
   await postgres.start()

@@ -14,7 +14,6 @@ import { deserialize, serialize } from 'node:v8'
 import type { Change } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
-import type { FilePosition } from './index-file.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const LENGTH_BYTES = 4
@@ -30,7 +29,9 @@ export interface JournaledChanges {
 }
 
 /** The state that the index has after changes, and the time at which it was current, in milliseconds since 1970. */
-export interface JournalPosition extends FilePosition {
+export interface JournalPosition {
+  readonly identity: string
+  readonly snapshot: string
   readonly currentAtMs: number
 }
 
