@@ -45,6 +45,9 @@ test.skipIf(!existsSync(executablePath))(
       expect(created.status).toBe(201)
       const list = await sendAsOffered(page, 'get', '/api/v1/products', vendor.managementToken)
       expect([list.status, list.query, list.body]).toEqual([200, '?limit=50', expect.stringContaining('Acme Studio')])
+      await page.goto(`${harness.origin}/docs#tag/webhooks/webhook/POST/event`)
+      await page.getByText('Receive an event').first().waitFor({ state: 'attached' })
+      await page.getByText('license.created').first().waitFor({ state: 'attached' })
       expect(requested.filter((url) => !url.startsWith(harness.origin) && !url.startsWith('data:'))).toEqual([])
       expect(complaints).toEqual([])
     } finally {
