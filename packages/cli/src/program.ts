@@ -4,9 +4,10 @@
  */
 
 import tab from '@bomb.sh/tab/commander'
-import { Command, CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 
 import { asFailure, ValidationFailure } from './api.ts'
+import { CliCommand } from './command.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
 import { addCustomerCommands } from './commands/customers.ts'
@@ -29,7 +30,7 @@ import { addWhoamiCommand } from './commands/whoami.ts'
 import { EXIT, Failure } from './failure.ts'
 import { flagName } from './flag-names.ts'
 import { reportFailure } from './output.ts'
-import { openSession, type RunContext, type Session } from './session.ts'
+import type { RunContext } from './session.ts'
 
 const AFTERWORD = `
 Flags set the address and the credentials. The next sources are KEYWARD_URL, KEYWARD_TOKEN and OPERATOR_TOKEN, and finally
@@ -41,8 +42,8 @@ are not ready.
 
 Completion: put packages/cli/bin on the PATH and run  source <(keyward complete bash)  or zsh, fish, powershell.`
 
-function createProgram(context: RunContext): Command {
-  const program = new Command('keyward')
+function createProgram(context: RunContext): CliCommand {
+  const program = new CliCommand(context, 'keyward')
     .description('manage Keyward from a terminal')
     .option('--url <address>', 'base URL of the service')
     .option('--token <secret>', 'management token or personal access token')
@@ -57,26 +58,25 @@ function createProgram(context: RunContext): Command {
       writeOut: context.streams.out,
       writeErr: context.streams.err,
     })
-  const open = (command: Command): Session => openSession(context, command)
-  addOrganizationCommands(program, open)
-  addTokenCommands(program, open)
-  addApiKeyCommands(program, open)
-  addMemberCommands(program, open)
-  addProductCommands(program, open)
-  addCustomerCommands(program, open)
-  addLicenseCommands(program, open)
-  addMachineCommands(program, open)
-  addRuleCommands(program, open)
-  addSetCommands(program, open)
-  addSearchCommand(program, open)
-  addCheckCommand(program, open)
-  addActivityCommands(program, open)
-  addUsageCommand(program, open)
-  addAuditLogCommand(program, open)
-  addEventCommands(program, open)
-  addWhoamiCommand(program, open)
-  addStatusCommand(program, open)
-  addKeyCommands(program, open)
+  addOrganizationCommands(program)
+  addTokenCommands(program)
+  addApiKeyCommands(program)
+  addMemberCommands(program)
+  addProductCommands(program)
+  addCustomerCommands(program)
+  addLicenseCommands(program)
+  addMachineCommands(program)
+  addRuleCommands(program)
+  addSetCommands(program)
+  addSearchCommand(program)
+  addCheckCommand(program)
+  addActivityCommands(program)
+  addUsageCommand(program)
+  addAuditLogCommand(program)
+  addEventCommands(program)
+  addWhoamiCommand(program)
+  addStatusCommand(program)
+  addKeyCommands(program)
   tab(program)
   return program
 }
@@ -84,7 +84,7 @@ function createProgram(context: RunContext): Command {
 /** Runs a command and returns its exit code. `args` does not include the name of the program. Throws only for bugs of this program. */
 export async function run(args: readonly string[], context: RunContext): Promise<number> {
   const program = createProgram(context)
-  let running = program
+  let running: Command = program
   program.hook('preAction', (_, command) => {
     running = command
   })

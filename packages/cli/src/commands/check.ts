@@ -2,17 +2,16 @@
 
 import { type AccessRule, type Code, CODE_MESSAGES, type evaluation } from '@keyward/contract'
 import { dryRuns } from '@keyward/contract/dry-run'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { oneLine } from '../output.ts'
-import type { Session } from '../session.ts'
 import { findById } from './license-format.ts'
 
 const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().optional(), country: z.string().optional() })
 
-export function addCheckCommand(parent: Command, open: (command: Command) => Session): void {
+export function addCheckCommand(parent: CliCommand): void {
   parent
     .command('check')
     .description('show the verdict of a check and its reason without recording the check or taking a slot')
@@ -20,8 +19,7 @@ export function addCheckCommand(parent: Command, open: (command: Command) => Ses
     .option('--machine <id>', 'the machine id of the check')
     .option('--ip <address>', 'the address of the check')
     .option('--country <code>', 'the country of the check')
-    .action(async (idOrKey: string, given: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }, given, idOrKey: string) => {
       const { machine, ip, country } = flagsOf.parse(given)
       const found = await findById(api, idOrKey)
       const which = found === null ? { licenseKey: idOrKey } : { licenseId: found.id }

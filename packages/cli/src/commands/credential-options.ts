@@ -1,16 +1,17 @@
 /** The options and the output of the commands that create credentials. */
 
 import { ALL_PERMISSIONS, permissions } from '@keyward/contract'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { z } from 'zod'
 
 import type { ApiResponse } from '../api.ts'
+import type { CliCommand } from '../command.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { printChange } from './wait.ts'
 
 /** Adds the mandatory option `--permission` to a command. */
-export function withPermissions(command: Command, description: string): Command {
+export function withPermissions(command: CliCommand, description: string): CliCommand {
   const option = new Option('-p, --permission <permission...>', description)
   return command.addOption(option.choices(ALL_PERMISSIONS).makeOptionMandatory())
 }
@@ -20,7 +21,7 @@ export function permissionsOf(flags: unknown) {
 }
 
 /** Adds the option `--expires` to a command. */
-export function withExpiry(command: Command): Command {
+export function withExpiry(command: CliCommand): CliCommand {
   return command.option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now (default: never)')
 }
 

@@ -1,11 +1,10 @@
 /** The commands for customers: `customer create`, `customer list`, `customer merge`, `customer delete`. */
 
 import { type Customer, customers } from '@keyward/contract'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { describe } from '../output.ts'
-import type { Session } from '../session.ts'
 import { addDeletion } from './deletion.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
@@ -13,7 +12,7 @@ import { printChange, waitOf, withWait } from './wait.ts'
 const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
 const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
 
-export function addCustomerCommands(parent: Command, open: (command: Command) => Session): void {
+export function addCustomerCommands(parent: CliCommand): void {
   const group = parent.command('customer').description('customers: the owners of licenses')
   group
     .command('create')
@@ -21,8 +20,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
     .argument('<email>', 'the e-mail address')
     .option('--name <name>', 'the name')
     .option('--external-id <id>', 'the unique id in your own system')
-    .action(async (email: string, flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }, flags, email: string) => {
       const body = { email, ...createFlags.parse(flags) }
       const { data } = await api.call(customers.createCustomer, { body })
       output.result(data, describeCustomer(data))
@@ -30,8 +28,7 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
   withLimit(group.command('list').description('list customers, newest first'))
     .option('--email <address>', 'only customers with this e-mail address')
     .option('--external-id <id>', 'only the customer with this id in your own system')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, ...query } = filterFlags.parse(flags)
       const list = await readList(session.api, customers.listCustomers, { query }, limit)
       printList(session, list, (one) => ({
@@ -48,14 +45,13 @@ export function addCustomerCommands(parent: Command, open: (command: Command) =>
   )
     .argument('<id>', 'the id of the customer to delete')
     .argument('<into>', 'the id of the customer that remains')
-    .action(async (id: string, into: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, id: string, into: string) => {
       const input = { params: { id }, body: { into } }
       const merged = await session.api.call(customers.mergeCustomer, input, waitOf(flags))
       printChange(session, merged, describeCustomer(merged.data))
     })
   const consequence = 'not possible while the customer has licenses'
-  addDeletion(group, open, { verb: 'delete', noun: 'a customer', operation: customers.deleteCustomer, consequence })
+  addDeletion(group, { verb: 'delete', noun: 'a customer', operation: customers.deleteCustomer, consequence })
 }
 
 function describeCustomer({ id, email, name, externalId, createdAt }: Customer): string {

@@ -1,8 +1,7 @@
 import type { AnyInput, Operation } from '@keyward/contract/operations'
-import type { Command } from 'commander'
 
 import type { Api } from '../api.ts'
-import type { Session } from '../session.ts'
+import type { CliCommand } from '../command.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 interface Deletion {
@@ -17,19 +16,14 @@ interface Deletion {
 }
 
 /** Adds a command that deletes a resource. It has `--wait` if validators apply the deletion. */
-export function addDeletion(
-  group: Command,
-  open: (command: Command) => Session,
-  { verb, noun, operation, consequence, find }: Deletion,
-): void {
+export function addDeletion(group: CliCommand, { verb, noun, operation, consequence, find }: Deletion): void {
   const bare = noun.replace(/^an? /, '')
   const command = group
     .command(verb)
     .description(`${verb} ${noun}; ${consequence}`)
     .argument('<id>', find ? `the id or key of the ${bare}` : `the id of the ${bare}`)
   if (operation.propagates) withWait(command)
-  command.action(async (given: string, flags: unknown, running: Command) => {
-    const session = open(running)
+  command.run(async (session, flags, given: string) => {
     const id = find ? await find(session.api, given) : given
     const input: AnyInput = { params: { id } }
     const { appliedBy } = await session.api.call<Operation>(operation, input, operation.propagates && waitOf(flags))

@@ -1,8 +1,9 @@
 /** The option `--entitlement name=value` of the commands for products and licenses (docs/api.md#v13). */
 
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 
 type Grant = true | number | string
@@ -13,7 +14,7 @@ const entitlementFlags = z.object({
 })
 
 /** Adds the repeatable option `--entitlement` to a command. */
-export function withEntitlements(command: Command, what: string): Command {
+export function withEntitlements(command: CliCommand, what: string): CliCommand {
   const values = '`true`, an integer, or a text ("5" in double quotes is a text)'
   return command.option('--entitlement <name=value>', `${what} (repeatable); the value is ${values}`, collect)
 }

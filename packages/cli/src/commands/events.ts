@@ -4,10 +4,10 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Event, events as operations } from '@keyward/contract/management/events'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
 import type { Api } from '../api.ts'
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
@@ -27,15 +27,14 @@ const listenFlags = typeFlag.extend({
   stopAfter: z.coerce.number().int().min(1).optional(),
 })
 
-export function addEventCommands(parent: Command, open: (command: Command) => Session): void {
+export function addEventCommands(parent: CliCommand): void {
   const events = parent.command('events').description('list events, or forward them to a receiver')
   withLimit(
     events
       .command('list')
       .description('list events, newest first')
       .option('--type <type>', 'only events of this type, or of a group such as license.*'),
-  ).action(async (flags: unknown, command: Command) => {
-    const session = open(command)
+  ).run(async (session, flags) => {
     const { limit, type } = listFlags.extend(typeFlag.shape).parse(flags)
     const list = await readList(session.api, operations.listEvents, { query: { type } }, limit)
     printList(session, list, (one) => ({
@@ -52,8 +51,7 @@ export function addEventCommands(parent: Command, open: (command: Command) => Se
     .option('--type <type>', 'only events of this type, or of a group such as license.*')
     .option('--secret <secret>', 'the signing secret, which begins with whsec_ (default: a new one, which is printed)')
     .option('--stop-after <count>', 'end after this number of events')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { forward, type, secret, stopAfter } = listenFlags.parse(flags)
       const receiver = { url: parseUrl(forward), ...parseSecret(secret) }
       session.output.note(`The secret is ${receiver.text}. Forwarding to ${receiver.url}; interrupt with Ctrl-C.`)

@@ -1,11 +1,10 @@
 /** The commands for the signing keys of offline license files: `keys list`, `keys prepare`, `keys rotate`, `keys withdraw`. */
 
 import { signingKeys } from '@keyward/contract/management/signing-keys'
-import type { Command } from 'commander'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { describe } from '../output.ts'
-import type { Session } from '../session.ts'
 import { addList, type ItemOf, readList } from './lists.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
@@ -18,11 +17,10 @@ run "keyward keys withdraw <key id>" and release the app without that key.`,
 } as const
 const POSTS = { prepare: signingKeys.prepareSigningKey, rotate: signingKeys.rotateSigningKey } as const
 
-export function addKeyCommands(parent: Command, open: (command: Command) => Session): void {
+export function addKeyCommands(parent: CliCommand): void {
   const keys = parent.command('keys').description('signing keys of offline license files')
   const addPost = (name: 'prepare' | 'rotate', description: string): void => {
-    withWait(keys.command(name).description(description)).action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    withWait(keys.command(name).description(description)).run(async (session, flags) => {
       const created = await session.api.call(POSTS[name], {}, waitOf(flags))
       const { keyId, algorithm, publicKey, createdAt } = created.data
       const text = describe({ 'key id': keyId, algorithm, 'public key': publicKey, created: createdAt })
@@ -32,8 +30,8 @@ export function addKeyCommands(parent: Command, open: (command: Command) => Sess
   }
   addPost('prepare', 'create the key for the next rotation, so that you can release apps with it first')
   addPost('rotate', 'sign new files with the prepared key or a new one; existing files stay valid')
-  addWithdraw(keys, open)
-  addList(keys, open, signingKeys.listSigningKeys, 'signing keys', (one) => ({
+  addWithdraw(keys)
+  addList(keys, signingKeys.listSigningKeys, 'signing keys', (one) => ({
     'KEY ID': one.keyId,
     STATE: stateOf(one),
     CREATED: one.createdAt,
@@ -41,12 +39,11 @@ export function addKeyCommands(parent: Command, open: (command: Command) => Sess
   }))
 }
 
-function addWithdraw(keys: Command, open: (command: Command) => Session): void {
+function addWithdraw(keys: CliCommand): void {
   const withdraw = keys.command('withdraw')
   withWait(withdraw.description('stop publishing a leaked key; installed apps trust the key until they are updated'))
     .argument('<key>', 'the key id in license files, or the id of the record')
-    .action(async (given: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, given: string) => {
       const { items } = await readList(session.api, signingKeys.listSigningKeys, {})
       const found = items.find(({ keyId, id }) => keyId === given || id === given)
       if (found === undefined)

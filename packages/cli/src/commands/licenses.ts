@@ -2,10 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 import { license, type License, licenseFiles, licenses, policyType } from '@keyward/contract'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 
 import type { ApiResponse, CallOptions } from '../api.ts'
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
@@ -17,28 +18,25 @@ import { printChange, waitOf, withWait } from './wait.ts'
 
 const licenseStatus = license.shape.status
 
-type Open = (command: Command) => Session
-
-export function addLicenseCommands(parent: Command, open: Open): void {
+export function addLicenseCommands(parent: CliCommand): void {
   const group = parent.command('license').description('licenses')
-  addCreate(group, open)
+  addCreate(group)
   group
     .command('show')
     .description('show a license')
     .argument('<license>', 'the id or key of the license')
-    .action(async (idOrKey: string, _flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }, _flags, idOrKey: string) => {
       const found = await findLicense(api, idOrKey)
       output.result(found, describeLicense(found))
     })
-  addList(group, open)
-  addActions(group, open)
-  addRenew(group, open)
-  addLimits(group, open)
-  addReplaceKey(group, open)
-  addEntitle(group, open)
-  addFile(group, open)
-  addDeletion(group, open, {
+  addList(group)
+  addActions(group)
+  addRenew(group)
+  addLimits(group)
+  addReplaceKey(group)
+  addEntitle(group)
+  addFile(group)
+  addDeletion(group, {
     verb: 'delete',
     noun: 'a license',
     operation: licenses.deleteLicense,
@@ -54,11 +52,10 @@ type Prepare = (
 ) => (params: { id: string }, options: CallOptions) => Promise<ApiResponse<License>>
 
 /** Completes a command that changes a license and prints the changed license. */
-function addChange(command: Command, open: Open, prepare: Prepare): void {
+function addChange(command: CliCommand, prepare: Prepare): void {
   withWait(command)
     .argument('<license>', 'the id or key of the license')
-    .action(async (idOrKey: string, flags: unknown, running: Command) => {
-      const session = open(running)
+    .run(async (session, flags, idOrKey: string) => {
       const send = prepare(flags, session)
       const { id } = await findLicense(session.api, idOrKey)
       const changed = await send({ id }, waitOf(flags))
@@ -66,7 +63,7 @@ function addChange(command: Command, open: Open, prepare: Prepare): void {
     })
 }
 
-function addActions(group: Command, open: Open): void {
+function addActions(group: CliCommand): void {
   const { suspendLicense, reinstateLicense, revokeLicense } = licenses
   for (const [name, operation, description] of [
     ['suspend', suspendLicense, 'suspend a license; its checks are rejected until "license reinstate"'],
@@ -75,17 +72,16 @@ function addActions(group: Command, open: Open): void {
   ] as const)
     addChange(
       group.command(name).description(description),
-      open,
       (_flags, { api }) =>
         (params, options) =>
           api.call(operation, { params }, options),
     )
 }
 
-function addRenew(group: Command, open: Open): void {
+function addRenew(group: CliCommand): void {
   const renew = group.command('renew').description('set a new expiry; an expired license is active again')
   renew.requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
-  addChange(renew, open, (flags, { api, context }) => {
+  addChange(renew, (flags, { api, context }) => {
     const { expires } = z.object({ expires: z.string() }).parse(flags)
     const body = { expiresAt: parseMoment(expires, context.nowMs()) }
     return (params, options) => api.call(licenses.renewLicense, { params, body }, options)
@@ -95,7 +91,7 @@ function addRenew(group: Command, open: Open): void {
 const limitFlag = z.union([z.int(), z.literal('none').transform(() => null)]).optional()
 const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag })
 
-function addLimits(group: Command, open: Open): void {
+function addLimits(group: CliCommand): void {
   const limits = group
     .command('limits')
     .description('change the limits of a license; options that are not set keep theirs')
@@ -106,7 +102,7 @@ function addLimits(group: Command, open: Open): void {
       numberOrNone,
     )
     .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
-  addChange(limits, open, (flags, { api }) => {
+  addChange(limits, (flags, { api }) => {
     const policy = limitFlags.parse(flags)
     if (Object.keys(policy).length === 0)
       throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds or --max-releases')
@@ -114,27 +110,27 @@ function addLimits(group: Command, open: Open): void {
   })
 }
 
-function addReplaceKey(group: Command, open: Open): void {
+function addReplaceKey(group: CliCommand): void {
   const replace = group
     .command('replace-key')
     .description('give a license another key; checks with the old key return NOT_FOUND')
     .option('--key <key>', 'a key of your own (default: a generated one)')
-  addChange(replace, open, (flags, { api }) => {
+  addChange(replace, (flags, { api }) => {
     const body = z.object({ key: z.string().optional() }).parse(flags)
     return (params, options) => api.call(licenses.replaceLicenseKey, { params, body }, options)
   })
 }
 
-function addEntitle(group: Command, open: Open): void {
+function addEntitle(group: CliCommand): void {
   const entitle = group.command('entitle').description("replace the overrides of the product's entitlements")
   withEntitlements(entitle, 'an override, or null to remove a default of the product; none without this option')
-  addChange(entitle, open, (flags, { api }) => {
+  addChange(entitle, (flags, { api }) => {
     const body = { entitlements: {}, ...entitlementsOf(flags) }
     return (params, options) => api.call(licenses.updateLicense, { params, body }, options)
   })
 }
 
-function addList(group: Command, open: Open): void {
+function addList(group: CliCommand): void {
   withLimit(group.command('list').description('list licenses, newest first'))
     .option('--product <id>', 'only licenses of this product')
     .option('--customer <id>', 'only licenses of this customer')
@@ -150,8 +146,7 @@ function addList(group: Command, open: Open): void {
         .default('createdAt'),
     )
     .addOption(new Option('--status <status>', 'only licenses with this status').choices(licenseStatus.options))
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, product: productId, customer: customerId, ...filters } = filterFlags.parse(flags)
       const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
       const query = {
@@ -172,14 +167,13 @@ function addList(group: Command, open: Open): void {
     })
 }
 
-function addFile(group: Command, open: Open): void {
+function addFile(group: CliCommand): void {
   group
     .command('file')
     .description('download the offline license file for a machine without network access')
     .argument('<license>', 'the id or key of the license')
     .option('--out <file>', 'the file to write (default: standard output)')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const { api, output, context } = open(command)
+    .run(async ({ api, output, context }, flags, idOrKey: string) => {
       const { out } = z.object({ out: z.string().optional() }).parse(flags)
       const { id } = await findLicense(api, idOrKey)
       const { data: file } = await api.call(licenseFiles.downloadLicenseFile, { params: { id } })
@@ -220,7 +214,7 @@ const createFlags = z.object({
   key: z.string().optional(),
 })
 
-function addCreate(group: Command, open: Open): void {
+function addCreate(group: CliCommand): void {
   const create = group.command('create')
   withEntitlements(create, "an override of the product's entitlements, or null to remove a default")
     .description('create a license, which is perpetual without --expires and --duration-days')
@@ -245,8 +239,7 @@ function addCreate(group: Command, open: Open): void {
       wholeNumber,
     )
     .option('--key <key>', 'a key of your own (default: a generated one)')
-  withWait(create).action(async (given: unknown, command: Command) => {
-    const session = open(command)
+  withWait(create).run(async (session, given) => {
     const { api, connection, context } = session
     const flags = createFlags.parse(given)
     const productId = flags.product ?? connection.demo?.productId

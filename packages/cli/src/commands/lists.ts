@@ -1,8 +1,9 @@
 import type { AnyInput, InputOf, Operation } from '@keyward/contract/operations'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
 import type { Api, CallOptions } from '../api.ts'
+import type { CliCommand } from '../command.ts'
 import { table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parsePast } from '../times.ts'
@@ -13,7 +14,7 @@ const DEFAULT_LIMIT = 50
 export const listFlags = z.object({ limit: z.int() })
 
 /** Adds `--limit` to a command. */
-export function withLimit(command: Command): Command {
+export function withLimit(command: CliCommand): CliCommand {
   return command.option('--limit <number>', 'the maximum number of items', positiveNumber, DEFAULT_LIMIT)
 }
 
@@ -21,7 +22,7 @@ export function withLimit(command: Command): Command {
 export const periodFlags = z.object({ since: z.string().optional(), until: z.string().optional() })
 
 /** Adds `--since` and `--until` to a command. */
-export function withPeriod(command: Command): Command {
+export function withPeriod(command: CliCommand): CliCommand {
   return command
     .option('--since <when>', 'only entries from this time on: a date, or 12h, 30d, 2w before now')
     .option('--until <when>', 'only entries before this time')
@@ -86,25 +87,15 @@ export function printList<T>({ output }: Session, { items, more }: List<T>, row:
 
 /** Adds the command `list` without filters to a group. `noun` names the resources: `products`. */
 export function addList<One extends ListOperation>(
-  group: Command,
-  open: (command: Command) => Session,
+  group: CliCommand,
   operation: One,
   noun: string,
   row: (item: ItemOf<One>) => Row,
 ): void
-export function addList(
-  group: Command,
-  open: (command: Command) => Session,
-  operation: ListOperation,
-  noun: string,
-  row: (item: unknown) => Row,
-): void {
-  withLimit(group.command('list').description(`list ${noun}, newest first`)).action(
-    async (flags: unknown, command: Command) => {
-      const session = open(command)
-      printList(session, await readList(session.api, operation, {}, listFlags.parse(flags).limit), row)
-    },
-  )
+export function addList(group: CliCommand, operation: ListOperation, noun: string, row: (item: unknown) => Row): void {
+  withLimit(group.command('list').description(`list ${noun}, newest first`)).run(async (session, flags) => {
+    printList(session, await readList(session.api, operation, {}, listFlags.parse(flags).limit), row)
+  })
 }
 
 function positiveNumber(text: string): number {

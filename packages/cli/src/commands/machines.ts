@@ -1,12 +1,11 @@
 /** The commands for the machines that hold slots of licenses: `machine list`, `machine find`, `machine release`. */
 
 import { machines } from '@keyward/contract'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { oneLine } from '../output.ts'
-import type { Session } from '../session.ts'
 import { ago } from '../times.ts'
 import { findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
@@ -14,12 +13,11 @@ import { printChange, waitOf, withWait } from './wait.ts'
 
 const findFlags = listFlags.extend({ id: z.string().optional(), hostname: z.string().optional() })
 
-export function addMachineCommands(parent: Command, open: (command: Command) => Session): void {
+export function addMachineCommands(parent: CliCommand): void {
   const group = parent.command('machine').description('machines that hold slots of licenses')
   withLimit(group.command('list').description('list the machines of a license'))
     .argument('<license>', 'the id or the key of the license')
-    .action(async (idOrKey: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, idOrKey: string) => {
       const { limit } = listFlags.parse(flags)
       const { id } = await findLicense(session.api, idOrKey)
       const list = await readList(session.api, machines.listMachines, { params: { id } }, limit)
@@ -35,8 +33,7 @@ export function addMachineCommands(parent: Command, open: (command: Command) => 
   withLimit(group.command('find').description('find machines of all licenses by machine id or host name'))
     .option('--id <id>', 'the exact machine id')
     .option('--hostname <name>', 'the host name, in any case')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, id: machineId, hostname } = findFlags.parse(flags)
       const list = await readList(session.api, machines.findMachines, { query: { machineId, hostname } }, limit)
       const nowMs = session.context.nowMs()
@@ -52,8 +49,7 @@ export function addMachineCommands(parent: Command, open: (command: Command) => 
   withWait(release.description('release the slot of a machine, so that another machine can take it'))
     .argument('<license>', 'the id or the key of the license')
     .argument('<machine>', 'the machine id or the id of the machine record')
-    .action(async (idOrKey: string, given: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, idOrKey: string, given: string) => {
       const { api } = session
       const { id } = await findLicense(api, idOrKey)
       const { items } = await readList(api, machines.listMachines, { params: { id } })

@@ -5,9 +5,10 @@
 
 import { createOrganization, type OrganizationDetails, organizations, plan, quotaName } from '@keyward/contract'
 import { auditLog } from '@keyward/contract/management/audit'
-import { Argument, type Command, Option } from 'commander'
+import { Argument, Option } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { describe, oneLine, table } from '../output.ts'
 import type { Session } from '../session.ts'
@@ -15,27 +16,24 @@ import { expiryOf, printSecret, withExpiry } from './credential-options.ts'
 import { addList, listFlags, printList, readList, withLimit } from './lists.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
-type Open = (command: Command) => Session
-
 const auditFlags = listFlags.extend({ org: z.string().optional() })
 
-export function addOrganizationCommands(parent: Command, open: Open): void {
+export function addOrganizationCommands(parent: CliCommand): void {
   const org = parent.command('org').description('organizations of vendors; requires the operator token')
-  addCreate(org, open)
-  addReads(org, open)
-  addPlan(org, open)
-  addQuota(org, open)
-  addSuspension(org, open)
-  addRecovery(org, open)
+  addCreate(org)
+  addReads(org)
+  addPlan(org)
+  addQuota(org)
+  addSuspension(org)
+  addRecovery(org)
 }
 
-function addCreate(org: Command, open: Open): void {
+function addCreate(org: CliCommand): void {
   const create = org.command('create')
   withWait(create.description('create an organization and show its first management token and API key once'))
     .argument('<name>', 'the name of the vendor')
     .addOption(new Option('--plan <plan>', 'the plan').choices(plan.options).default('FREE'))
-    .action(async (name: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, name: string) => {
       const parsed = createOrganization.safeParse({ name, ...z.object({ plan }).parse(flags) })
       if (!parsed.success)
         throw new Failure(EXIT.usage, `${JSON.stringify(name)} is not a valid name of an organization`, {
@@ -49,8 +47,8 @@ function addCreate(org: Command, open: Open): void {
     })
 }
 
-function addReads(org: Command, open: Open): void {
-  addList(org, open, organizations.listOrganizations, 'organizations', (one) => ({
+function addReads(org: CliCommand): void {
+  addList(org, organizations.listOrganizations, 'organizations', (one) => ({
     ID: one.id,
     NAME: one.name,
     PLAN: one.plan,
@@ -60,15 +58,13 @@ function addReads(org: Command, open: Open): void {
     .command('show')
     .description('show an organization with its quotas')
     .argument('<id>', 'the id of the organization')
-    .action(async (id: string, _flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, _flags, id: string) => {
       const { data } = await session.api.call(organizations.readOrganization, { params: { id } })
       printDetails(session, data)
     })
   withLimit(org.command('audit-log').description('list the changes by the operator, newest first'))
     .option('--org <id>', 'only changes of this organization, which may be deleted')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, org: organizationId } = auditFlags.parse(flags)
       const list = await readList(session.api, auditLog.listOperatorAuditLog, { query: { organizationId } }, limit)
       printList(session, list, (one) => ({
@@ -80,33 +76,31 @@ function addReads(org: Command, open: Open): void {
     })
 }
 
-function addPlan(org: Command, open: Open): void {
+function addPlan(org: CliCommand): void {
   org
     .command('plan')
     .description('change the plan of an organization; existing rules stay in force')
     .argument('<id>', 'the id of the organization')
     .addArgument(new Argument('<plan>', 'the new plan').choices(plan.options))
-    .action(async (id: string, newPlan: string, _flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, _flags, id: string, newPlan: string) => {
       const input = { params: { id }, body: { plan: plan.parse(newPlan) } }
       printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
     })
 }
 
-function addQuota(org: Command, open: Open): void {
+function addQuota(org: CliCommand): void {
   org
     .command('quota')
     .description('change the quotas of an organization')
     .argument('<id>', 'the id of the organization')
     .argument('<limits...>', 'the new limits, such as licenses=2000000 or licenses=default')
-    .action(async (id: string, limits: readonly string[], _flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, _flags, id: string, ...limits: string[]) => {
       const input = { params: { id }, body: { quotas: Object.fromEntries(limits.map(parseLimit)) } }
       printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
     })
 }
 
-function addSuspension(org: Command, open: Open): void {
+function addSuspension(org: CliCommand): void {
   const { suspendOrganization, reinstateOrganization } = organizations
   for (const [name, done, operation, description] of [
     [
@@ -121,22 +115,20 @@ function addSuspension(org: Command, open: Open): void {
       .command(name)
       .description(description)
       .argument('<id>', 'the id of the organization')
-      .action(async (id: string, _flags: unknown, command: Command) => {
-        const { api, output } = open(command)
+      .run(async ({ api, output }, _flags, id: string) => {
         const { data } = await api.call(operation, { params: { id } })
         output.result(data, `${done} ${oneLine(data.name)}.`)
       })
 }
 
-function addRecovery(org: Command, open: Open): void {
+function addRecovery(org: CliCommand): void {
   const recovery = org.command('recovery-token')
   withExpiry(
     recovery.description('create a management token for an organization that has lost its tokens, and show it once'),
   )
     .argument('<id>', 'the id of the organization')
     .option('--name <name>', 'the name of the token')
-    .action(async (id: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, id: string) => {
       const { name } = z.object({ name: z.string().optional() }).parse(flags)
       const body = { name, ...expiryOf(flags, session) }
       const created = await session.api.call(organizations.createRecoveryToken, { params: { id }, body })

@@ -4,9 +4,10 @@ import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 import { organizations } from '@keyward/contract'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { csvRows } from '../import/csv-rows.ts'
 import { jsonLineRows, jsonRows } from '../import/json-rows.ts'
@@ -33,21 +34,19 @@ type Flags = z.infer<typeof flagsOf>
 export const FILE = 'txt (one value in each line), csv (with a heading line), json or jsonl'
 
 /** Adds the options of `rowFlags` to a command. */
-export function withRowFlags(command: Command): Command {
+export function withRowFlags(command: CliCommand): CliCommand {
   const format = new Option('--format <format>', 'the format of the file (default: by its extension)').choices(FORMATS)
   return withRuleFlags(command.addOption(format), 'rows without one')
 }
 
 /** Adds `import` to the group `rules`. */
-export function addRuleImport(group: Command, open: (command: Command) => Session): void {
+export function addRuleImport(group: CliCommand): void {
   const importing = group.command('import').description('add a list of rules of any length; existing rules are skipped')
   withRowFlags(importing.argument('<file>', FILE))
     .option('--skip-invalid', 'skip invalid rows; without this option, an invalid row stops the import')
     .option('--dry-run', 'validate the file without sending it')
     .option('--restart', 'start from the beginning instead of resuming an interrupted import of the same file')
-    .action(async (file: string, given: unknown, command: Command) => {
-      await importRules(open(command), file, flagsOf.parse(given))
-    })
+    .run((session, flags, file: string) => importRules(session, file, flagsOf.parse(flags)))
 }
 
 async function importRules(session: Session, file: string, flags: Flags): Promise<void> {

@@ -1,9 +1,10 @@
 /** The options for the fields of access rules: of one rule, or of the rows of a file that lack these fields. */
 
 import { ruleKind, ruleType } from '@keyward/contract'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import type { Defaults } from '../import/validate-row.ts'
 import { parseMoment } from '../times.ts'
 
@@ -17,7 +18,7 @@ export const ruleFlags = scopeFlags.extend({
 })
 
 /** Adds the options of `ruleFlags` to a command. `what` names the rules: `the rule`, or `rows without one`. */
-export function withRuleFlags(command: Command, what: string): Command {
+export function withRuleFlags(command: CliCommand, what: string): CliCommand {
   return command
     .addOption(new Option('--kind <kind>', `the kind of ${what}`).choices(ruleKind.options).default('BLACKLIST'))
     .addOption(new Option('--type <type>', `the type of the value of ${what}`).choices(ruleType.options).default('IP'))

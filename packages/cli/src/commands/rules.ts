@@ -4,19 +4,17 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 import { type AccessRule, accessRules, MAX_IMPORT_ROWS, ruleKind, ruleMode, ruleType } from '@keyward/contract'
-import { Argument, type Command, Option } from 'commander'
+import { Argument, Option } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { validateRow } from '../import/validate-row.ts'
 import { describe } from '../output.ts'
-import type { Session } from '../session.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { addRuleImport } from './rule-import.ts'
 import { defaultsOf, ruleFlags, scopeFlags, scopeOf, withRuleFlags } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
-
-type Open = (command: Command) => Session
 
 const addFlags = ruleFlags.extend({
   allowSuspendedOrExpired: z.boolean().optional(),
@@ -35,16 +33,15 @@ const listedFlags = filterFlags
   .extend(listFlags.shape)
   .extend({ sort: z.string().optional(), order: z.string().optional() })
 
-export function addRuleCommands(parent: Command, open: Open): void {
+export function addRuleCommands(parent: CliCommand): void {
   const group = parent.command('rules').description('access rules: blacklists, exclusions and restrictions')
-  addRuleImport(group, open)
-  addAdd(group, open)
-  addList(group, open)
-  addSetMode(group, open)
+  addRuleImport(group)
+  addAdd(group)
+  addList(group)
+  addSetMode(group)
   withWait(group.command('delete').description('delete access rules'))
     .argument('<id...>', 'the ids of the rules')
-    .action(async (ids: string[], flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, ...ids: string[]) => {
       let appliedBy: string | null = null
       let missing = 0
       for (let from = 0; from < ids.length; from += MAX_IMPORT_ROWS) {
@@ -61,14 +58,13 @@ export function addRuleCommands(parent: Command, open: Open): void {
       const text = `Deleted ${ids.length} ${ids.length === 1 ? 'rule' : 'rules'}.`
       printChange(session, { data: { deleted: ids }, appliedBy }, text)
     })
-  addExport(group, open)
+  addExport(group)
 }
 
-function addExport(group: Command, open: Open): void {
+function addExport(group: CliCommand): void {
   withFilters(group.command('export').description('write unexpired rules to a file in the format of an import'))
     .argument('<file>', 'the file to write, with the extension .csv or .json')
-    .action(async (file: string, flags: unknown, command: Command) => {
-      const { api, output, context } = open(command)
+    .run(async ({ api, output, context }, flags, file: string) => {
       const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
       if (format === undefined)
         throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
@@ -79,13 +75,12 @@ function addExport(group: Command, open: Open): void {
     })
 }
 
-function addAdd(group: Command, open: Open): void {
+function addAdd(group: CliCommand): void {
   withWait(withRuleFlags(group.command('add').description('add an access rule'), 'the rule'))
     .argument('<value>', 'an address or network, a machine id, a country code or the id of a customer')
     .addOption(new Option('--restriction', 'short form of --kind RESTRICTION').conflicts('kind'))
     .option('--allow-suspended-or-expired', 'also allow suspended and expired licenses (only with EXCLUSION)')
-    .action(async (value: string, given: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, given, value: string) => {
       const { restriction, allowSuspendedOrExpired, ...flags } = addFlags.parse(given)
       if (restriction === true) flags.kind = 'RESTRICTION'
       const fields = { value, ...(allowSuspendedOrExpired !== undefined && { allowSuspendedOrExpired }) }
@@ -96,14 +91,13 @@ function addAdd(group: Command, open: Open): void {
     })
 }
 
-function addList(group: Command, open: Open): void {
+function addList(group: CliCommand): void {
   withFilters(withLimit(group.command('list').description('list access rules, newest first')))
     .addOption(
       new Option('--sort <value>', 'the field to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']),
     )
     .addOption(new Option('--order <order>', 'descending or ascending').choices(['desc', 'asc']))
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, ...filter } = listedFlags.parse(flags)
       const list = await readList(session.api, accessRules.listAccessRules, { query: queryOf(filter) }, limit)
       printList(session, list, (one) => ({
@@ -120,12 +114,11 @@ function addList(group: Command, open: Open): void {
     })
 }
 
-function addSetMode(group: Command, open: Open): void {
+function addSetMode(group: CliCommand): void {
   withWait(group.command('set-mode').description('let access rules decide checks, or only count their matches'))
     .addArgument(new Argument('<mode>', 'the mode of the rules').choices(ruleMode.options))
     .argument('<id...>', 'the ids of the rules')
-    .action(async (mode: string, ids: string[], flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, mode: string, ...ids: string[]) => {
       const body = { mode: ruleMode.parse(mode) }
       const changed: AccessRule[] = []
       let appliedBy: string | null = null
@@ -138,7 +131,7 @@ function addSetMode(group: Command, open: Open): void {
     })
 }
 
-function withFilters(command: Command): Command {
+function withFilters(command: CliCommand): CliCommand {
   return command
     .addOption(new Option('--kind <kind>', 'only this kind').choices(ruleKind.options))
     .addOption(new Option('--mode <mode>', 'only this mode').choices(ruleMode.options))

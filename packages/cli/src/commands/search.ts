@@ -1,12 +1,11 @@
 /** `search`: finds licenses, customers, products, machines and access rules (docs/api.md#m15). */
 
 import { search, type SearchResults } from '@keyward/contract/management/search'
-import type { Command } from 'commander'
 
+import type { CliCommand } from '../command.ts'
 import { table } from '../output.ts'
-import type { Session } from '../session.ts'
 
-export function addSearchCommand(parent: Command, open: (command: Command) => Session): void {
+export function addSearchCommand(parent: CliCommand): void {
   parent
     .command('search')
     .description('find a license, customer, product, machine or rule by a part of its key, name or value')
@@ -14,8 +13,7 @@ export function addSearchCommand(parent: Command, open: (command: Command) => Se
       '<text>',
       'the beginning of a key, machine id or host name, a part of an e-mail address or name, or an address',
     )
-    .action(async (q: string, _flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }, _flags, q: string) => {
       const { data } = await api.call(search.search, { query: { q } }, { retry: { attempts: 3 } })
       const rows = rowsOf(data)
       output.result(data, rows.length === 0 ? 'None.' : table(['KIND', 'FOUND', 'DETAIL', 'ID'], rows))

@@ -2,9 +2,9 @@ import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 import { accessRuleSets, MAX_SET_RULES } from '@keyward/contract'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { formatOf } from '../import/rows.ts'
 import type { RuleInput } from '../import/validate-row.ts'
@@ -14,13 +14,11 @@ import { FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-impor
 import { defaultsOf } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
-type Open = (command: Command) => Session
-
 const putFlags = rowFlags.extend({ ifMatch: z.uuid().optional(), ifNew: z.boolean().optional() })
 
-export function addSetCommands(parent: Command, open: Open): void {
+export function addSetCommands(parent: CliCommand): void {
   const group = parent.command('sets').description('sets of access rules: lists that are replaced as a whole')
-  addList(group, open, accessRuleSets.listAccessRuleSets, 'sets', (set) => ({
+  addList(group, accessRuleSets.listAccessRuleSets, 'sets', (set) => ({
     NAME: set.name,
     RULES: String(set.rules),
     CHANGED: set.updatedAt,
@@ -30,13 +28,10 @@ export function addSetCommands(parent: Command, open: Open): void {
   withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
     .option('--if-match <version>', 'fail if the set has another version')
     .option('--if-new', 'fail if the set exists')
-    .action(async (name: string, file: string, given: unknown, command: Command) => {
-      await putSet(open(command), name, file, given)
-    })
+    .run((session, flags, name: string, file: string) => putSet(session, name, file, flags))
   withWait(group.command('delete').description('delete a set and its rules'))
     .argument('<set>', 'the name of the set')
-    .action(async (name: string, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, name: string) => {
       const input = { params: { set: name } }
       const { appliedBy } = await session.api.call(accessRuleSets.deleteAccessRuleSet, input, waitOf(flags))
       printChange(session, { data: { deleted: name }, appliedBy }, `Deleted the set ${name}.`)

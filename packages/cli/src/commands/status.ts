@@ -1,22 +1,20 @@
 /** `status`: shows the live validators, their readiness, and the number of transactions that each has yet to apply. */
 
 import { validators as operations } from '@keyward/contract/management/validators'
-import type { Command } from 'commander'
 
+import type { CliCommand } from '../command.ts'
 import { table } from '../output.ts'
-import type { Session } from '../session.ts'
 import { ago } from '../times.ts'
 import { NegativeResult } from './check.ts'
 import { type ItemOf, readList } from './lists.ts'
 
 type Validator = ItemOf<typeof operations.listValidators>
 
-export function addStatusCommand(parent: Command, open: (command: Command) => Session): void {
+export function addStatusCommand(parent: CliCommand): void {
   parent
     .command('status')
     .description('show the state and backlog of each validator; exits with 4 if none runs or one is not ready')
-    .action(async (_flags: unknown, command: Command) => {
-      const { api, output, context } = open(command)
+    .run(async ({ api, output, context }) => {
       const { items: validators } = await readList(api, operations.listValidators, {})
       const allGood = validators.length > 0 && validators.every((one) => one.ready)
       output.result({ healthy: allGood, validators }, describeAll(validators, context.nowMs()))

@@ -2,10 +2,11 @@
  * Implements the option `--wait`, with which a command ends when all validators have applied its change, or when the given time has passed.
  */
 
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 
 import type { ApiResponse } from '../api.ts'
+import type { CliCommand } from '../command.ts'
 import type { Session } from '../session.ts'
 
 const MAX_WAIT_S = 10
@@ -13,7 +14,7 @@ const MAX_WAIT_S = 10
 const waitFlags = z.object({ wait: z.int() })
 
 /** Adds `--wait` to a command. */
-export function withWait(command: Command): Command {
+export function withWait(command: CliCommand): CliCommand {
   const description = `the time to wait until all validators have applied the change, 0 to ${MAX_WAIT_S}`
   return command.option('--wait <seconds>', description, wholeSeconds, 5)
 }

@@ -1,15 +1,13 @@
 import { organizations } from '@keyward/contract'
-import type { Command } from 'commander'
 
+import type { CliCommand } from '../command.ts'
 import { describe, table } from '../output.ts'
-import type { Session } from '../session.ts'
 
-export function addWhoamiCommand(parent: Command, open: (command: Command) => Session): void {
+export function addWhoamiCommand(parent: CliCommand): void {
   parent
     .command('whoami')
     .description('show the organization of the token, its plan and its quotas')
-    .action(async (_flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }) => {
       const { data } = await api.call(organizations.readOwnOrganization, {})
       const { id, name, plan, usage, quotas } = data
       const { used, limit } = usage.rules

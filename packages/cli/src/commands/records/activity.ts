@@ -5,15 +5,13 @@
 
 import { code } from '@keyward/contract'
 import { activity, activityType, alerts } from '@keyward/contract/management/activity'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { z } from 'zod'
 
-import type { Session } from '../../session.ts'
+import type { CliCommand } from '../../command.ts'
 import { ago } from '../../times.ts'
 import { findLicense } from '../license-format.ts'
 import { listFlags, periodFlags, periodOf, printList, readList, withLimit, withPeriod } from '../lists.ts'
-
-type Open = (command: Command) => Session
 
 const activityFlags = listFlags.extend({
   ...periodFlags.shape,
@@ -23,14 +21,13 @@ const activityFlags = listFlags.extend({
 })
 const alertFlags = listFlags.extend({ open: z.boolean().optional(), license: z.string().optional() })
 
-export function addActivityCommands(parent: Command, open: Open): void {
+export function addActivityCommands(parent: CliCommand): void {
   withPeriod(withLimit(parent.command('activity').description('list checks and changes of licenses, newest first')))
     .argument('[license]', 'only entries of this license: its id or key')
     .addOption(new Option('--type <type>', 'only entries of this type').choices(activityType.options))
     .addOption(new Option('--code <code>', 'only checks with this code').choices(code.options))
     .option('--machine <id>', 'only entries of this machine')
-    .action(async (idOrKey: string | undefined, flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags, idOrKey: string | undefined) => {
       const { limit, type, code: only, machine: machineId, ...period } = activityFlags.parse(flags)
       const { api, context } = session
       const query = { type, code: only, machineId, ...periodOf(period, context.nowMs()) }
@@ -57,8 +54,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
   withLimit(group.command('list').description('list alerts, newest first'))
     .option('--open', 'only open alerts')
     .option('--license <license>', 'only alerts of this license: its id or key')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, open: isOpen, license } = alertFlags.parse(flags)
       const licenseId = license === undefined ? undefined : (await findLicense(session.api, license)).id
       const query = { open: isOpen === true ? 'true' : undefined, licenseId }
@@ -77,8 +73,7 @@ export function addActivityCommands(parent: Command, open: Open): void {
     .command('acknowledge')
     .description('acknowledge an alert; the next occurrence opens a new one')
     .argument('<id>', 'the id of the alert')
-    .action(async (id: string, _flags: unknown, command: Command) => {
-      const { api, output } = open(command)
+    .run(async ({ api, output }, _flags, id: string) => {
       const { data } = await api.call(alerts.acknowledgeAlert, { params: { id } })
       output.result(data, `Acknowledged the alert ${id}.`)
     })

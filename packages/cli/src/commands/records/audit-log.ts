@@ -1,8 +1,7 @@
 import { auditLog } from '@keyward/contract/management/audit'
-import type { Command } from 'commander'
 import { z } from 'zod'
 
-import type { Session } from '../../session.ts'
+import type { CliCommand } from '../../command.ts'
 import { listFlags, periodFlags, periodOf, printList, readList, withLimit, withPeriod } from '../lists.ts'
 
 const MAX_CHANGES_LENGTH = 80
@@ -15,15 +14,14 @@ const filterFlags = listFlags.extend({
   actor: z.string().optional(),
 })
 
-export function addAuditLogCommand(parent: Command, open: (command: Command) => Session): void {
+export function addAuditLogCommand(parent: CliCommand): void {
   const description = 'list changes with their callers, newest first; --json prints all values'
   withPeriod(withLimit(parent.command('audit-log').description(description)))
     .option('--action <action>', 'only this action, such as license.suspended')
     .option('--resource-type <type>', 'only resources of this type, such as license')
     .option('--resource <id>', 'only changes of this resource')
     .option('--actor <id>', 'only changes by this credential')
-    .action(async (flags: unknown, command: Command) => {
-      const session = open(command)
+    .run(async (session, flags) => {
       const { limit, action, resourceType, resource, actor, ...period } = filterFlags.parse(flags)
       const query = {
         action,

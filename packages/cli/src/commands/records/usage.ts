@@ -1,9 +1,9 @@
 import { analytics } from '@keyward/contract/management/analytics'
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { z } from 'zod'
 
+import type { CliCommand } from '../../command.ts'
 import { table } from '../../output.ts'
-import type { Session } from '../../session.ts'
 import { parsePast } from '../../times.ts'
 
 const flagsOf = z.object({
@@ -14,7 +14,7 @@ const flagsOf = z.object({
 })
 const BAR_LENGTH = 40
 
-export function addUsageCommand(parent: Command, open: (command: Command) => Session): void {
+export function addUsageCommand(parent: CliCommand): void {
   parent
     .command('usage')
     .description('show counts of checks; excluded checks are not counted')
@@ -22,8 +22,7 @@ export function addUsageCommand(parent: Command, open: (command: Command) => Ses
     .addOption(new Option('--interval <interval>', 'the width of a row').choices(['hour', 'day']).default('day'))
     .addOption(new Option('--by <what>', 'split each row by code or product').choices(['code', 'product']))
     .option('--product <id>', 'only checks of this product')
-    .action(async (flags: unknown, command: Command) => {
-      const { api, output, context } = open(command)
+    .run(async ({ api, output, context }, flags) => {
       const { since, interval, product, by } = flagsOf.parse(flags)
       const query = { from: parsePast(since, context.nowMs()), interval, productId: product, groupBy: by }
       const { data } = await api.call(analytics.countChecks, { query })
