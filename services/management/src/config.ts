@@ -15,8 +15,8 @@ import {
 } from '@keyward/runtime'
 import { z } from 'zod'
 
-import { bearerSecret } from './http/authentication.ts'
-import type { RateLimits } from './http/rate-limit.ts'
+import { bearerSecret } from './admission/authentication.ts'
+import type { RateLimits } from './admission/rate-limit.ts'
 import { isLoopback } from './http/site.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
 import { DEFAULT_PORTS, parseNetworks, parsePorts, type WebhookNetwork } from './outbound/network.ts'

@@ -3,14 +3,14 @@
  * address.
  */
 
+import type { RequestHandler } from 'express'
 import { Counter, Histogram, Registry } from 'prom-client'
 
-import type { Middleware } from './http/middleware.ts'
-import { routeOf } from './http/route.ts'
+import { routeOf } from './http/access-log.ts'
 
 export interface HttpMetrics {
   registry: Registry
-  observe: Middleware
+  observe: RequestHandler
   /** Counts a request that was rejected because its organization already uses its share of the connections. */
   countOverShare: () => void
 }

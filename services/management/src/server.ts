@@ -13,23 +13,23 @@ import { createLogger, type Logger, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 
-import { createListener } from './app.ts'
+import { Admission } from './admission/admission.ts'
+import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './admission/gates.ts'
+import { createRateLimiter } from './admission/rate-limit.ts'
+import { createSharedCounts, deleteOldCounts } from './admission/shared-counts.ts'
+import { createSignInLimiter } from './admission/sign-in-limits.ts'
+import { createApp } from './app.ts'
 import type { ManagementConfig } from './config.ts'
+import type { Db } from './context.ts'
 import { createDecidingValidators } from './evaluate/deciding-validators.ts'
-import { Admission } from './http/admission.ts'
-import type { Db } from './http/context.ts'
-import type { Dependencies } from './http/dependencies.ts'
-import { createGates, READ_CONNECTIONS, WRITE_CONNECTIONS } from './http/gates.ts'
 import { StoredBytes } from './http/idempotency.ts'
 import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
-import { createSharedCounts, deleteOldCounts } from './http/shared-counts.ts'
-import { createSignInLimiter } from './http/sign-in-limits.ts'
 import { startJobs } from './jobs/jobs.ts'
 import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createAppFiles } from './license-files/for-app.ts'
 import { createMetrics } from './metrics.ts'
+import type { Dependencies } from './operations/dependencies.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
 import { OpenidProvider } from './resources/openid/identity-provider.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
@@ -190,9 +190,9 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const { corsOrigins } = config
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
   const admission = new Admission({ ...dependencies, db: readDb, rateLimiter, onReject: metrics.countOverShare })
-  const listener = createListener({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
+  const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
   const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
-  handleProtocolErrors(server, listener)
+  handleProtocolErrors(server, app)
   const health = watchDatabase(readDb)
   const housekeeping = new AbortController()
   const { signal } = housekeeping

@@ -6,11 +6,11 @@ import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
+import type { ReadContext } from '../context.ts'
 import { missingIds } from '../crud/rows.ts'
-import type { ReadContext } from '../http/context.ts'
-import { implement } from '../http/implement.ts'
 import { firstIdAt, type Page, type PageQuery, selectPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
+import { implement } from '../operations/implement.ts'
 
 type ActivityEntry = z.output<typeof activityEntry>
 

@@ -2,7 +2,7 @@
 
 import { type ActivityEntry, recordActivity } from '@keyward/database/kysely'
 
-import type { WriteContext } from '../http/context.ts'
+import type { WriteContext } from '../context.ts'
 
 /** Records one entry for each license, with the actor of the context. */
 export async function recordLicenseActivity(

@@ -2,7 +2,7 @@
 
 import { analytics as operations } from '@keyward/contract/management/analytics'
 
-import { implement } from '../http/implement.ts'
+import { implement } from '../operations/implement.ts'
 import { countChecks } from './count-checks.ts'
 
 export const analytics = implement({ name: 'Analytics', description: 'Counts of checks.' }, operations, {

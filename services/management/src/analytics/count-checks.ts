@@ -8,7 +8,7 @@ import type { analyticsQuery, checkCounts } from '@keyward/contract/management/a
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
-import type { ReadContext } from '../http/context.ts'
+import type { ReadContext } from '../context.ts'
 import { invalid } from '../http/problem.ts'
 
 type Analytics = z.output<typeof checkCounts>

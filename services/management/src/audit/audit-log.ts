@@ -6,9 +6,9 @@ import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db, ReadContext } from '../http/context.ts'
-import { implement } from '../http/implement.ts'
+import type { Db, ReadContext } from '../context.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
+import { implement } from '../operations/implement.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
 

@@ -6,8 +6,8 @@
 import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
+import type { WriteContext } from '../context.ts'
 import { insertWithEvents, type NewEvent } from '../events/writer.ts'
-import type { WriteContext } from '../http/context.ts'
 
 export interface AuditedChange {
   /** The resource type and the action, such as `license.suspended`. */

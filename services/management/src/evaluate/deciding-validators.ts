@@ -21,10 +21,10 @@ import { sql } from 'kysely'
 import { type Dispatcher, request } from 'undici'
 import type { z } from 'zod'
 
-import type { ReadContext } from '../http/context.ts'
-import type { CheckToDecide, DecidingValidators } from '../http/dependencies.ts'
+import type { ReadContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 import { LIVE_WITHIN } from '../http/propagation.ts'
+import type { CheckToDecide, DecidingValidators } from '../operations/dependencies.ts'
 import { withLeases } from './leases.ts'
 
 const MAX_VALIDATORS = 3

@@ -6,7 +6,7 @@
 import type { DecideResponse } from '@keyward/contract/dry-run'
 import { sql } from 'kysely'
 
-import type { ReadContext } from '../http/context.ts'
+import type { ReadContext } from '../context.ts'
 
 interface LeasedSlots {
   isHeld: boolean

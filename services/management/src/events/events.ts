@@ -4,10 +4,10 @@ import { type Event, EVENT_TYPES, events as operations } from '@keyward/contract
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 
-import type { ReadContext } from '../http/context.ts'
-import { implement } from '../http/implement.ts'
+import type { ReadContext } from '../context.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
 import { invalid, notFound, quote } from '../http/problem.ts'
+import { implement } from '../operations/implement.ts'
 import { timeOfEvent } from './body.ts'
 
 type EventRow = Selectable<Database['events']>

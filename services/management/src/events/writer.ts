@@ -9,7 +9,7 @@ import { type EventType, OPT_IN_TYPES } from '@keyward/contract/management/event
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
-import type { Db } from '../http/context.ts'
+import type { Db } from '../context.ts'
 
 /** A new event about one resource, many resources or none. The schema of its type in the contract describes `data`. */
 export interface NewEvent {

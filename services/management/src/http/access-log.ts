@@ -3,16 +3,16 @@
  * contains no address, query, body or credential (docs/api.md#d1).
  */
 
-import { continueTrace, type Logger, runInTrace } from '@keyward/runtime'
+import type { IncomingMessage } from 'node:http'
 
-import type { Middleware } from './middleware.ts'
-import { routeOf } from './route.ts'
+import { continueTrace, type Logger, runInTrace } from '@keyward/runtime'
+import type { RequestHandler } from 'express'
 
 /**
  * Returns the handler, which must follow `requestIds`. A response that the caller did not receive completely is logged with the field
  * `aborted`.
  */
-export function accessLog(log: Pick<Logger, 'info'>): Middleware {
+export function accessLog(log: Pick<Logger, 'info'>): RequestHandler {
   return (request, response, next) => {
     const startedMs = performance.now()
     const { traceparent } = request.headers
@@ -31,4 +31,11 @@ export function accessLog(log: Pick<Logger, 'info'>): Middleware {
     })
     runInTrace(trace, next)
   }
+}
+
+/** Returns the pattern of the route that serves the request, or `none`. */
+export function routeOf(request: IncomingMessage & { route?: unknown }): string {
+  const { route } = request
+  if (typeof route !== 'object' || route === null || !('path' in route)) return 'none'
+  return typeof route.path === 'string' ? route.path : 'none'
 }

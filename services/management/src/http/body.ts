@@ -23,10 +23,12 @@ const DECODERS: Record<string, () => Transform> = {
 export interface BodyLimits {
   /** The maximum size of the decoded body in bytes. */
   maxBytes: number
-  /** The options for splitting the rows of an import, or undefined for any other request. */
-  rows: SplitterOptions | undefined
+  /** The options for splitting the rows of an import. Absent for any other request. */
+  rows?: SplitterOptions
   /** Whether to hash the body. */
   isHashed: boolean
+  /** Called with the number of bytes of each decoded chunk before the chunk is kept. Throws to reject the body. */
+  take?: (bytes: number) => void
 }
 
 export interface RequestBody {
@@ -109,7 +111,7 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
  */
 export async function readBody(
   request: IncomingMessage,
-  { maxBytes, rows, isHashed }: BodyLimits,
+  { maxBytes, rows, isHashed, take }: BodyLimits,
 ): Promise<RequestBody> {
   const hash = isHashed ? createHash('sha256') : null
   const digest = () => hash?.digest() ?? null
@@ -120,6 +122,7 @@ export async function readBody(
   const chunks: Buffer[] = []
   const splitter = rows && new RowSplitter(rows)
   await readChunks(request, maxBytes, (chunk) => {
+    take?.(chunk.length)
     hash?.update(chunk)
     if (splitter) splitter.push(chunk)
     else chunks.push(chunk)

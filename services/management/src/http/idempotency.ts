@@ -10,9 +10,9 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db } from './context.ts'
+import type { Db } from '../context.ts'
 import { ApiError } from './problem.ts'
-import type { Streamed } from './streamed.ts'
+import type { WireResponse } from './response.ts'
 
 const RETENTION = sql`interval '24 hours'`
 /** The maximum number of bytes that an organization stores in a day. */
@@ -22,16 +22,6 @@ const ROW_BYTES = 512
 /** The time after which the number of stored bytes of an organization is read again. */
 const FRESH_MS = 60_000
 const MAX_REMEMBERED = 10_000
-
-/** A response, whose body is a text or a stream. */
-export interface WireResponse {
-  status: number
-  headers: Record<string, string>
-  /** The text of the body, or '' when there is none. */
-  body: string
-  /** The stream to send instead of `body`. */
-  stream?: Streamed
-}
 
 export interface IdempotentRequest {
   owner: string
@@ -48,7 +38,7 @@ const headersSchema = z.record(z.string(), z.string())
 export function idempotentRequest(
   { owner, organizationId }: { owner: string; organizationId: string },
   key: string | undefined,
-  request: { method: string; path: string; bodyHash: Buffer },
+  request: { method: string; path: string; bodyHash: Buffer | null },
 ): IdempotentRequest | null {
   if (key === undefined) return null
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
@@ -61,7 +51,10 @@ export function idempotentRequest(
     owner,
     organizationId,
     key,
-    requestHash: createHash('sha256').update(head).update(request.bodyHash).digest(),
+    requestHash: createHash('sha256')
+      .update(head)
+      .update(request.bodyHash ?? '')
+      .digest(),
   }
 }
 

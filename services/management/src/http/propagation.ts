@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
 
-import type { Db } from './context.ts'
+import type { Db } from '../context.ts'
 
 const MAX_WAIT_SECONDS = 10
 const POLL_MS = 15

@@ -9,10 +9,9 @@ import type { Duplex } from 'node:stream'
 
 import type { ProblemCode } from '@keyward/contract'
 
-import type { WireResponse } from './idempotency.ts'
+import { newRequestId } from './headers.ts'
 import { ApiError } from './problem.ts'
-import { requestIdOf } from './request-id.ts'
-import { problemResponse } from './transaction.ts'
+import { problemResponse, type WireResponse } from './response.ts'
 
 /** The problem code for each error code of Node. Every other error is MALFORMED_HTTP. */
 const CODES: Record<string, ProblemCode> = {
@@ -37,7 +36,7 @@ function serialize({ status, headers, body }: WireResponse): string {
 
 function send(request: IncomingMessage, response: ServerResponse, code: ProblemCode): void {
   const [path = ''] = (request.url ?? '').split('?')
-  const { status, headers, body } = closingResponse(code, path, requestIdOf(request))
+  const { status, headers, body } = closingResponse(code, path, newRequestId(request))
   response.writeHead(status, headers).end(body)
 }
 

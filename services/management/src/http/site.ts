@@ -1,7 +1,10 @@
 /**
  * Determines, from the `Host` header, the address at which a browser reaches the service. Requests with a session must come from a page of
- * this address, so that no other page can use a session (docs/api.md#a5).
+ * this address, so that no other page can use a session (docs/api.md#a5). Reads and writes the cookie that contains the secret of a session.
+ * Scripts cannot read the cookie, and pages of other sites cannot send it. The cookie requires TLS, except at a loopback address.
  */
+
+import { parseCookie, stringifySetCookie } from 'cookie'
 
 import { ApiError, quote } from './problem.ts'
 
@@ -40,4 +43,25 @@ export function requireOrigin(site: Site | null, origin: string | undefined): st
     'FORBIDDEN',
     `A request that uses a session or signs in must have an Origin header of this site; ${got}.`,
   )
+}
+
+const COOKIE_NAME = 'keyward_session'
+const COOKIE_PATH = '/api/v1'
+
+/** Returns the secret of a `Cookie` header, or undefined. */
+export function sessionSecret(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : parseCookie(header)[COOKIE_NAME]
+}
+
+/** Returns the value of `Set-Cookie` that stores the secret until `expires`. A time in the past removes the cookie. */
+export function sessionCookie(site: Site | null, secret: string, expires: Date): string {
+  return stringifySetCookie({
+    name: COOKIE_NAME,
+    value: secret,
+    expires,
+    path: COOKIE_PATH,
+    httpOnly: true,
+    sameSite: 'strict',
+    secure: site?.isLoopback !== true,
+  })
 }

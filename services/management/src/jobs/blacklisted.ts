@@ -5,8 +5,8 @@
 
 import { sql } from 'kysely'
 
+import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
-import type { Db } from '../http/context.ts'
 import { licensesById } from './licenses.ts'
 
 const BATCH = 200

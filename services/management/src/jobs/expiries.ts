@@ -9,8 +9,8 @@ import type { EventType } from '@keyward/contract/management/events'
 import { EXPIRING_DAYS } from '@keyward/contract/management/events'
 import { type RawBuilder, sql } from 'kysely'
 
+import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
-import type { Db } from '../http/context.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
 import { licensesById } from './licenses.ts'
 

@@ -12,7 +12,7 @@ import type { Logger } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Registry } from 'prom-client'
 
-import type { Db } from '../http/context.ts'
+import type { Db } from '../context.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'

@@ -2,7 +2,7 @@
 
 import type { License } from '@keyward/contract'
 
-import type { Db } from '../http/context.ts'
+import type { Db } from '../context.ts'
 import { selectAllLicenses, showLicense } from '../resources/licenses/rows.ts'
 
 /** Returns the licenses by id, with their organizations. Deleted licenses are absent. */

@@ -7,8 +7,8 @@ import type { License } from '@keyward/contract'
 import { sql } from 'kysely'
 import { z } from 'zod'
 
+import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
-import type { Db } from '../http/context.ts'
 import { licensesById } from './licenses.ts'
 
 /** The number of changes after which a batch takes no further occurrence. */

@@ -6,8 +6,8 @@
 import { quotaName } from '@keyward/contract'
 import { sql } from 'kysely'
 
+import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
-import type { Db } from '../http/context.ts'
 import { limitOf } from '../quotas/quotas.ts'
 
 const MARKS = [100, 80] as const

@@ -8,10 +8,10 @@ import { type Actor, effectiveEntitlements, type EntitlementOverrides } from '@k
 import { recordFilesIssued } from '@keyward/database/kysely'
 import { bytesToSign, refreshAfterMs } from '@keyward/license-file'
 
-import type { ReadContext } from '../http/context.ts'
-import type { Dependencies } from '../http/dependencies.ts'
+import type { ReadContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 import type { Keyring } from '../keyring/keyring.ts'
+import type { Dependencies } from '../operations/dependencies.ts'
 import { effectiveStatus, isUnstarted } from '../resources/licenses/rows.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const

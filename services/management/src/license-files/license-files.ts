@@ -1,7 +1,7 @@
 import { licenseFiles as operations } from '@keyward/contract'
 
-import { implement } from '../http/implement.ts'
 import { notFound } from '../http/problem.ts'
+import { implement } from '../operations/implement.ts'
 import { dispositionOf, issueLicenseFile, selectForFile } from './issue.ts'
 
 const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }

@@ -1,8 +1,9 @@
 /** The OpenAPI document of both APIs, served at `/openapi.json`: the validation API for apps and the management API for vendors and the operator. */
 
+import { BASE_PATH } from '@keyward/contract/operations'
 import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
 
-import { BASE_PATH, type Endpoint, type Tag } from '../http/endpoint.ts'
+import type { Endpoint, Tag } from '../operations/implement.ts'
 import { HEADERS } from './headers.ts'
 import { managementOperation } from './management-api.ts'
 import { completeRequests } from './offered-requests.ts'
@@ -37,8 +38,8 @@ type Paths = Record<string, Record<string, ZodOpenApiOperationObject>>
 function managementPaths(endpoints: readonly Endpoint[]): Paths {
   const paths: Paths = {}
   for (const endpoint of endpoints) {
-    const { path, method } = endpoint.definition
-    paths[BASE_PATH + path] = { ...paths[BASE_PATH + path], [method]: managementOperation(endpoint) }
+    const path = BASE_PATH + endpoint.path
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: managementOperation(endpoint) }
   }
   return paths
 }
@@ -49,7 +50,7 @@ function managementPaths(endpoints: readonly Endpoint[]): Paths {
  */
 function tagGroups(endpoints: readonly Endpoint[], tags: readonly Tag[]): { name: string; tags: string[] }[] {
   const groupOf = (name: string): string => {
-    const callers = endpoints.filter(({ definition }) => definition.tag.name === name).map(({ access }) => access.kind)
+    const callers = endpoints.filter(({ tag }) => tag.name === name).map(({ operation }) => operation.needs)
     if (callers.length === 0 || callers.includes('apiKey')) return 'Apps'
     return callers[0] === 'operator' ? 'Operator' : 'Vendors'
   }
@@ -61,7 +62,7 @@ function tagGroups(endpoints: readonly Endpoint[], tags: readonly Tag[]): { name
 }
 
 export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
-  const managementTags = new Map(endpoints.map(({ definition: { tag } }) => [tag.name, tag]))
+  const managementTags = new Map(endpoints.map(({ tag }) => [tag.name, tag]))
   const tags = [...VALIDATION_TAGS, ...managementTags.values()]
   const document = createDocument({
     openapi: '3.1.0',

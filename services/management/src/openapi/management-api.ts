@@ -1,43 +1,40 @@
 /**
- * Builds the operations of the management API from the endpoint definitions, which also define the routes and validate requests. Every
+ * Builds the operations of the management API from the endpoints, which also define the routes and validate requests. Every
  * operation lists every error code that it can return.
  */
 
 import { type ProblemCode, PROBLEMS } from '@keyward/contract'
+import type { Needs } from '@keyward/contract/operations'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponsesObject } from 'zod-openapi'
 
-import { acceptsIdempotencyKey, type Access, type DocumentedError, type Endpoint } from '../http/endpoint.ts'
+import {
+  acceptsIdempotencyKey,
+  type DocumentedError,
+  type Endpoint,
+  permissionOf,
+  takesBody,
+} from '../operations/implement.ts'
 import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
 import { problemResponses, PROTOCOL_CODES } from './problems.ts'
 import type { SecurityScheme } from './security.ts'
 
-/** Describes the credential that an endpoint requires. */
-export function describeAccess(access: Access): string {
-  switch (access.kind) {
-    case 'operator':
-      return 'Credential: the operator token.'
-    case 'apiKey':
-      return 'Credential: an API key of the organization.'
-    case 'vendor':
-      return access.permission === 'any'
-        ? 'Credential: any management or personal access token.'
-        : `Credential: a management or personal access token with the permission \`${access.permission}\`.`
-    case 'person':
-      return 'Credential: any management or personal access token, the operator token, or a session.'
-    case 'anyone':
-      return 'No credential.'
-    default:
-      return access satisfies never
-  }
+/** Describes the credential that an operation needs. */
+export function describeNeeds(needs: Needs): string {
+  if (needs === 'nothing') return 'No credential.'
+  if (needs === 'operator') return 'Credential: the operator token.'
+  if (needs === 'apiKey') return 'Credential: an API key of the organization.'
+  if (needs === 'token') return 'Credential: any management or personal access token.'
+  if (needs === 'person')
+    return 'Credential: any management or personal access token, the operator token, or a session.'
+  return `Credential: a management or personal access token with the permission \`${needs}\`.`
 }
 
-/** The security schemes for each kind of access. One scheme of a list suffices. */
-const SCHEMES: Record<Access['kind'], readonly SecurityScheme[]> = {
-  operator: ['operatorToken'],
-  apiKey: ['apiKey'],
-  vendor: ['vendorToken'],
-  person: ['vendorToken', 'operatorToken'],
-  anyone: [],
+/** Returns the security schemes of an operation. One of them suffices. */
+function schemesOf(needs: Needs): readonly SecurityScheme[] {
+  if (needs === 'nothing') return []
+  if (needs === 'operator') return ['operatorToken']
+  if (needs === 'apiKey') return ['apiKey']
+  return needs === 'person' ? ['vendorToken', 'operatorToken'] : ['vendorToken']
 }
 
 export function documented(error: ProblemCode | DocumentedError): DocumentedError {
@@ -46,14 +43,13 @@ export function documented(error: ProblemCode | DocumentedError): DocumentedErro
 
 /** Returns every error that the endpoint can return. */
 export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
-  const { definition, access } = endpoint
-  const takesBody = definition.method !== 'get' && definition.method !== 'delete'
+  const { needs } = endpoint.operation
   const codes: ProblemCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'NOT_FOUND', 'INVALID_REQUEST', 'RATE_LIMITED']
-  if (takesBody) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
+  if (takesBody(endpoint)) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (acceptsIdempotencyKey(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
-  if (access.kind === 'vendor') codes.push('ORGANIZATION_SUSPENDED')
+  if (needs === 'token' || permissionOf(endpoint.operation) !== null) codes.push('ORGANIZATION_SUSPENDED')
   codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)
-  return [...codes, ...(definition.errors ?? [])].map(documented)
+  return [...codes, ...(endpoint.errors ?? [])].map(documented)
 }
 
 function headerParameters(endpoint: Endpoint) {
@@ -69,7 +65,7 @@ function headerParameters(endpoint: Endpoint) {
           ),
         ]
       : []),
-    ...(endpoint.definition.propagates === true
+    ...(endpoint.operation.propagates
       ? [
           parameter(
             'Prefer',
@@ -82,31 +78,30 @@ function headerParameters(endpoint: Endpoint) {
 }
 
 function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
-  const { status, response, responseType = 'application/json', propagates, method } = endpoint.definition
-  const isCreated = status === 201 && method === 'post'
+  const { returns, file, propagates } = endpoint.operation
   const names: HeaderName[] = [
     'x-request-id',
-    ...(isCreated ? (['location'] as const) : []),
+    ...(endpoint.status === 201 ? (['location'] as const) : []),
     ...(acceptsIdempotencyKey(endpoint) ? (['idempotency-replayed'] as const) : []),
-    ...(propagates === true ? (['preference-applied', 'x-applied-by'] as const) : []),
-    ...(responseType === 'text/plain' ? (['content-disposition'] as const) : []),
+    ...(propagates ? (['preference-applied', 'x-applied-by'] as const) : []),
+    ...(file === 'text/plain' ? (['content-disposition'] as const) : []),
     ...RATE_LIMIT_HEADERS,
   ]
   const headers = headerReferences(names)
-  if (!response) return { '204': { description: 'Success, without a body.', headers } }
-  return { [`${status}`]: { description: 'Success.', headers, content: { [responseType]: { schema: response } } } }
+  if (!returns) return { '204': { description: 'Success, without a body.', headers } }
+  const type = file === 'text/plain' ? file : 'application/json'
+  return { [`${endpoint.status}`]: { description: 'Success.', headers, content: { [type]: { schema: returns } } } }
 }
 
 export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
-  const { definition, access } = endpoint
-  const { params, query } = definition
-  const body = definition.documentedBody ?? definition.body
+  const { name, tag, summary, description, params } = endpoint
+  const { needs, query, body } = endpoint.operation
   return {
-    operationId: definition.operationId,
-    tags: [definition.tag.name],
-    summary: definition.summary,
-    description: [definition.description, describeAccess(access)].filter(Boolean).join('\n\n'),
-    security: SCHEMES[access.kind].map((scheme) => ({ [scheme]: [] })),
+    operationId: name,
+    tags: [tag.name],
+    summary,
+    description: [description, describeNeeds(needs)].filter(Boolean).join('\n\n'),
+    security: schemesOf(needs).map((scheme) => ({ [scheme]: [] })),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     parameters: headerParameters(endpoint),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),

@@ -3,7 +3,7 @@
 import { problem, type ProblemCode, PROBLEM_CODES, PROBLEMS } from '@keyward/contract'
 import type { ZodOpenApiExampleObject, ZodOpenApiResponseObject } from 'zod-openapi'
 
-import type { DocumentedError } from '../http/endpoint.ts'
+import type { DocumentedError } from '../operations/implement.ts'
 import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
 
 const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'

@@ -34,7 +34,7 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi'
 
-import type { Tag } from '../http/endpoint.ts'
+import type { Tag } from '../operations/implement.ts'
 import { type HeaderName, headerReferences } from './headers.ts'
 
 const CHECKS: Tag = {

@@ -15,7 +15,7 @@ import {
 import { type JsonObject } from '@keyward/database'
 import { sql } from 'kysely'
 
-import type { Db, ReadContext, WriteContext } from '../http/context.ts'
+import type { Db, ReadContext, WriteContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 
 /** The quotas on rows that are counted per organization. `machinesPerLicense` limits each license separately. */

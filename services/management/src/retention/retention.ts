@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type RawBuilder, sql } from 'kysely'
 
-import type { Db } from '../http/context.ts'
-import { SESSION_IDLE_HOURS } from '../http/sessions.ts'
+import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
+import type { Db } from '../context.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
 /** The number of days for which each kind of row is kept. */

@@ -4,8 +4,8 @@ import type { Permission } from '@keyward/contract'
 import { names as operations } from '@keyward/contract/management/names'
 import { type RawBuilder, sql } from 'kysely'
 
-import type { ReadContext } from '../http/context.ts'
-import { implement } from '../http/implement.ts'
+import type { ReadContext } from '../context.ts'
+import { implement } from '../operations/implement.ts'
 import { searchTag } from './search.ts'
 
 /** A table of named resources. The value of a rule is stored as bytes, because a machine id may contain NUL. */

@@ -4,8 +4,8 @@ import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
 import { audit } from '../audit/writer.ts'
+import type { Db } from '../context.ts'
 import { updateRow } from '../crud/rows.ts'
-import type { Db } from '../http/context.ts'
 import { endpointRows, showEndpoint } from './endpoint-rows.ts'
 
 const MAX_FAILING_DAYS = 5

@@ -7,7 +7,7 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db } from '../http/context.ts'
+import type { Db } from '../context.ts'
 import type { Attempt } from '../outbound/sender.ts'
 import type { EndpointRow } from './secrets.ts'
 

@@ -6,7 +6,7 @@
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 
-import type { Db } from '../http/context.ts'
+import type { Db } from '../context.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 
 export type EndpointRow = Selectable<Database['webhookEndpoints']>

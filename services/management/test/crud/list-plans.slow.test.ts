@@ -16,7 +16,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { type AuditQuery, listEntries } from '../../src/audit/audit-log.ts'
-import type { ReadContext } from '../../src/http/context.ts'
+import type { ReadContext } from '../../src/context.ts'
 import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/list.ts'
 import { findMachines, type MachineQuery } from '../../src/resources/machines/machines.ts'

@@ -8,7 +8,7 @@ import express from 'express'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { accessLog } from '../../src/http/access-log.ts'
-import { requestIds } from '../../src/http/request-id.ts'
+import { requestIds } from '../../src/http/headers.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor } from '../support/vendor.ts'
 

@@ -175,6 +175,24 @@ describe('an import', () => {
   )
 })
 
+// A balancer may wait for the whole body before it sends the request.
+test.skipIf(isBehindBalancer)('runs an import while imports of other organizations arrive slowly', async () => {
+  const raw = '{"rules":[{"kind":"BLACKLIST","type":"IP","value":"192.0.2.8","scope":"ORGANIZATION"}]}'
+  const slow = await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      const { managementToken } = await createVendor(harness)
+      return sendPart('access-rules/import', managementToken, raw.slice(0, 10), raw.length)
+    }),
+  )
+  await sleep(300)
+  const startedMs = performance.now()
+  expect(outcome(await vendor.call('POST', 'access-rules/import', { raw }))).toBe('200')
+  // A request that waits for a place gets it after up to 5 seconds.
+  expect(performance.now() - startedMs).toBeLessThan(4_000)
+  for (const request of slow) request.end(raw.slice(10))
+  expect(await Promise.all(slow.map(({ status }) => status))).toEqual(Array(6).fill(200))
+})
+
 describe('a hostile body', () => {
   test('accepts a body that is nested to a depth of 100, where brackets in strings do not count', async () => {
     const nested = (depth: number, text = 'x') =>

@@ -8,17 +8,17 @@ import { createLogger } from '@keyward/runtime'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import { Admission } from '../../src/admission/admission.ts'
+import { createGates } from '../../src/admission/gates.ts'
+import { createSignInLimiter } from '../../src/admission/sign-in-limits.ts'
 import { createApp } from '../../src/app.ts'
 import { environment } from '../../src/config.ts'
 import { endpoints } from '../../src/endpoints.ts'
 import { createDecidingValidators } from '../../src/evaluate/deciding-validators.ts'
-import { Admission } from '../../src/http/admission.ts'
-import { createGates } from '../../src/http/gates.ts'
 import { StoredBytes } from '../../src/http/idempotency.ts'
-import { createSignInLimiter } from '../../src/http/sign-in-limits.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
 import { createMetrics } from '../../src/metrics.ts'
-import { describeAccess, documentedErrors } from '../../src/openapi/management-api.ts'
+import { describeNeeds, documentedErrors } from '../../src/openapi/management-api.ts'
 import { VALIDATION_PATHS } from '../../src/openapi/validation-api.ts'
 import { type Document, documentSchema, findResponse } from '../support/conformance.ts'
 import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
@@ -103,12 +103,11 @@ test('every route is documented and every documented operation is a route', asyn
   expect(documented).toHaveLength(endpoints.length)
 })
 
-const SCHEMES = {
+const SCHEMES: Readonly<Record<string, string[]>> = {
   operator: ['operatorToken'],
   apiKey: ['apiKey'],
-  vendor: ['vendorToken'],
   person: ['vendorToken', 'operatorToken'],
-  anyone: [],
+  nothing: [],
 }
 
 const operationSchema = z.looseObject({
@@ -121,16 +120,22 @@ const operationSchema = z.looseObject({
 
 test('every operation documents its credential and every error code that it can return', () => {
   const ids = endpoints.map((endpoint) => {
-    const { path, method, operationId, status } = endpoint.definition
+    const {
+      path,
+      name,
+      status,
+      operation: { needs },
+    } = endpoint
+    const method = endpoint.method.toLowerCase()
     const operation = operationSchema.parse(document.paths[`/api/v1${path}`]?.[method])
-    expect(operation.operationId).toBe(operationId)
+    expect(operation.operationId).toBe(name)
     const responseOf = (of: number) => findResponse(document, `/api/v1${path}`, method, String(of)).documented
     expect(responseOf(status)).toBeDefined()
-    expect(operation.description).toContain(describeAccess(endpoint.access))
-    expect(operation.security.flatMap(Object.keys)).toEqual(SCHEMES[endpoint.access.kind])
+    expect(operation.description).toContain(describeNeeds(needs))
+    expect(operation.security.flatMap(Object.keys)).toEqual(SCHEMES[needs] ?? ['vendorToken'])
     for (const { code, status: rejected } of documentedErrors(endpoint))
       expect(responseOf(rejected)?.['description']).toContain(`\`${code}\``)
-    return operationId
+    return name
   })
   expect(new Set(ids).size).toBe(ids.length)
 })
@@ -138,7 +143,7 @@ test('every operation documents its credential and every error code that it can 
 test('every error code and every permission is used by at least one endpoint', () => {
   const listed = new Set<string>(endpoints.flatMap(documentedErrors).map(({ code }) => code))
   expect(PROBLEM_CODES.filter((code) => !listed.has(code))).toEqual([])
-  const needed = new Set<string>(endpoints.map(({ access }) => (access.kind === 'vendor' ? access.permission : '')))
+  const needed = new Set<string>(endpoints.map(({ operation }) => operation.needs))
   expect(ALL_PERMISSIONS.filter((permission) => !needed.has(permission))).toEqual([])
 })
 

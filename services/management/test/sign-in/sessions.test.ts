@@ -5,7 +5,7 @@ import { createdMember, me, sessionList } from '@keyward/contract/management/sig
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { createSignInLimiter } from '../../src/http/sign-in-limits.ts'
+import { createSignInLimiter } from '../../src/admission/sign-in-limits.ts'
 import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 

@@ -5,8 +5,8 @@ import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 
-import type { Endpoint } from '../../src/http/endpoint.ts'
 import { documentedErrors } from '../../src/openapi/management-api.ts'
+import type { Endpoint } from '../../src/operations/implement.ts'
 import type { ApiResponse } from './harness.ts'
 
 const contents = z.record(z.string(), z.object({ schema: z.unknown() }))
@@ -42,8 +42,8 @@ export function createResponseValidator(document: Document): ResponseValidator {
   ajv.addSchema(document, 'document')
   return {
     violation(endpoint, response) {
-      const { path, method } = endpoint.definition
-      const route = `/api/v1${path}`
+      const route = `/api/v1${endpoint.path}`
+      const method = endpoint.method.toLowerCase()
       const { place, documented } = findResponse(document, route, method, String(response.status))
       if (!documented) return `the status ${response.status} is not documented: ${response.text}`
       const type = response.headers.get('content-type')?.split(';')[0] ?? ''

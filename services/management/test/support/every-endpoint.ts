@@ -7,7 +7,7 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 
 import { endpoints } from '../../src/endpoints.ts'
-import type { Endpoint } from '../../src/http/endpoint.ts'
+import type { Endpoint } from '../../src/operations/implement.ts'
 import { createResponseValidator, documentSchema, type ResponseValidator } from './conformance.ts'
 import {
   type ApiResponse,
@@ -41,19 +41,22 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
   const document = await harness.call('GET', '/openapi.json', { token: null })
   const validator: ResponseValidator = createResponseValidator(documentSchema.parse(document.body))
   const credential = (endpoint: Endpoint, owner = vendor): string => {
-    if (endpoint.access.kind === 'operator') return operatorToken
-    return endpoint.access.kind === 'apiKey' ? owner.apiKey : owner.managementToken
+    if (endpoint.operation.needs === 'operator') return operatorToken
+    return endpoint.operation.needs === 'apiKey' ? owner.apiKey : owner.managementToken
   }
   return {
     harness,
     vendor,
     stranger,
     credential,
-    make: (endpoint) => validRequest(endpoint.definition.operationId, { harness, vendor }),
+    make: (endpoint) => validRequest(endpoint.name, { harness, vendor }),
     async send(endpoint, request, options = {}) {
-      const method = endpoint.definition.method.toUpperCase()
       const body = options.raw === undefined && request.body !== undefined ? { body: request.body } : {}
-      const response = await harness.call(method, request.path, { token: credential(endpoint), ...body, ...options })
+      const response = await harness.call(endpoint.method, request.path, {
+        token: credential(endpoint),
+        ...body,
+        ...options,
+      })
       expect(validator.violation(endpoint, response)).toBeNull()
       expect(response.headers.get('x-request-id')).toBeTruthy()
       return response
@@ -62,27 +65,23 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
 }
 
 /** Returns a request for resources that do not exist. The checks before the handler do not read these resources. */
-export function unknownRequest({ definition }: Endpoint): Request {
-  return { path: definition.path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
+export function unknownRequest({ path }: Endpoint): Request {
+  return { path: path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
 }
 
-export const takesBody = ({ definition }: Endpoint) => definition.body !== undefined || definition.rows !== undefined
-export const canHaveBody = ({ definition }: Endpoint) => definition.method !== 'get' && definition.method !== 'delete'
-export const isList = ({ definition }: Endpoint) => definition.query?.shape['cursor'] !== undefined
-export const isRepeatable = ({ definition }: Endpoint) => definition.method === 'post' && definition.readOnly !== true
+export const hasBody = ({ operation }: Endpoint) => operation.body !== undefined
+export const isList = ({ operation }: Endpoint) => operation.query?.shape['cursor'] !== undefined
 /** Returns whether the path contains ids. The path of a set contains its name instead. */
-export const hasParams = ({ definition: { params } }: Endpoint) => params !== undefined && !('set' in params.shape)
+export const hasParams = ({ params }: Endpoint) => params !== undefined && !('set' in params.shape)
 
 /** Returns the endpoints that satisfy the condition, except those of a person, with their names for `test.each`. */
 export function named(condition: (endpoint: Endpoint) => boolean = () => true): [string, Endpoint][] {
-  return endpoints
-    .filter((endpoint) => !isOfPerson(endpoint) && condition(endpoint))
-    .map((one) => [one.definition.operationId, one])
+  return endpoints.filter((endpoint) => !isOfPerson(endpoint) && condition(endpoint)).map((one) => [one.name, one])
 }
 
 /** Returns the body of a response as it is stored for a repeated request. */
-export function withoutSecrets({ definition }: Endpoint, body: unknown): unknown {
+export function withoutSecrets({ operation: { secrets } }: Endpoint, body: unknown): unknown {
   const record = z.record(z.string(), z.unknown()).safeParse(body)
-  if (!record.success || !definition.secrets) return body
-  return Object.fromEntries(Object.entries(record.data).filter(([name]) => !definition.secrets?.includes(name)))
+  if (!record.success || !secrets) return body
+  return Object.fromEntries(Object.entries(record.data).filter(([name]) => !secrets.includes(name)))
 }

@@ -1,6 +1,7 @@
 /** Contains one valid request for each endpoint, by operation id. Each call creates the resources that the request consumes. */
 
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
+import type { api } from '@keyward/contract/api'
 import { event as eventSchema } from '@keyward/contract/management/events'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import {
@@ -10,8 +11,7 @@ import {
 } from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
 
-import { endpoints } from '../../src/endpoints.ts'
-import type { Endpoint } from '../../src/http/endpoint.ts'
+import type { Endpoint } from '../../src/operations/implement.ts'
 import type { Harness } from './harness.ts'
 import { createVendor, expectBody, type Vendor } from './vendor.ts'
 
@@ -141,7 +141,15 @@ async function delivery(world: World): Promise<string> {
   return `webhook-endpoints/${endpointId}/deliveries/${expectBody(response, 201, deliverySchema).id}`
 }
 
-const makers: Record<string, Maker> = {
+type NamesOf<Table> = {
+  [Name in keyof Table]: Table[Name] extends { needs: 'person' | 'nothing' } | { route: `${string} /me/${string}` }
+    ? never
+    : Name
+}[keyof Table]
+type MakerName = { [Resource in keyof typeof api]: NamesOf<(typeof api)[Resource]> }[keyof typeof api]
+
+/** An operation without a request does not compile. */
+const makers: Record<MakerName, Maker> = {
   listOrganizations: fixed('organizations'),
   createOrganization: fixed('organizations', () => ({ name: 'Acme', plan: 'LITE' })),
   readOrganization: below('organizations', organization),
@@ -274,21 +282,12 @@ const makers: Record<string, Maker> = {
  * Returns whether the endpoint signs a person in or acts on the signed-in person. The tests in test/sign-in send these requests with
  * sessions.
  */
-export function isOfPerson({ access, definition }: Endpoint): boolean {
-  return access.kind === 'person' || access.kind === 'anyone' || definition.path.startsWith('/me/')
-}
-
-/** Returns the operation ids without a request, and the requests without an operation. */
-export function unmatched(): string[] {
-  const operations = endpoints
-    .filter((endpoint) => !isOfPerson(endpoint))
-    .map((endpoint) => endpoint.definition.operationId)
-  const known = Object.keys(makers)
-  return [...operations.filter((id) => !known.includes(id)), ...known.filter((id) => !operations.includes(id))]
+export function isOfPerson({ operation: { needs }, path }: Endpoint): boolean {
+  return needs === 'person' || needs === 'nothing' || path.startsWith('/me/')
 }
 
 export async function validRequest(operationId: string, world: World): Promise<Request> {
-  const make = makers[operationId]
+  const [, make] = Object.entries(makers).find(([name]) => name === operationId) ?? []
   if (!make) throw new Error(`There is no request for ${operationId}`)
   return make(world)
 }

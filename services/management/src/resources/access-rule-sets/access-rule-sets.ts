@@ -3,10 +3,10 @@
 import { type AccessRuleSet, accessRuleSets as operations } from '@keyward/contract'
 
 import { audit } from '../../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../../context.ts'
 import { listRows, readRow } from '../../crud/rows.ts'
-import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
 import { ApiError } from '../../http/problem.ts'
+import { implement } from '../../operations/implement.ts'
 import { accessRuleTag } from '../access-rules/access-rules.ts'
 import { lockPlan } from '../access-rules/plan-limits.ts'
 import { findSet, ruleSetRows } from '../access-rules/set-rows.ts'

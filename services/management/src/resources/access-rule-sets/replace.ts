@@ -7,11 +7,11 @@ import { type CreateAccessRule, MAX_IMPORT_ROWS, type ReplacedRuleSet, ruleSetNa
 import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
+import type { WriteContext } from '../../context.ts'
 import { inTurns, piecesOf } from '../../crud/pieces.ts'
 import { readRow } from '../../crud/rows.ts'
-import type { WriteContext } from '../../http/context.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
-import type { Rows } from '../../http/rows.ts'
+import type { Rows } from '../../http/upload-rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 import {
   deleteRules,

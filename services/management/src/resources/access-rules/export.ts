@@ -2,7 +2,7 @@
 
 import type { AccessRule } from '@keyward/contract'
 
-import type { ReadContext } from '../../http/context.ts'
+import type { ReadContext } from '../../context.ts'
 import { readRulesAfter, type RuleFilter } from './list.ts'
 
 const PAGE_ROWS = 1_000

@@ -18,7 +18,7 @@ import {
 } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
-import type { ReadContext } from '../../http/context.ts'
+import type { ReadContext } from '../../context.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type RuleRow, selectRules, showRule } from './rows.ts'
 

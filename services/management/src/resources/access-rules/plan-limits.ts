@@ -5,7 +5,7 @@
 
 import type { Plan } from '@keyward/contract'
 
-import type { WriteContext } from '../../http/context.ts'
+import type { WriteContext } from '../../context.ts'
 import { ApiError } from '../../http/problem.ts'
 import { countUnexpiredRules, RULE_LIMITS } from '../organizations/store.ts'
 

@@ -2,8 +2,8 @@
 
 import { type AccessRule, actor } from '@keyward/contract'
 
+import type { Db, ReadContext } from '../../context.ts'
 import type { OwnedRows } from '../../crud/rows.ts'
-import type { Db, ReadContext } from '../../http/context.ts'
 
 /** Selects the rules of all organizations. */
 export function selectAllRules(db: Db) {

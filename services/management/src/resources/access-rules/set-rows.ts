@@ -6,8 +6,8 @@
 import type { AccessRuleSet } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 
+import type { ReadContext, WriteContext } from '../../context.ts'
 import type { OwnedRows } from '../../crud/rows.ts'
-import type { ReadContext, WriteContext } from '../../http/context.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {

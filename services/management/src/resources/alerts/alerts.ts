@@ -8,10 +8,10 @@ import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../../context.ts'
 import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
-import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
 import type { Page, PageQuery } from '../../http/pagination.ts'
+import { implement } from '../../operations/implement.ts'
 
 type Alert = z.output<typeof alert>
 

@@ -7,7 +7,7 @@
 import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
+import type { CallerCredential, ReadContext, WriteContext } from '../../context.ts'
 import { ApiError } from '../../http/problem.ts'
 
 const MANAGES: Permission = 'credentials.write'

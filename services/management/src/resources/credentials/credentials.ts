@@ -1,6 +1,6 @@
 import { apiKeys as apiKeyOperations, tokens as tokenOperations } from '@keyward/contract'
 
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import {
   type CredentialFilter,
   grantCredential,

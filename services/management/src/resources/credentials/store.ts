@@ -7,12 +7,12 @@ import { actor, type Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
+import type { CallerCredential, ReadContext, WriteContext } from '../../context.ts'
 import type { NewEvent } from '../../events/writer.ts'
-import type { CallerCredential, ReadContext, WriteContext } from '../../http/context.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
-import { requireValidatorsWith } from '../../http/validator-features.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
+import { requireValidatorsWith } from '../validators/features.ts'
 import {
   lockManagers,
   permissionsOf,

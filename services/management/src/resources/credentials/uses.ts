@@ -5,7 +5,7 @@
 
 import { sql } from 'kysely'
 
-import type { Db } from '../../http/context.ts'
+import type { Db } from '../../context.ts'
 
 const RESOLUTION_MS = 60_000
 const WRITE_INTERVAL_MS = 1_000

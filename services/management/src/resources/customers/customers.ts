@@ -2,7 +2,7 @@ import { customers as operations } from '@keyward/contract/management/customers'
 import { sql } from 'kysely'
 
 import { changeRow, deleteRow, insertRow, listRows, readRow } from '../../crud/rows.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { mergeCustomers } from './merge.ts'
 import { customerRows } from './rows.ts'

@@ -7,8 +7,8 @@ import type { Customer } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
+import type { WriteContext } from '../../context.ts'
 import { updateRow } from '../../crud/rows.ts'
-import type { WriteContext } from '../../http/context.ts'
 import { invalid } from '../../http/problem.ts'
 import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './rows.ts'
 

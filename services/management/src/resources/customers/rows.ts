@@ -5,8 +5,8 @@
 
 import type { Customer } from '@keyward/contract'
 
+import type { ReadContext } from '../../context.ts'
 import type { OwnedRows, Row } from '../../crud/rows.ts'
-import type { ReadContext } from '../../http/context.ts'
 import { ApiError, notFound } from '../../http/problem.ts'
 
 export type CustomerRow = Row<'customers'>

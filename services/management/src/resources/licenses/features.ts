@@ -1,7 +1,7 @@
 /** Requires that the live validators implement the fields of a policy (http/validator-features.ts). */
 
-import type { WriteContext } from '../../http/context.ts'
-import { requireValidatorsWith } from '../../http/validator-features.ts'
+import type { WriteContext } from '../../context.ts'
+import { requireValidatorsWith } from '../validators/features.ts'
 
 interface Policy {
   maxMachines: number | null

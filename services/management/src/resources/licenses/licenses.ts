@@ -1,6 +1,6 @@
 import { licenses as operations } from '@keyward/contract'
 
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importLicenses } from './import.ts'
 import { listLicenses } from './list.ts'

@@ -3,7 +3,7 @@
 import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
-import type { ReadContext } from '../../http/context.ts'
+import type { ReadContext } from '../../context.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './rows.ts'
 

@@ -6,7 +6,7 @@
 import type { License, LicenseStatus } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import type { Db, ReadContext } from '../../http/context.ts'
+import type { Db, ReadContext } from '../../context.ts'
 import { notFound } from '../../http/problem.ts'
 
 /**

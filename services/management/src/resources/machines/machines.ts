@@ -10,11 +10,11 @@ import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
 import { audit } from '../../audit/writer.ts'
+import type { ReadContext, WriteContext } from '../../context.ts'
 import { missingIds } from '../../crud/rows.ts'
-import type { ReadContext, WriteContext } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
 import { type Page, type PageQuery, selectPage, sortedPage } from '../../http/pagination.ts'
 import { notFound } from '../../http/problem.ts'
+import { implement } from '../../operations/implement.ts'
 
 type Machine = z.output<typeof machine>
 

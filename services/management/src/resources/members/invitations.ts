@@ -9,7 +9,7 @@ import { createSecret, hashSecret, parseSecret } from '@keyward/database'
 import { sql } from 'kysely'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
-import type { Db, WriteContext } from '../../http/context.ts'
+import type { Db, WriteContext } from '../../context.ts'
 
 const HOURS = 72
 const MS_PER_HOUR = 3_600_000

@@ -7,7 +7,7 @@ import type { Member } from '@keyward/contract'
 import { members as operations } from '@keyward/contract/management/members'
 
 import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import {
   isManager,
   lockManagers,

@@ -8,9 +8,9 @@ import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { parseCookie, stringifySetCookie } from 'cookie'
 import { sql } from 'kysely'
 
-import type { Db } from '../../http/context.ts'
-import type { AuthorizationValues, VerifiedAccount } from '../../http/dependencies.ts'
+import type { Db } from '../../context.ts'
 import type { Site } from '../../http/site.ts'
+import type { AuthorizationValues, VerifiedAccount } from '../../operations/dependencies.ts'
 
 const SECRET_BYTES = 32
 const MINUTES = 10

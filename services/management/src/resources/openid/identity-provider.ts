@@ -23,9 +23,9 @@ import {
   ResponseBodyError,
 } from 'openid-client'
 
-import type { AuthorizationValues, IdentityProvider, VerifiedAccount } from '../../http/dependencies.ts'
-import { createFairGate } from '../../http/fair-gate.ts'
+import { createFairGate } from '../../admission/fair-gate.ts'
 import { ApiError, quote } from '../../http/problem.ts'
+import type { AuthorizationValues, IdentityProvider, VerifiedAccount } from '../../operations/dependencies.ts'
 
 export interface IdentityProviderOptions {
   issuer: URL

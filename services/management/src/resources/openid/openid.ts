@@ -6,14 +6,14 @@
 import { openid as operations, type OpenidIdentity } from '@keyward/contract/management/sign-in'
 import { sql } from 'kysely'
 
-import { unauthenticated } from '../../http/authentication.ts'
-import type { Db } from '../../http/context.ts'
-import type { IdentityProvider, VerifiedAccount } from '../../http/dependencies.ts'
-import type { Call } from '../../http/endpoint.ts'
-import { runInside } from '../../http/fair-gate.ts'
-import { implement } from '../../http/implement.ts'
+import { unauthenticated } from '../../admission/authentication.ts'
+import { runInside } from '../../admission/fair-gate.ts'
+import type { Db } from '../../context.ts'
 import { ApiError, quote } from '../../http/problem.ts'
 import { requireOrigin } from '../../http/site.ts'
+import type { Call } from '../../operations/call.ts'
+import type { IdentityProvider, VerifiedAccount } from '../../operations/dependencies.ts'
+import { implement } from '../../operations/implement.ts'
 import {
   attemptCookie,
   attemptSecret,

@@ -1,9 +1,9 @@
 /** Defines the endpoints of organizations. The operator manages all of them, and a vendor reads its own. */
 
 import { organizations as operations } from '@keyward/contract'
+import { BASE_PATH } from '@keyward/contract/operations'
 
-import { BASE_PATH } from '../../http/endpoint.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import {
   addOrganization,
   addRecoveryToken,

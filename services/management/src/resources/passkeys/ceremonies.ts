@@ -18,7 +18,7 @@ import {
 import { sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db } from '../../http/context.ts'
+import type { Db } from '../../context.ts'
 import { ApiError, invalid } from '../../http/problem.ts'
 import type { Site } from '../../http/site.ts'
 

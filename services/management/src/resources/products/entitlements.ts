@@ -7,7 +7,7 @@
 import { effectiveEntitlements, entitlementsBytes, MAX_ENTITLEMENTS_BYTES } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import type { WriteContext } from '../../http/context.ts'
+import type { WriteContext } from '../../context.ts'
 import { invalid, type ValidationError } from '../../http/problem.ts'
 
 /** The maximum number of licenses against which new defaults are checked. Checking this many takes a fraction of a second. */

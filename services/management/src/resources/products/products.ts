@@ -7,9 +7,9 @@ import { storedEntitlements } from '@keyward/contract'
 import { type Product, products as operations, type updateProduct } from '@keyward/contract/management/products'
 import type { z } from 'zod'
 
+import type { WriteContext } from '../../context.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
-import type { WriteContext } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { requireDefaultsFit } from './entitlements.ts'
 

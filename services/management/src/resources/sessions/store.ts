@@ -10,11 +10,11 @@ import type { Session, SignInMethod } from '@keyward/contract/management/sign-in
 import { createSecret, type Database } from '@keyward/database'
 import { type ExpressionBuilder, sql } from 'kysely'
 
+import type { Caller } from '../../admission/authentication.ts'
+import { findSessionCaller, operatorSeal, SESSION_IDLE_HOURS } from '../../admission/sessions.ts'
 import { audit, toJsonb } from '../../audit/writer.ts'
-import type { Caller } from '../../http/authentication.ts'
-import type { Db, WriteContext } from '../../http/context.ts'
+import type { Db, WriteContext } from '../../context.ts'
 import { notFound } from '../../http/problem.ts'
-import { findSessionCaller, operatorSeal, SESSION_IDLE_HOURS } from '../../http/sessions.ts'
 
 const MAX_DAYS = 7
 const MS_PER_DAY = 86_400_000

@@ -1,7 +1,7 @@
 import { signingKeys as operations } from '@keyward/contract/management/signing-keys'
 
 import { listRows } from '../../crud/rows.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import { prepareSigningKey, rotateSigningKey, signingKeyRows, withdrawSigningKey } from './store.ts'
 
 const tag = { name: 'Signing keys', description: 'The keys that sign license files.' }

@@ -7,9 +7,9 @@ import { propagation as operations, type propagationStatus } from '@keyward/cont
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
-import type { ReadContext } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
+import type { ReadContext } from '../../context.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
+import { implement } from '../../operations/implement.ts'
 import { validatorTag } from './validators.ts'
 
 /**

@@ -3,10 +3,10 @@
 import { validators as operations } from '@keyward/contract/management/validators'
 import { sql } from 'kysely'
 
-import type { Db } from '../../http/context.ts'
-import { implement } from '../../http/implement.ts'
+import type { Db } from '../../context.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
+import { implement } from '../../operations/implement.ts'
 
 export const validatorTag = { name: 'Validators', description: 'The processes that decide checks.' }
 

@@ -3,7 +3,7 @@
 import { webhookEndpoints as operations } from '@keyward/contract/management/webhooks'
 
 import { deleteRow, listRows, readRow } from '../../crud/rows.ts'
-import { implement } from '../../http/implement.ts'
+import { implement } from '../../operations/implement.ts'
 import { endpointRows } from '../../webhooks/endpoint-rows.ts'
 import { listDeliveries, replay, resendDelivery, testEndpoint } from './deliveries.ts'
 import { addEndpoint, changeEndpoint, rotateSecret } from './store.ts'

@@ -5,13 +5,13 @@ import type { Actor } from '@keyward/contract'
 import type { DecideResponse, SentDecideCheck } from '@keyward/contract/dry-run'
 import type { Logger } from '@keyward/runtime'
 
+import type { Gates } from '../admission/gates.ts'
+import type { SignInLimiter } from '../admission/sign-in-limits.ts'
+import type { Db, ReadContext } from '../context.ts'
+import type { StoredBytes } from '../http/idempotency.ts'
+import type { Propagation } from '../http/propagation.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
-import type { Db, ReadContext } from './context.ts'
-import type { Gates } from './gates.ts'
-import type { StoredBytes } from './idempotency.ts'
-import type { Propagation } from './propagation.ts'
-import type { SignInLimiter } from './sign-in-limits.ts'
 
 /** A check that a validator is to decide for the organization of the context. */
 export type CheckToDecide = SentDecideCheck

@@ -6,7 +6,7 @@
 
 import { sql } from 'kysely'
 
-import type { Db } from './context.ts'
+import type { Db } from '../context.ts'
 
 export const WINDOW_MS = 10_000
 const EXCHANGE_INTERVAL_MS = 1_000

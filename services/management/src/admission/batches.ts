@@ -5,7 +5,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 
-import { ApiError } from './problem.ts'
+import { ApiError } from '../http/problem.ts'
 
 /** The maximum number of waiting tasks of one owner. Further tasks are rejected immediately. */
 const MAX_WAITING = 200

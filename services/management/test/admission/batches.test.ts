@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
-import { Batches } from '../../src/http/batches.ts'
+import { Batches } from '../../src/admission/batches.ts'
 
 /** Creates batches that run until `finish` is called. The tasks are numbers, and negative ones fail. */
 function createBatches() {

@@ -5,7 +5,7 @@
 
 import { type Network, parseNetwork } from '@keyward/address'
 
-import { ApiError } from './problem.ts'
+import { ApiError } from '../http/problem.ts'
 import { type Count, type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 

@@ -3,14 +3,18 @@
  * beyond a limit is rejected without a query to Postgres if its credential was valid at its last use.
  */
 
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+import type { Needs } from '@keyward/contract/operations'
 import { parseSecret, hashSecret } from '@keyward/database'
 
+import type { Db } from '../context.ts'
+import { ApiError } from '../http/problem.ts'
+import { requireOrigin, sessionSecret, siteOf } from '../http/site.ts'
 import { type Caller, findCaller, readCredential, strangerCaller } from './authentication.ts'
 import { Batches } from './batches.ts'
-import type { Db } from './context.ts'
 import { type Gates, shareOf } from './gates.ts'
 import { createKnownCredentials, keyOf, type KnownCredentials } from './known-credentials.ts'
-import { ApiError } from './problem.ts'
 import type { LimitedCaller, RateLimiter } from './rate-limit.ts'
 import { findSessionCaller } from './sessions.ts'
 import type { SignInLimiter } from './sign-in-limits.ts'
@@ -34,13 +38,6 @@ interface Lookup {
   /** The owner of a credential that was valid at its last use, or null. */
   known: LimitedCaller | null
   find: () => Promise<Caller>
-}
-
-/** The credentials of a request, before they are authenticated. */
-export interface SentCredentials {
-  authorization: string | undefined
-  /** The secret of the session cookie. */
-  session: string | undefined
 }
 
 export interface Admitted {
@@ -70,11 +67,25 @@ export class Admission {
   }
 
   /**
-   * Returns the caller that the `Authorization` header identifies or, without this header, the session. `ip` is the caller's address.
-   * Throws UNAUTHENTICATED, RATE_LIMITED and UNAVAILABLE.
+   * Returns the caller of a request. `ip` is the caller's address. A page of another origin can make a browser sign in. If the page belongs
+   * to the same domain, it can also make the browser send a session cookie. A request that signs in, or changes data with a session, must
+   * therefore come from a page of this site. Throws UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED and UNAVAILABLE.
    */
-  async admit({ authorization, session }: SentCredentials, ip: string | null): Promise<Admitted> {
+  async admit(needs: Needs, { headers, method }: IncomingMessage, ip: string | null): Promise<Admitted> {
+    const { origin, host } = headers
+    if (needs === 'nothing') {
+      if (origin !== undefined) requireOrigin(siteOf(host), origin)
+      return this.#admitStranger(ip)
+    }
+    const admitted = await this.#authenticate(headers, ip)
+    if (admitted.caller.session && method !== 'GET' && method !== 'HEAD') requireOrigin(siteOf(host), origin)
+    return admitted
+  }
+
+  /** Returns the caller that the `Authorization` header identifies or, without this header, the session. */
+  async #authenticate({ authorization, cookie }: IncomingHttpHeaders, ip: string | null): Promise<Admitted> {
     const { db, operatorTokens, rateLimiter } = this.#options
+    const session = sessionSecret(cookie)
     try {
       if (authorization === undefined && session !== undefined && parseSecret(session)?.kind === 'SESSION') {
         const hash = hashSecret(session)
@@ -89,8 +100,7 @@ export class Admission {
     }
   }
 
-  /** Returns the caller of a request that needs no credential. Throws RATE_LIMITED. */
-  admitStranger(ip: string | null): Admitted {
+  #admitStranger(ip: string | null): Admitted {
     const { rateLimiter, signInLimiter } = this.#options
     rateLimiter.requireFewFailures(ip)
     return { caller: strangerCaller(), headers: signInLimiter.countRequest(ip) }

@@ -4,7 +4,7 @@ import { createdToken } from '@keyward/contract'
 import { createDatabase } from '@keyward/database/kysely'
 import { expect, test } from 'vitest'
 
-import { createSharedCounts } from '../../src/http/shared-counts.ts'
+import { createSharedCounts } from '../../src/admission/shared-counts.ts'
 import { type Harness, startHarness, startHarnessWithValidator } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 

@@ -8,8 +8,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { actor as actorSchema } from '@keyward/contract'
 import { sql } from 'kysely'
 
+import type { Db } from '../context.ts'
 import { type Caller, intersection, operatorCaller, permissionsFrom, unauthenticated } from './authentication.ts'
-import type { Db } from './context.ts'
 
 /** The number of hours without use after which a session ends. `last_used_at` has a precision of one minute. */
 export const SESSION_IDLE_HOURS = 12

@@ -3,7 +3,7 @@
  * does not delay an owner with few tasks.
  */
 
-import { ApiError } from './problem.ts'
+import { ApiError } from '../http/problem.ts'
 
 export interface GateOptions {
   /** The maximum number of tasks that run at once. */

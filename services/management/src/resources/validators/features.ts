@@ -6,8 +6,8 @@
 
 import { sql } from 'kysely'
 
-import type { WriteContext } from './context.ts'
-import { ApiError } from './problem.ts'
+import type { WriteContext } from '../../context.ts'
+import { ApiError } from '../../http/problem.ts'
 
 /** Throws VALIDATORS_OUTDATED when a validator lacks one of the features. */
 export async function requireValidatorsWith({ db }: WriteContext, needed: readonly string[]): Promise<void> {

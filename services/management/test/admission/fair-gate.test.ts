@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 
-import { createFairGate } from '../../src/http/fair-gate.ts'
+import { createFairGate } from '../../src/admission/fair-gate.ts'
 
 const options = { total: 4, perOwner: 2, maxWaiting: 50, maxWaitMs: 1_000, what: 'tasks', onReject: () => undefined }
 const settled = () => new Promise((resolve) => setImmediate(resolve))

@@ -6,11 +6,11 @@
 import { timingSafeEqual } from 'node:crypto'
 
 import { type Actor, actor as actorSchema, type Permission, permission as permissionSchema } from '@keyward/contract'
+import type { Needs } from '@keyward/contract/operations'
 import { hashSecret, parseSecret } from '@keyward/database'
 
-import type { CallerCredential, Db } from './context.ts'
-import type { Access } from './endpoint.ts'
-import { ApiError } from './problem.ts'
+import type { CallerCredential, Db } from '../context.ts'
+import { ApiError } from '../http/problem.ts'
 
 export interface Caller {
   kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
@@ -172,22 +172,20 @@ function requireKind(caller: Caller, required: Caller['kind']): void {
   throw new ApiError('FORBIDDEN', `This endpoint requires ${CALLERS[required]}; the request was sent with ${got}.`)
 }
 
-function requirePerson(caller: Caller): void {
-  if (caller.kind === 'apiKey') requireKind(caller, 'vendor')
-}
-
 /** Throws ORGANIZATION_SUSPENDED or FORBIDDEN. The detail of FORBIDDEN names the kind of credential or the permission that is required. */
-export function authorize(access: Exclude<Access, { kind: 'anyone' }>, caller: Caller): void {
-  if (access.kind === 'person') return requirePerson(caller)
-  requireKind(caller, access.kind)
-  if (caller.kind === 'vendor' && caller.isSuspended)
+export function authorize(needs: Needs, caller: Caller): void {
+  if (needs === 'nothing') return
+  if (needs === 'person') {
+    if (caller.kind === 'apiKey') requireKind(caller, 'vendor')
+    return
+  }
+  if (needs === 'operator' || needs === 'apiKey') return requireKind(caller, needs)
+  requireKind(caller, 'vendor')
+  if (caller.isSuspended)
     throw new ApiError(
       'ORGANIZATION_SUSPENDED',
       'The operator has suspended the access of this organization to the management API. Licenses are still validated.',
     )
-  if (access.kind !== 'vendor' || access.permission === 'any' || caller.permissions.has(access.permission)) return
-  throw new ApiError(
-    'FORBIDDEN',
-    `This endpoint requires the permission ${access.permission}, which the credential does not have.`,
-  )
+  if (needs === 'token' || caller.permissions.has(needs)) return
+  throw new ApiError('FORBIDDEN', `This endpoint requires the permission ${needs}, which the credential does not have.`)
 }
