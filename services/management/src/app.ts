@@ -19,9 +19,6 @@ export interface AppOptions extends Omit<PipelineOptions, 'responder'> {
   metrics: HttpMetrics
 }
 
-/** The path that most requests have: every installation of an app requests a license file once a day. */
-const FREQUENT_PATH = '/licenses/file'
-
 export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Express {
   const app = express()
   app.set('etag', false)
@@ -35,7 +32,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.use(rejectMeaninglessBodies(responder), cors(corsOrigins))
   const handlerOf = createPipeline({ ...options, responder })
   const routes = endpoints.map((endpoint) => ({ ...endpoint, handle: handlerOf(endpoint) }))
-  mountRoutes(app, BASE_PATH, routes, FREQUENT_PATH, responder)
+  mountRoutes(app, BASE_PATH, routes, responder)
   mountDocs(app, createOpenApi(endpoints), methodNotAllowed(responder))
   mountConsole(app, methodNotAllowed(responder))
   mountFallbacks(app, responder)

@@ -22,6 +22,7 @@ import { createApp } from './app.ts'
 import type { ManagementConfig } from './config.ts'
 import type { Db } from './context.ts'
 import { createDecidingValidators } from './evaluate/deciding-validators.ts'
+import { messageClasses } from './http/express-messages.ts'
 import { StoredBytes } from './http/idempotency.ts'
 import { createPropagation } from './http/propagation.ts'
 import { handleProtocolErrors } from './http/protocol-errors.ts'
@@ -191,7 +192,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const rateLimiter = createRateLimiter(counts, config.rateLimits)
   const admission = new Admission({ ...dependencies, db: readDb, rateLimiter, onReject: metrics.countOverShare })
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
-  const server = createServer({ ...SERVER_TIMEOUTS, requireHostHeader: false })
+  const server = createServer({ ...SERVER_TIMEOUTS, ...messageClasses(app), requireHostHeader: false })
   handleProtocolErrors(server, app)
   const health = watchDatabase(readDb)
   const housekeeping = new AbortController()

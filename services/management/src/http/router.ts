@@ -39,17 +39,10 @@ function literalFirst(a: string, b: string): number {
   return rank(a) < rank(b) ? -1 : Number(rank(a) > rank(b))
 }
 
-/** Mounts the routes below `base`. Express compares a path with one route after the other, so the path `first` costs least. */
-export function mountRoutes(
-  app: Express,
-  base: string,
-  routes: readonly Route[],
-  first: string,
-  responder: Responder,
-): void {
+/** Mounts the routes below `base`. */
+export function mountRoutes(app: Express, base: string, routes: readonly Route[], responder: Responder): void {
   const byPath = Map.groupBy(routes, ({ path }) => path)
-  const others = [...byPath.keys()].filter((path) => path !== first).toSorted(literalFirst)
-  for (const path of [first, ...others]) {
+  for (const path of [...byPath.keys()].toSorted(literalFirst)) {
     const ofPath = byPath.get(path) ?? []
     const route = app.route(base + path.replaceAll(/\{(\w+)\}/g, ':$1'))
     for (const { method, handle } of ofPath) route[METHODS[method]](handle)
