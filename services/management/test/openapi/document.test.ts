@@ -2,6 +2,8 @@
 
 import { createOriginResolver } from '@keyward/address'
 import { ALL_PERMISSIONS, PROBLEM_CODES } from '@keyward/contract'
+import { api } from '@keyward/contract/api'
+import { methodOf, type Operation, pathOf } from '@keyward/contract/operations'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger } from '@keyward/runtime'
@@ -138,6 +140,31 @@ test('every operation documents its credential and every error code that it can 
     return name
   })
   expect(new Set(ids).size).toBe(ids.length)
+})
+
+const contract: [string, Operation][] = Object.values(api).flatMap((table) => Object.entries<Operation>(table))
+const parameterSchema = z.object({ in: z.string(), name: z.string() })
+const inputSchema = z.looseObject({
+  parameters: z.array(parameterSchema).default([]),
+  requestBody: z.unknown().optional(),
+  responses: z.record(z.string(), z.looseObject({ headers: z.record(z.string(), z.unknown()).optional() })),
+})
+
+test.each(contract)('%s: documents the parameters, the body and the response of its operation', (name, operation) => {
+  const { needs, query, body, returns, creates, propagates, readOnly } = operation
+  const method = methodOf(operation)
+  const documented = document.paths[`/api/v1${pathOf(operation)}`]?.[method.toLowerCase()]
+  expect(documented).toMatchObject({ operationId: name })
+  const { parameters, requestBody, responses } = inputSchema.parse(documented)
+  const given = (place: string) => parameters.flatMap((one) => (one.in === place ? [one.name] : [])).toSorted()
+  const isRepeatable = method === 'POST' && readOnly !== true && needs !== 'nothing'
+  expect(given('path')).toEqual(Array.from(pathOf(operation).matchAll(/\{(\w+)\}/g), ([, one]) => one!).toSorted())
+  expect(given('query')).toEqual(Object.keys(query?.shape ?? {}).toSorted())
+  expect(given('header')).toEqual([...(isRepeatable ? ['Idempotency-Key'] : []), ...(propagates ? ['Prefer'] : [])])
+  expect(requestBody !== undefined).toBe(body !== undefined)
+  const { [returns === undefined ? '204' : creates ? '201' : '200']: success } = responses
+  expect(success?.['content'] !== undefined).toBe(returns !== undefined)
+  expect('location' in (success?.headers ?? {})).toBe(creates === true)
 })
 
 test('every error code and every permission is used by at least one endpoint', () => {
