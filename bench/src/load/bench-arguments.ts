@@ -47,7 +47,7 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
   --connections N            open connections (default 50)
   --duration SECONDS         length of the run (default 10)
   --api v1|v2                version of the API (default v2)
-  --wrk                      use wrk, which sends more checks a second; not with --rate
+  --wrk                      use wrk instead of autocannon; not with --rate
   --json                     print the result as JSON
   --yes                      confirm that you may load another machine
   --help

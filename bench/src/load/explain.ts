@@ -12,7 +12,7 @@ export interface Measured {
 
 /** The throughput in checks a second above which a generator may be slower than the server. */
 const GENERATOR_LIMITS: Partial<Record<LoadOutcome['generator'], number>> = {
-  'closed-loop': 40_000,
+  autocannon: 40_000,
   'fixed-rate': 50_000,
 }
 /** A fixed rate counts as reached if the throughput is at least this share of it. */

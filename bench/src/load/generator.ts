@@ -1,7 +1,6 @@
 /**
- * Sends requests over keep-alive connections, at a fixed rate or as fast as responses arrive. At a fixed rate, every latency is measured
- * from the time at which its request was due. A stall of the server therefore counts for every request that had to wait (no coordinated
- * omission).
+ * Sends requests over keep-alive connections at a fixed rate. Every latency is measured from the time at which its request was due. A
+ * stall of the server therefore counts for every request that had to wait (no coordinated omission).
  */
 
 import { Connection } from './connection.ts'
@@ -12,8 +11,7 @@ export interface LoadOptions {
   url: URL
   /** Returns the next HTTP request, complete with headers and body. */
   nextRequest: () => Buffer | string
-  /** The rate, or null to send the next request of a connection as soon as its response has arrived. */
-  ratePerSecond: number | null
+  ratePerSecond: number
   connections: number
   durationMs: number
   /** The length of the warm-up before the measurement, at the same rate. */
@@ -72,7 +70,7 @@ class LoadRun {
   readonly #statuses = new Tally()
   readonly #codes = new Tally()
   readonly #errors = new Tally()
-  /** Null when there is no fixed rate. */
+  /** Null until the run starts. */
   #schedule: Schedule | null = null
   #measureFromNs = 0
   #endNs = 0
@@ -122,45 +120,35 @@ class LoadRun {
     this.#started = true
     const { durationMs, warmUpMs = 0, ratePerSecond, drainMs = DEFAULT_DRAIN_MS } = this.#options
     const nowNs = clockNs()
-    if (ratePerSecond !== null) this.#schedule = new Schedule(nowNs, ratePerSecond)
+    this.#schedule = new Schedule(nowNs, ratePerSecond)
     this.#measureFromNs = nowNs + warmUpMs * 1e6
     this.#endNs = this.#measureFromNs + durationMs * 1e6
     this.#drainedNs = this.#endNs + drainMs * 1e6
     this.#lastResponseNs = nowNs
-    this.#loop()
+    this.#loop(this.#schedule)
   }
 
-  #loop(): void {
+  #loop(schedule: Schedule): void {
     if (this.#isOver) return
     this.#sendDue()
     const nowNs = clockNs()
-    const nextNs = this.#nextNs(nowNs)
+    const nextNs = schedule.nextNs()
     const allSent = nextNs >= this.#endNs
     if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
       return this.#end()
     }
     const { ratePerSecond, sleeps = false } = this.#options
-    if (ratePerSecond !== null && ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent)
-      setImmediate(() => this.#loop())
-    else
-      setTimeout(
-        () => this.#loop(),
-        allSent || ratePerSecond === null ? END_POLL_MS : Math.max(0, (nextNs - nowNs) / 1e6),
-      )
-  }
-
-  /** Returns the time at which the next request is due. Without a fixed rate, it is due now. */
-  #nextNs(nowNs: number): number {
-    return this.#schedule?.nextNs() ?? nowNs
+    if (ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent) setImmediate(() => this.#loop(schedule))
+    else setTimeout(() => this.#loop(schedule), allSent ? END_POLL_MS : Math.max(0, (nextNs - nowNs) / 1e6))
   }
 
   #sendDue(): void {
     const nowNs = clockNs()
     const untilNs = Math.min(nowNs, this.#endNs - 1)
-    while (this.#nextNs(nowNs) <= untilNs) {
+    while (this.#schedule !== null && this.#schedule.nextNs() <= untilNs) {
       const connection = this.#idle.shift()
       if (connection === undefined) return
-      connection.dueNs = this.#schedule?.take() ?? nowNs
+      connection.dueNs = this.#schedule.take()
       connection.send(this.#options.nextRequest())
     }
   }
@@ -203,7 +191,7 @@ class LoadRun {
     const untilNs = signal?.aborted === true ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
     const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
     return {
-      generator: ratePerSecond === null ? 'closed-loop' : 'fixed-rate',
+      generator: 'fixed-rate',
       requests: this.#latency.count,
       durationMs,
       perSecond: (this.#latency.count / durationMs) * 1000,

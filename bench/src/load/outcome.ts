@@ -2,7 +2,7 @@
 
 import type { LatencySummary } from './histogram.ts'
 
-export type Generator = 'closed-loop' | 'fixed-rate' | 'wrk'
+export type Generator = 'autocannon' | 'fixed-rate' | 'wrk'
 
 export interface LoadOutcome {
   generator: Generator
