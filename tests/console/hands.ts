@@ -73,7 +73,7 @@ export function mouse(page: Page): Hands {
   return {
     go: (section) => click(page.getByRole('navigation').getByRole('link', { name: section, exact: true })),
     find: async (text, offer) => {
-      await click(page.getByRole('button', { name: /^Find or do/ }))
+      await click(page.getByRole('button', { name: /^Search or jump to/ }))
       await paste(page, text)
       await click(offered(page, offer))
     },
