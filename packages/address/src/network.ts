@@ -1,7 +1,7 @@
 /**
  * Parses IP addresses and CIDR ranges into numbers. The parser accepts IPv4 in dotted decimal without leading zeros, and IPv6
- * in the forms of RFC 4291. It rejects zone ids and spaces. It converts IPv4-mapped IPv6 to IPv4, so all spellings of a network
- * yield the same numbers.
+ * in the forms of RFC 4291. It rejects zone ids and spaces. It converts IPv6 addresses that embed an IPv4 address to IPv4 (docs/api.md#o4), so
+ * all spellings of a network yield the same numbers.
  */
 
 import { isIPv6 } from 'node:net'
@@ -82,16 +82,38 @@ function wordOf(groups: readonly number[], i: number): number {
   return (((groups[i] ?? 0) << 16) | (groups[i + 1] ?? 0)) >>> 0
 }
 
-/** Converts an IPv4-mapped address, `::ffff:1.2.3.4` or the same bytes from a socket, to IPv4. */
-function unmap(out: Address): void {
-  if (out.addressFamily !== 6 || out.a0 !== 0 || out.a1 !== 0 || out.a2 !== 0xffff) return
+/**
+ * Returns the number of bits before the IPv4 address that an IPv6 address embeds, or -1 if it embeds none: IPv4-mapped `::ffff:1.2.3.4`, NAT64
+ * `64:ff9b::1.2.3.4` (RFC 6052), IPv4-compatible `::1.2.3.4` (RFC 4291), and 6to4 `2002:102:304::` (RFC 3056). Whoever is blocked by an IPv4 rule
+ * could otherwise come back through a tunnel or a gateway.
+ */
+function bitsBeforeIpv4({ addressFamily, a0, a1, a2, a3 }: Address): number {
+  if (addressFamily !== 6) return -1
+  if (a0 === 0 && a1 === 0 && a2 === 0xffff) return 96
+  const is6to4 = a0 >>> 16 === 0x2002
+  const isTail = (a0 === 0 || a0 === 0x64_ff9b) && a1 === 0 && a2 === 0
+  // No host has an address in 0.0.0.0/8. `::1` therefore embeds none.
+  if (is6to4) return (a0 & 0xff00) === 0 ? -1 : 16
+  return isTail && a3 >>> 24 !== 0 ? 96 : -1
+}
+
+/** Replaces an IPv6 address by the IPv4 address that it embeds. */
+function toIpv4(out: Address): void {
+  const bits = bitsBeforeIpv4(out)
+  if (bits < 0) return
   out.addressFamily = 4
-  out.a0 = out.a3
+  out.a0 = bits === 16 ? ((out.a0 << 16) | (out.a1 >>> 16)) >>> 0 : out.a3
   out.a1 = out.a2 = out.a3 = 0
 }
 
 /** Fills `out` from the address in `text[start, end)`. Returns false and clears `out` if the text is not an address. */
 export function parseAddress(text: string, out: Address, start = 0, end = text.length): boolean {
+  if (!readAddress(text, out, start, end)) return false
+  toIpv4(out)
+  return true
+}
+
+function readAddress(text: string, out: Address, start: number, end: number): boolean {
   clearAddress(out)
   const v4 = parseIpv4(text, start, end)
   if (v4 >= 0) {
@@ -99,9 +121,7 @@ export function parseAddress(text: string, out: Address, start = 0, end = text.l
     out.a0 = v4
     return true
   }
-  if (end - start < 2 || end - start > 45 || !readIpv6(text.slice(start, end), out)) return false
-  unmap(out)
-  return true
+  return end - start >= 2 && end - start <= 45 && readIpv6(text.slice(start, end), out)
 }
 
 /** Fills `out` from the 4 or 16 bytes of a socket's address. Returns false and clears `out` for any other length. */
@@ -116,7 +136,7 @@ export function readAddressBytes(bytes: Uint8Array, out: Address): boolean {
   out.a1 = view.getUint32(4)
   out.a2 = view.getUint32(8)
   out.a3 = view.getUint32(12)
-  unmap(out)
+  toIpv4(out)
   return true
 }
 
@@ -131,33 +151,36 @@ function masked(value: number, bits: number): number {
 
 const scratch = noAddress()
 
-/** Returns the network of an address or a CIDR range, with cleared host bits. Returns null for any other text. */
+/**
+ * Returns the network of an address or a CIDR range, with cleared host bits. Returns null for any other text. A range of IPv6 addresses that
+ * embed IPv4 addresses is the range of these, unless it contains all of them: `2002::/16` must not mean every IPv4 address.
+ */
 export function parseNetwork(text: string): Network | null {
   const slash = text.indexOf('/')
   const end = slash < 0 ? text.length : slash
-  const mappedFrom = text.includes(':') ? 96 : 0
-  if (!parseAddress(text, scratch, 0, end)) return null
-  const width = mappedFrom > 0 ? 128 : 32
+  if (!readAddress(text, scratch, 0, end)) return null
+  const width = scratch.addressFamily === 4 ? 32 : 128
   let prefixLength = width
   if (slash >= 0) {
     const digits = text.slice(slash + 1)
     if (!/^(?:0|[1-9]\d{0,2})$/.test(digits) || Number(digits) > width) return null
     prefixLength = Number(digits)
   }
-  const { addressFamily, a0, a1, a2, a3 } = scratch
-  if (addressFamily === 4 && prefixLength >= mappedFrom) {
-    prefixLength -= mappedFrom
-    return { family: 4, words: [masked(a0, prefixLength)], prefixLength }
+  const bits = bitsBeforeIpv4(scratch)
+  const isMapped = scratch.a0 === 0 && scratch.a2 === 0xffff
+  if (bits >= 0 && (prefixLength > bits || (isMapped && prefixLength === bits))) {
+    toIpv4(scratch)
+    prefixLength = Math.min(32, prefixLength - bits)
   }
-  // A range wider than the block of mapped addresses (`::ffff:1.2.3.4/64`) is an IPv6 range.
-  const words = addressFamily === 4 ? ([0, 0, 0xffff, a0] as const) : ([a0, a1, a2, a3] as const)
+  const { addressFamily, a0, a1, a2, a3 } = scratch
+  if (addressFamily === 4) return { family: 4, words: [masked(a0, prefixLength)], prefixLength }
   return {
     family: 6,
     words: [
-      masked(words[0], prefixLength),
-      masked(words[1], prefixLength - 32),
-      masked(words[2], prefixLength - 64),
-      masked(words[3], prefixLength - 96),
+      masked(a0, prefixLength),
+      masked(a1, prefixLength - 32),
+      masked(a2, prefixLength - 64),
+      masked(a3, prefixLength - 96),
     ],
     prefixLength,
   }

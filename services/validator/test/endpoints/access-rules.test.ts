@@ -80,7 +80,15 @@ describe('access rules', () => {
     const ids = [await rule({ value: '203.0.113.0/24' }), await rule({ value: '2001:db8:7::/48' })]
     await becomes('BLACKLISTED', license, { ip: '203.0.113.9' })
     await becomes('BLACKLISTED', license, { ip: '2001:db8:7::1' })
-    const blacklisted = ['203.0.113.255:4711', '::ffff:203.0.113.1', '[2001:db8:7:ffff::]:443', '9.9.9.9, 203.0.113.4']
+    const blacklisted = [
+      '203.0.113.255:4711',
+      '::ffff:203.0.113.1',
+      '2002:cb00:7101::5',
+      '64:ff9b::203.0.113.1',
+      '::203.0.113.1',
+      '[2001:db8:7:ffff::]:443',
+      '9.9.9.9, 203.0.113.4',
+    ]
     for (const ip of blacklisted) expect(await check(license, { ip }), ip).toBe('BLACKLISTED')
     const others = ['203.0.114.1', '2001:db8:8::1', 'junk', '203.0.113.4, 9.9.9.9', '0203.0.113.9', '203.0.113.9 x']
     for (const ip of others) expect(await check(license, { ip }), ip).toBe('VALID')
