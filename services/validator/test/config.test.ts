@@ -18,6 +18,7 @@ test('applies the documented defaults', () => {
     indexFile: null,
     logLevel: 'info',
   })
+  expect(read({ VALIDATOR_HOST: '0.0.0.0' })).toMatchObject({ host: '0.0.0.0', adminHost: '127.0.0.1' })
   expect(read({ VALIDATOR_DATABASE_URL: 'postgres://v@localhost/keyward' }).databaseUrl).toContain('v@')
 })
 

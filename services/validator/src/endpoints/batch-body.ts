@@ -1,26 +1,20 @@
 /**
  * Reads the body of a batch (docs/api.md#h13) in one pass over its bytes. Plain checks (request-body-fast-path.ts) are read directly. Every
- * other check is cut out and read by `parseBody`, which limits the number of its members as in the body of a single request. Apart from
- * this limit and MAX_BATCH_MEMBERS, the result is that of JSON.parse and the schema of the public API.
+ * other check is cut out and read by `parseBody`, with the limits of the body of a single request. Apart from these limits and BATCH_LIMITS,
+ * the result is that of JSON.parse and the schema of the public API.
  */
 
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
+import { exceededLimit, type JsonLimits, scanElements, scanMembers, valueEnd } from '@keyward/runtime/json-scan'
 
-import { describeBody } from './request-body-errors.ts'
-import { beginBody, parsePlainObject, skipSpace } from './request-body-fast-path.ts'
-import { hasTooManyMembers, MAX_MEMBERS, parseBody, type RequestBody } from './request-body.ts'
+import { describeBody, describeLimit } from './request-body-errors.ts'
+import { beginBody, parsePlainObject } from './request-body-fast-path.ts'
+import { BODY_LIMITS, parseBody, type RequestBody } from './request-body.ts'
 
-/** The maximum number of members in a batch outside of its plain checks. Each new name costs JSON.parse about a microsecond. */
-export const MAX_BATCH_MEMBERS = 4_096
+/** The limits of a batch outside of its plain checks. */
+export const BATCH_LIMITS: JsonLimits = { members: 4_096, depth: BODY_LIMITS.depth }
 
-const QUOTE = 34
-const COMMA = 44
-const COLON = 58
 const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 const CHECKS = new TextEncoder().encode('"checks"')
@@ -33,8 +27,8 @@ export class BatchBody {
   /** For each check, the message of its error, or null when the check is valid. */
   readonly errors: (string | null)[] = Array.from({ length: MAX_BATCH_CHECKS }, () => null)
   readonly #checks: readonly RequestBody[]
-  /** The number of members outside of plain checks. */
-  #members = 0
+  /** The limits for the rest of the batch. */
+  readonly #limits: JsonLimits = { ...BATCH_LIMITS }
 
   /** `checks` are MAX_BATCH_CHECKS bodies, which `read` fills. */
   constructor(checks: readonly RequestBody[]) {
@@ -43,102 +37,58 @@ export class BatchBody {
 
   /** Reads a body. Returns false when the body is not a valid batch. `describeBatch` then returns the reason. */
   read(body: Uint8Array): boolean {
-    this.count = this.slowCount = this.#members = 0
+    this.count = this.slowCount = 0
+    this.#limits.members = BATCH_LIMITS.members
     if (!beginBody(body)) return false
-    const hasByteOrderMark = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf
-    let at = skipSpace(body, hasByteOrderMark ? 3 : 0)
-    if (body[at] !== OPEN_BRACE) return false
-    do {
-      at = this.#readMember(body, skipSpace(body, at + 1))
-      if (at < 0) return false
-      at = skipSpace(body, at)
-    } while (body[at] === COMMA)
-    return this.count > 0 && body[at] === CLOSE_BRACE && skipSpace(body, at + 1) === body.length
+    return scanMembers(body, (name, start) => this.#readMember(body, name, start)) && this.count > 0
   }
 
-  /** Reads a member of the outer object. Returns the index after the member, or -1 if the member is invalid. */
-  #readMember(body: Uint8Array, from: number): number {
-    if (body[from] !== QUOTE) return -1
-    const nameEnd = stringEnd(body, from)
-    if (nameEnd < 0) return -1
-    const name = isChecks(body, from, nameEnd) ? 'checks' : jsonAt(body, from, nameEnd)
-    if (name === undefined) return -1
-    const colon = skipSpace(body, nameEnd)
-    if (body[colon] !== COLON) return -1
-    const at = skipSpace(body, colon + 1)
-    if (name === 'checks') {
+  /** Reads the value of a member of the outer object. Returns the index after the value, or -1 if the member is invalid. */
+  #readMember(body: Uint8Array, name: Uint8Array, start: number): number {
+    const text = isChecks(name) ? 'checks' : jsonOf(name)
+    if (text === undefined) return -1
+    if (text === 'checks') {
       this.count = 0 // of repeated names, the last one counts
-      if (body[at] === OPEN_BRACKET) return this.#readChecks(body, at + 1)
+      if (body[start] === OPEN_BRACKET) return scanElements(body, start + 1, (at) => this.#readCheck(body, at))
     }
-    const end = this.#valueEnd(body, at)
-    return end < 0 || jsonAt(body, at, end) === undefined ? -1 : end
+    const end = this.#valueEnd(body, start, BATCH_LIMITS.depth - 1)
+    return end < 0 || jsonOf(body.subarray(start, end)) === undefined ? -1 : end
   }
 
-  #readChecks(body: Uint8Array, from: number): number {
-    let at = skipSpace(body, from)
-    if (body[at] === CLOSE_BRACKET) return at + 1
-    for (; this.count < MAX_BATCH_CHECKS; at = skipSpace(body, at + 1)) {
-      const n = this.count
-      let end = parsePlainObject('validateV2', body, at, this.#checks[n]!)
-      if (end < 0) end = this.#readSlowly(body, at, n)
-      else this.errors[n] = null
-      if (end < 0) return -1
-      this.count++
-      at = skipSpace(body, end)
-      if (body[at] === CLOSE_BRACKET) return at + 1
-      if (body[at] !== COMMA) return -1
-    }
-    return -1
+  #readCheck(body: Uint8Array, at: number): number {
+    const n = this.count
+    if (n === MAX_BATCH_CHECKS) return -1
+    let end = parsePlainObject('validateV2', body, at, this.#checks[n]!)
+    if (end < 0) end = this.#readSlowly(body, at, n)
+    else this.errors[n] = null
+    if (end >= 0) this.count++
+    return end
   }
 
   /** Reads a check that is not plain. Returns the index after the check, or -1 if the check is not JSON. */
   #readSlowly(body: Uint8Array, at: number, n: number): number {
     this.slowCount++
-    const before = this.#members
-    const end = this.#valueEnd(body, at)
+    const end = this.#valueEnd(body, at, Infinity)
     if (end < 0) return -1
     const check = body.subarray(at, end)
     const isValid = parseBody('validateV2', check, this.#checks[n]!)
-    const hasTooMany = this.#members - before > MAX_MEMBERS
-    if (!isValid && !hasTooMany && jsonAt(body, at, end) === undefined) return -1
+    // A check that exceeds a limit is invalid alone, and need not be JSON.
+    if (!isValid && exceededLimit(check, BODY_LIMITS) === null && jsonOf(check) === undefined) return -1
     this.errors[n] = isValid ? null : describeBody('validateV2', check)
     return end
   }
 
-  /**
-   * Returns the index after the JSON value at `from`, and counts its members. Returns -1 if the value is incomplete, or if the
-   * batch has too many members. Only the strings and the number of brackets are verified.
-   */
-  #valueEnd(body: Uint8Array, from: number): number {
-    let depth = 0
-    let at = from
-    while (at < body.length) {
-      const c = body[at]!
-      if (c === QUOTE) {
-        at = stringEnd(body, at)
-        if (at < 0) return -1
-      } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
-        depth++
-        at++
-      } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
-        depth--
-        at++
-        if (depth < 0) return -1
-      } else if (depth === 0) return scalarEnd(body, at)
-      else {
-        if (c === COLON && ++this.#members > MAX_BATCH_MEMBERS) return -1
-        at++
-      }
-      if (depth === 0) return at
-    }
-    return -1
+  #valueEnd(body: Uint8Array, from: number, depth: number): number {
+    this.#limits.depth = depth
+    return valueEnd(body, from, this.#limits)
   }
 }
 
 /** Returns the error message of the 422 response to a body that is not a batch. The message contains no values of the body. */
 export function describeBatch(body: Uint8Array): string {
-  if (hasTooManyMembers(body, MAX_BATCH_MEMBERS)) return `The body has more than ${MAX_BATCH_MEMBERS} members.`
-  const value = jsonAt(body, 0, body.length)
+  const exceeded = exceededLimit(body, BATCH_LIMITS)
+  if (exceeded !== null) return describeLimit(exceeded, BATCH_LIMITS)
+  const value = jsonOf(body)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return describeBody('validateV2', body)
   const checks = 'checks' in value ? value.checks : undefined
   const expected = `must be an array of 1 to ${MAX_BATCH_CHECKS} checks`
@@ -147,35 +97,16 @@ export function describeBatch(body: Uint8Array): string {
   return `The body has no \`checks\`. Send a JSON object such as {"checks": [{"license": "..."}]}.`
 }
 
-/** Returns the index after the string that begins with the quote at `from`, or -1 if it does not end. */
-function stringEnd(body: Uint8Array, from: number): number {
-  for (let at = from + 1; at < body.length; at++) {
-    if (body[at] === QUOTE) return at + 1
-    if (body[at] === BACKSLASH) at++
-  }
-  return -1
-}
-
-/** Returns the index after the number or literal at `from`, or -1 if neither begins there. */
-function scalarEnd(body: Uint8Array, from: number): number {
-  let at = from
-  while (at < body.length && body[at]! > 32 && body[at]! < 127 && body[at] !== COMMA && body[at] !== CLOSE_BRACE) {
-    if (body[at] === CLOSE_BRACKET) break
-    at++
-  }
-  return at > from ? at : -1
-}
-
-function isChecks(body: Uint8Array, from: number, end: number): boolean {
-  if (end - from !== CHECKS.length) return false
-  for (let i = 0; i < CHECKS.length; i++) if (body[from + i] !== CHECKS[i]) return false
+function isChecks(name: Uint8Array): boolean {
+  if (name.length !== CHECKS.length) return false
+  for (let i = 0; i < CHECKS.length; i++) if (name[i] !== CHECKS[i]) return false
   return true
 }
 
 /** Returns the value that the bytes contain, or undefined if they are not JSON in UTF-8. */
-function jsonAt(body: Uint8Array, from: number, end: number): unknown {
+function jsonOf(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(decoder.decode(body.subarray(from, end)))
+    return JSON.parse(decoder.decode(bytes))
   } catch {
     return undefined
   }

@@ -4,8 +4,9 @@
  */
 
 import { byteLength } from '@keyward/contract/text'
+import { exceededLimit, type JsonLimits } from '@keyward/runtime/json-scan'
 
-import { type BodyKind, hasTooManyMembers, MAX_MEMBERS, validateBody } from './request-body.ts'
+import { type BodyKind, BODY_LIMITS, validateBody } from './request-body.ts'
 
 const API = { validateV1: 'v1', validateV2: 'v2', deactivate: 'v1' } as const
 const KEY_NAMES = { v1: 'licenseKey', v2: 'license' } as const
@@ -17,7 +18,8 @@ export function describeBody(kind: BodyKind, body: Uint8Array): string {
   if (body.length === 0) return `The body is empty. ${expected(kind)}`
   if (body[0] === 0x1f && body[1] === 0x8b) return 'The body is compressed. Send it uncompressed.'
   if (isUtf16(body)) return 'The body is UTF-16. Send it as UTF-8.'
-  if (hasTooManyMembers(body)) return `The body has more than ${MAX_MEMBERS} members. ${expected(kind)}`
+  const exceeded = exceededLimit(body, BODY_LIMITS)
+  if (exceeded !== null) return `${describeLimit(exceeded, BODY_LIMITS)} ${expected(kind)}`
   let text: string
   try {
     text = decoder.decode(body)
@@ -33,6 +35,12 @@ export function describeBody(kind: BodyKind, body: Uint8Array): string {
   }
   if (!isObject(value)) return `The body must be a JSON object; got ${describe(value)}. ${expected(kind)}`
   return describeMembers(kind, value)
+}
+
+export function describeLimit(exceeded: keyof JsonLimits, { members, depth }: JsonLimits): string {
+  return exceeded === 'members'
+    ? `The body has more than ${members} members.`
+    : `The body is nested deeper than ${depth} levels.`
 }
 
 function describeMembers(kind: BodyKind, value: Record<string, unknown>): string {

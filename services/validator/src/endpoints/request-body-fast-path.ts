@@ -8,6 +8,7 @@
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
+import { skipSpace } from '@keyward/runtime/json-scan'
 
 import { type BodyKind, type RequestBody } from './request-body.ts'
 
@@ -65,17 +66,6 @@ const starts = new Int32Array(6)
 const ends = new Int32Array(6)
 
 const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
-
-/** Returns the index of the first byte at or after `from` that is not white space of JSON. */
-export function skipSpace(body: Uint8Array, from: number): number {
-  let i = from
-  for (; i < body.length; i++) {
-    const c = body[i]!
-    // Most calls end at this comparison.
-    if (c > 32 || (c !== 32 && c !== 10 && c !== 13 && c !== 9)) break
-  }
-  return i
-}
 
 /**
  * A copy of the body that is being read, followed by zeros. Strings are read from this copy in words of four bytes. The index of a byte is

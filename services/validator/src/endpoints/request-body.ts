@@ -6,6 +6,7 @@
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
 import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keyward/contract/validation'
+import { exceededLimit, type JsonLimits } from '@keyward/runtime/json-scan'
 import type { z } from 'zod'
 
 /** The kinds of request bodies. `deactivate` requires a machine id. */
@@ -55,24 +56,8 @@ interface BodyValues {
 const decoder = new TextDecoder('utf-8', { fatal: true })
 const encoder = new TextEncoder()
 
-/** The maximum number of members in all objects of a body together. Each new name costs JSON.parse about a microsecond. */
-export const MAX_MEMBERS = 256
-const QUOTE = 34
-const COLON = 58
-const BACKSLASH = 92
-
-/** Returns whether a JSON body has more than `most` members. Counts the colons outside of strings. */
-export function hasTooManyMembers(body: Uint8Array, most = MAX_MEMBERS): boolean {
-  let members = 0
-  let isInString = false
-  for (let i = 0; i < body.length; i++) {
-    const c = body[i]
-    if (c === QUOTE) isInString = !isInString
-    else if (isInString && c === BACKSLASH) i++
-    else if (!isInString && c === COLON && ++members > most) return true
-  }
-  return false
-}
+/** The limits of a body (docs/api.md#h6). No field of a request needs more than a few levels. */
+export const BODY_LIMITS: JsonLimits = { members: 256, depth: 16 }
 
 /** Validates a JSON value against the schema of the public API. */
 export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResult<BodyValues> {
@@ -90,7 +75,7 @@ export function validateBody(kind: BodyKind, value: unknown): z.ZodSafeParseResu
 
 /** Fills `out` from a JSON body. Returns false if the body is invalid. */
 export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): boolean {
-  if (hasTooManyMembers(body)) return false
+  if (exceededLimit(body, BODY_LIMITS) !== null) return false
   let parsed: BodyValues | undefined
   try {
     parsed = validateBody(kind, JSON.parse(decoder.decode(body))).data

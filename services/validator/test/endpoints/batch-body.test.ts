@@ -3,7 +3,7 @@
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { BatchBody, describeBatch, MAX_BATCH_MEMBERS } from '../../src/endpoints/batch-body.ts'
+import { BATCH_LIMITS, BatchBody, describeBatch } from '../../src/endpoints/batch-body.ts'
 import { createRequestBody, parseBody, type RequestBody } from '../../src/endpoints/request-body.ts'
 
 const ROUNDS = process.env['KEYWARD_LONG'] ? 300_000 : 4_000
@@ -139,7 +139,7 @@ test('limits the members of each check to 256, and those of the whole batch to 4
     null,
   ])
   expect(batch.errors[2]).toContain('more than 256 members')
-  const full = Array.from({ length: MAX_BATCH_MEMBERS / 256 }, () => check(255)).join(',')
+  const full = Array.from({ length: BATCH_LIMITS.members / 256 }, () => check(255)).join(',')
   expect(batch.read(encoder.encode(`{"checks":[${full}]}`))).toBe(true)
   for (const body of [
     `{"checks":[${full},${check(0).replace(',', '')}],"x":{"y":0}}`,
@@ -148,6 +148,15 @@ test('limits the members of each check to 256, and those of the whole batch to 4
     expect(batch.read(encoder.encode(body))).toBe(false)
     expect(describeBatch(encoder.encode(body))).toBe('The body has more than 4096 members.')
   }
+})
+
+test('limits the nesting of each check to 16 levels, and that of the other members too', () => {
+  const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
+  const check = (levels: number): string => `{"license":"a","x":${deep(levels - 1)}}`
+  const result = read(encoder.encode(`{"checks":[${check(16)},${check(17)},{"license":"a"}],"x":${deep(15)}}`))
+  expect(result?.map((one) => one !== null)).toEqual([true, false, true])
+  const body = encoder.encode(`{"checks":[{"license":"a"}],"x":${deep(16)}}`)
+  expect([batch.read(body), describeBatch(body)]).toEqual([false, 'The body is nested deeper than 16 levels.'])
 })
 
 test('parses or rejects nested and repetitive bodies of 128 KiB', () => {
@@ -168,5 +177,6 @@ test('parses or rejects nested and repetitive bodies of 128 KiB', () => {
     false,
     true,
   ])
-  expect(read(encoder.encode(`{"checks":[{"license":"a","x":${nested}}]}`))?.[0]).not.toBeNull()
+  expect(read(encoder.encode(`{"checks":[{"license":"a","x":${nested}}]}`))?.[0]).toBeNull()
+  expect(batch.errors[0]).toContain('nested deeper than 16 levels')
 })

@@ -53,6 +53,12 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
     '`fingerprint` must be a string; got nothing.',
   ],
   [
+    '17 levels',
+    'validateV2',
+    `{"license":"SECRET","x":${'['.repeat(16)}${']'.repeat(16)}}`,
+    'The body is nested deeper than 16 levels. Send a JSON object such as {"license": "..."}.',
+  ],
+  [
     '257 members',
     'validateV2',
     JSON.stringify({ license: 'SECRET', list: Array.from({ length: 255 }, () => ({ a: 1 })) }),
@@ -117,6 +123,11 @@ test('describes random invalid bodies without quoting their values', () => {
     expect(text.length).toBeLessThan(200)
   }
   expect(described).toBeGreaterThan(1_000)
+})
+
+test('accepts 16 levels', () => {
+  const body = new TextEncoder().encode(`{"license":"a","x":${'['.repeat(15)}${']'.repeat(15)}}`)
+  expect(parseBody('validateV2', body, out)).toBe(true)
 })
 
 test('accepts 256 members, and any number of colons in strings', () => {
