@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 import { uuidv7 } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -70,8 +71,9 @@ beforeAll(async () => {
   pool = openPool(postgres.url)
   await pool.query(`set log_statement = none; create role owner_login superuser login password '${PASSWORDS.owner}'`)
   postgres.logged.length = 0
-  // Runs the program that operators use, because this program must not log the password either.
-  execFileSync(process.execPath, [join(ROOT, 'infra/migrate/main.ts')], {
+  // Runs the program that operators use, because this program must not log the password either. This process reads the log of Postgres
+  // meanwhile, or Postgres would wait.
+  await promisify(execFile)(process.execPath, [join(ROOT, 'infra/migrate/main.ts')], {
     env: {
       ...process.env,
       DATABASE_URL: postgres.url,
