@@ -3,7 +3,7 @@
  * organizations.
  */
 
-import type { Database } from '@keyward/database'
+import { type Database, uuidv7 } from '@keyward/database'
 import {
   createTestDatabase,
   insertCustomer,
@@ -12,11 +12,13 @@ import {
   type TestDatabase,
 } from '@keyward/testkit'
 import { CamelCasePlugin, type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { type AuditQuery, listEntries } from '../../src/audit/audit-log.ts'
-import type { ReadContext } from '../../src/context.ts'
+import type { ReadContext, WriteContext } from '../../src/context.ts'
+import { updateRules } from '../../src/resources/access-rule-sets/replace.ts'
+import { findDuplicates, type NewRule } from '../../src/resources/access-rules/add.ts'
 import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/list.ts'
 import { findMachines, type MachineQuery } from '../../src/resources/machines/machines.ts'
@@ -143,6 +145,7 @@ interface Plan {
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number | undefined
+  'Rows Removed by Join Filter'?: number | undefined
   Plans?: Plan[] | undefined
 }
 const plan: z.ZodType<Plan> = z.object({
@@ -151,6 +154,7 @@ const plan: z.ZodType<Plan> = z.object({
   'Actual Rows': z.number(),
   'Actual Loops': z.number(),
   'Rows Removed by Filter': z.number().optional(),
+  'Rows Removed by Join Filter': z.number().optional(),
   get Plans() {
     return z.array(plan).optional()
   },
@@ -178,7 +182,8 @@ const LARGE = [
 
 function costOf(node: Plan): Cost {
   const below = (node.Plans ?? []).map(costOf)
-  const own = (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0)
+  const own = (node['Actual Rows'] + removed) * node['Actual Loops']
   const table = node['Relation Name'] ?? ''
   const isScanned =
     node['Node Type'].includes('Seq Scan') && LARGE.some((name) => table.startsWith(name)) && own > 1_000
@@ -360,4 +365,72 @@ test('returns every rule when the whole list is read in pages', async () => {
     expect(ids).toEqual(all.data.map(({ id }) => id))
     expect(ids).toEqual(ids.toSorted().toReversed())
   }
+})
+
+describe('in an organization that the statistics do not contain', () => {
+  const RULES = 20_000
+  let unseen: WriteContext
+  let productId: string
+
+  beforeAll(async () => {
+    const { pool } = database
+    const organizationId = await insertOrganization(pool)
+    unseen = { ...context, organizationId, actor: { type: 'OPERATOR' } }
+    productId = await insertProduct(pool, { organizationId })
+    const client = await pool.connect()
+    await client.query('set session_replication_role = replica')
+    await client.query(
+      `insert into access_rules (id, organization_id, kind, type, value, scope, product_id, created_by)
+       select gen_random_uuid(), $1, 'BLACKLIST', 'HWID', convert_to('new ' || i, 'UTF8'), scope, product, '{"type":"OPERATOR"}'
+       from generate_series(1, ${RULES}) i, (values ('ORGANIZATION', null), ('PRODUCT', $2::uuid)) as s (scope, product)`,
+      [organizationId, productId],
+    )
+    await client.query(
+      `insert into access_rule_counters (rule_id, organization_id) select id, organization_id from access_rules where organization_id = $1`,
+      [organizationId],
+    )
+    client.release(true)
+  })
+
+  const rulesOf = (scope: 'ORGANIZATION' | 'PRODUCT'): NewRule[] =>
+    Array.from({ length: 500 }, (_, i) => ({
+      id: uuidv7(),
+      kind: 'BLACKLIST',
+      type: 'HWID',
+      value: `new ${i + 1}`,
+      scope,
+      scopeId: scope === 'PRODUCT' ? productId : null,
+      setId: null,
+      pointer: '',
+    }))
+
+  test.each(['ORGANIZATION', 'PRODUCT'] as const)('reads few rows to find duplicates of %s rules', async (scope) => {
+    const { rows, scanned } = await costOfList(async () => {
+      expect(await findDuplicates(unseen, rulesOf(scope))).toHaveLength(500)
+    })
+    expect(scanned).toEqual([])
+    expect(rows).toBeLessThan(2_000)
+  })
+
+  test('reads few rows to update rules', async () => {
+    const stored = await database.pool.query<{ id: string }>(
+      'select id from access_rules where organization_id = $1 limit 500',
+      [unseen.organizationId],
+    )
+    const rules = rulesOf('ORGANIZATION').map((rule, i) => Object.assign(rule, stored.rows[i]))
+    const { rows, scanned } = await costOfList(() => updateRules(unseen, rules))
+    expect(scanned).toEqual([])
+    expect(rows).toBeLessThan(2_000)
+  })
+
+  test.each([
+    { sort: 'matchCount', matches: '2001:db8::7' },
+    { matches: '2001:db8::7' },
+    { scopeId: true },
+    { sort: 'lastMatchedAt', kind: 'BLACKLIST' },
+  ] as const)('reads few rows to list access rules by %o', async (filter) => {
+    const query = 'scopeId' in filter ? { scopeId: productId } : filter
+    const { rows } = await costOfList(() => listRules(unseen, { limit: 50, ...query }))
+    expect(rows).toBeLessThan(1_500)
+  })
 })

@@ -8,6 +8,7 @@ import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
+import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { inTurns, piecesOf } from '../../crud/pieces.ts'
 import { readRow } from '../../crud/rows.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
@@ -102,7 +103,7 @@ async function compare(stored: readonly StoredRule[], rules: readonly NewRule[])
   return difference
 }
 
-async function updateRules({ db, organizationId }: WriteContext, rules: readonly NewRule[]): Promise<void> {
+export async function updateRules({ db, organizationId }: WriteContext, rules: readonly NewRule[]): Promise<void> {
   for (const piece of piecesOf(rules)) {
     const column = <Value>(pick: (rule: NewRule) => Value): Value[] => piece.map(pick)
     await sql`
@@ -113,7 +114,7 @@ async function updateRules({ db, organizationId }: WriteContext, rules: readonly
         ${column(({ note }) => note ?? null)}::text[], ${column(({ expiresAt }) => expiresAt ?? null)}::timestamptz[],
         ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[]
       ) as n (id, mode, note, expires_at, allow)
-      where r.id = n.id and r.organization_id = ${organizationId}`.execute(db)
+      where r.id = n.id and r.organization_id = ${hiddenOrganization(organizationId)}`.execute(db)
   }
 }
 

@@ -11,6 +11,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
+import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { inTurns, piecesOf } from '../../crud/pieces.ts'
 import { missingIds } from '../../crud/rows.ts'
 import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
@@ -101,26 +102,28 @@ export interface Duplicate {
   expired: boolean
 }
 
+/** Stands for the missing scope id of a rule for the whole organization, because `=` never matches null. */
+const NO_SCOPE_ID = '00000000-0000-0000-0000-000000000000'
+
 /**
- * Returns the existing duplicates of the rules. Each arm of the union can use the unique index. A single condition for rules with and
- * without a scope id could not, because `=` never matches null.
+ * Returns the existing duplicates of the rules. The statement reads the rules with the same type and value, and compares the other columns
+ * afterwards. With a condition on the scope id, Postgres could read all rules of a product for each rule of the request.
  */
 export async function findDuplicates(
   { db, organizationId }: ReadContext,
   rules: readonly NewRule[],
 ): Promise<Duplicate[]> {
-  const same = sql`r.organization_id = ${organizationId} and r.kind = n.kind and r.type = n.type and r.value = n.value
-    and r.scope = n.scope`
   const found: Duplicate[] = []
   for (const piece of piecesOf(rules)) {
     const { rows } = await sql<Duplicate>`
-      select n.id as "newRuleId", d.id as "ruleId", coalesce(d.expires_at <= now(), false) as expired
-      from ${asTable(piece)} cross join lateral (
-        select r.id, r.expires_at from access_rules r where ${same} and r.scope_id = coalesce(n.license_id, n.product_id)
-        union all
-        select r.id, r.expires_at from access_rules r
-        where ${same} and r.scope_id is null and n.license_id is null and n.product_id is null
-      ) d`.execute(db)
+      with n as materialized (select * from ${asTable(piece)})
+      select n.id as "newRuleId", r.id as "ruleId", coalesce(r.expires_at <= now(), false) as expired
+      from (select distinct type, value from n) key cross join lateral (
+        select * from access_rules
+        where organization_id = ${hiddenOrganization(organizationId)} and type = key.type and value = key.value
+        offset 0
+      ) r join n on n.kind = r.kind and n.type = r.type and n.value = r.value and n.scope = r.scope
+        and coalesce(n.license_id, n.product_id, ${NO_SCOPE_ID}) = coalesce(r.scope_id, ${NO_SCOPE_ID})`.execute(db)
     found.push(...rows)
   }
   return found

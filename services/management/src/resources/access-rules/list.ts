@@ -19,6 +19,7 @@ import {
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
+import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type RuleRow, selectRules, showRule } from './rows.ts'
 
@@ -77,7 +78,7 @@ function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawB
   const { kind, mode, type, scope, scopeId, set, matches } = filter
   // An expired rule matches no check.
   const expired = filter.expired ?? (matches === undefined ? undefined : false)
-  const conditions = [sql`r.organization_id = ${organizationId}`]
+  const conditions = [sql`r.organization_id = ${hiddenOrganization(organizationId)}`]
   if (kind !== undefined) conditions.push(sql`r.kind = ${kind}`)
   if (mode !== undefined) conditions.push(sql`r.mode = ${mode}`)
   if (type !== undefined) conditions.push(sql`r.type = ${type}`)
@@ -186,14 +187,21 @@ function idsByCounter(
   { key, type }: { key: RawBuilder<unknown>; type: RawBuilder<unknown> },
 ): RawBuilder<unknown> {
   const order = descends ? sql`desc` : sql`asc`
-  const conditions = [...conditionsOf(context, filter), sql`c.organization_id = ${context.organizationId}`]
+  const organizationId = hiddenOrganization(context.organizationId)
+  const conditions = [...conditionsOf(context, filter), sql`c.organization_id = ${organizationId}`]
   const values = valuesOf(filter)
-  if (values !== undefined)
-    conditions.push(sql`(r.type, r.value) in (select v.type, v.value from ${valueTable(values)})`)
+  const rules =
+    values === undefined
+      ? sql`access_rules r`
+      : sql`${valueTable(values)} cross join lateral (
+          select * from access_rules
+          where organization_id = ${organizationId} and type = v.type and value = v.value
+          offset 0
+        ) r`
   if (after !== null)
     conditions.push(sql`(${key}, c.rule_id) ${descends ? sql`<` : sql`>`} (${after.key}::${type}, ${after.id}::uuid)`)
   return sql`
-    select r.id, (${key})::text as key from access_rule_counters c join access_rules r on r.id = c.rule_id
+    select r.id, (${key})::text as key from ${rules} join access_rule_counters c on c.rule_id = r.id
     where ${and(conditions)} order by ${key} ${order}, c.rule_id ${order} limit ${count}`
 }
 
