@@ -73,8 +73,12 @@ export function callTests(open: () => Stage): void {
       await stage.open('/licenses?email=&status=')
       await stage.cell('CALL-0000-0000-0003').waitFor()
       expect(await stage.button('Clear the filters').count()).toBe(0)
-      await stage.open('/licenses?within=never')
-      await stage.cell('CALL-0000-0000-0003').waitFor()
+      for (const search of ['within=never', 'within=constructor', 'constructor=x']) {
+        await stage.open(`/licenses?${search}`)
+        await stage.cell('CALL-0000-0000-0003').waitFor()
+      }
+      await stage.open('/activity?hours=constructor')
+      await stage.page.getByRole('heading', { name: 'Activity' }).waitFor()
     })
   })
 }

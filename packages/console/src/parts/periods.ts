@@ -7,7 +7,7 @@ export const PERIODS: Readonly<Record<string, string>> = text.periods
 
 /** Returns the beginning of the period, as a whole hour, so that the query stays the same within an hour. Returns null for no period. */
 export function fromOf(hours: string | null): string | null {
-  if (hours === null || !(hours in PERIODS)) return null
+  if (hours === null || !Object.hasOwn(PERIODS, hours)) return null
   const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
   return new Date(nowMs - (Number(hours) - 1) * MS_PER_HOUR).toISOString()
 }

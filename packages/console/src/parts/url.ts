@@ -23,7 +23,8 @@ export function useUrlFilters<Name extends string>(
   const search = useUrlParameters()
   const [location, navigate] = useLocation()
   const filters: Filters<Name> = { ...absent }
-  for (const [name, value] of search) if (name in filters && value !== '') Object.assign(filters, { [name]: value })
+  for (const [name, value] of search)
+    if (Object.hasOwn(filters, name) && value !== '') Object.assign(filters, { [name]: value })
   const change = (changed: Partial<Filters<Name>>) => {
     for (const [name, value] of Object.entries<string | null | undefined>(changed)) {
       if (value === null || value === undefined || value === '') search.delete(name)

@@ -46,7 +46,7 @@ const COLUMNS: readonly Column<License>[] = [
 
 /** Returns the licenses that expire within the days, as whole hours, so that the query stays the same within an hour. */
 function expiringWithin(days: string | null) {
-  if (days === null || !(days in t.within)) return {}
+  if (days === null || !Object.hasOwn(t.within, days)) return {}
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   return {
     expiresAfter: new Date(now).toISOString(),
