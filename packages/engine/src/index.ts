@@ -6,7 +6,7 @@
 export * from './check.ts'
 export { CODE, CODES, type Code } from './codes.ts'
 export { BUSY, HASH_WORDS, openIndex, UNKNOWN, type IndexReader } from './read/index-reader.ts'
-export { LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
+export { IMAGE_VERSION, LARGE_INDEX_BYTES } from './memory/shared-memory.ts'
 export { INDEX_IS_FULL } from './write/capacity.ts'
 export { createIndex, type IndexOptions, type IndexWriter } from './write/index-writer.ts'
 export { describeImage, type ImagePart } from './write/image.ts'

@@ -8,10 +8,10 @@ export function readWord(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }
 
-/** Writes `count` words, starting at `words[from]`, to `out` as big-endian bytes. */
-export function writeBytes(words: Int32Array, from: number, count: number, out: Uint8Array): void {
+/** Writes `count` words, starting at the word `from`, to `out` as big-endian bytes. */
+export function writeBytes(words: { get(at: number): number }, from: number, count: number, out: Uint8Array): void {
   for (let i = 0; i < count; i++) {
-    const word = words[from + i]!
+    const word = words.get(from + i)
     out[4 * i] = word >>> 24
     out[4 * i + 1] = word >>> 16
     out[4 * i + 2] = word >>> 8

@@ -8,35 +8,44 @@ import { CUSTOMER_WORDS, EXTENSION_WORDS, NODE_WORDS, ROW_WORDS } from './layout
 import { LinearHashTable } from './linear-hash-table.ts'
 import { Lookup, type LookupParts } from './lookup.ts'
 import { MachineSet } from './machine-set.ts'
-import { headerOf, Memory, type RegionName, type SharedIndex } from './shared-memory.ts'
+import {
+  headerOf,
+  Memory,
+  type Region,
+  type RegionName,
+  type SharedIndex,
+  type SharedRegion,
+  shapeOf,
+} from './shared-memory.ts'
 import { Slab } from './slab.ts'
 import { ValueSet } from './value-set.ts'
 
-export class IndexStore implements LookupParts {
-  readonly memory: Memory
+export class IndexStore<View extends Region = Region> implements LookupParts<View> {
+  readonly memory: Memory<View>
   readonly hash: KeyedHash
-  readonly organizations: Slab
-  readonly credentials: Slab
-  readonly products: Slab
-  readonly customers: Slab
-  readonly licenses: Slab
-  readonly extensions: Slab
-  readonly scopes: Slab
-  readonly rules: Slab
-  readonly nodes: Slab
+  readonly organizations: Slab<View>
+  readonly credentials: Slab<View>
+  readonly products: Slab<View>
+  readonly customers: Slab<View>
+  readonly licenses: Slab<View>
+  readonly extensions: Slab<View>
+  readonly scopes: Slab<View>
+  readonly rules: Slab<View>
+  readonly nodes: Slab<View>
   readonly byId: LinearHashTable
   readonly byKey: LinearHashTable
   readonly byRule: LinearHashTable
   readonly machines: MachineSet
   readonly values: ValueSet
-  readonly lookup: Lookup
+  readonly lookup: Lookup<View>
   /** All hash tables. Each occupies two regions. */
   readonly #tables: LinearHashTable[] = []
   /** Functions that return the number of bytes in use, by region. */
   readonly #usedBytes = new Map<RegionName, () => number>()
 
-  constructor(shared: SharedIndex) {
-    this.memory = new Memory(shared)
+  /** `view` returns the thread's view of a part of the memory (`Memory`). */
+  constructor(shared: SharedIndex, view: (part: SharedRegion, number: number) => View) {
+    this.memory = new Memory(shared, view)
     this.hash = new KeyedHash(shared.hashKey)
     this.organizations = this.#slab('organizations', ROW_WORDS)
     this.credentials = this.#slab('credentials', ROW_WORDS)
@@ -69,19 +78,21 @@ export class IndexStore implements LookupParts {
     return this.#usedBytes.get(name)!()
   }
 
-  #slab(name: RegionName, rowWords: number): Slab {
+  #slab(name: RegionName, rowWords: number): Slab<View> {
     const slab = new Slab(this.memory.regions[name], this.memory.control, headerOf(name), rowWords)
     this.#usedBytes.set(name, () => slab.usedBytes)
     return slab
   }
 
   #table(primary: RegionName, overflow: RegionName, entryWords: 2 | 3, fill: number): LinearHashTable {
-    const { regions, control } = this.memory
+    const { regions, control, shapes } = this.memory
     const table = new LinearHashTable({
       primary: regions[primary],
       overflow: regions[overflow],
       control,
       header: headerOf(primary),
+      shapes,
+      shape: shapeOf(primary),
       entryWords,
       fill,
     })
@@ -89,4 +100,11 @@ export class IndexStore implements LookupParts {
     this.#usedBytes.set(primary, () => table.primaryBytes).set(overflow, () => table.overflowBytes)
     return table
   }
+}
+
+/** The store of a reader, whose hot path reads the words of the regions directly. */
+export type ReadStore = IndexStore<SharedRegion>
+
+export function openStore(shared: SharedIndex): ReadStore {
+  return new IndexStore(shared, (part) => part)
 }

@@ -23,13 +23,15 @@ const FIRST_BUCKETS = 8
 /** The position that a search returns when it finds no entry. */
 export const NONE = -0x80000000
 
-// Words of the header in the control block.
+// Words of the header in the control block, which only the writer uses.
+const ENTRIES = 0
+const OVERFLOW_HIGHEST = 1
+const OVERFLOW_FREE = 2
+const OVERFLOW_FREE_COUNT = 3
+
+// Words of the shape, which readers read. They are in another cache line, because they change rarely.
 const BUCKETS = 0
 const MASK = 1
-const ENTRIES = 2
-const OVERFLOW_HIGHEST = 3
-const OVERFLOW_FREE = 4
-const OVERFLOW_FREE_COUNT = 5
 
 interface LinearHashTableOptions {
   primary: Region
@@ -37,6 +39,9 @@ interface LinearHashTableOptions {
   control: Int32Array
   /** Offset of the header in the control block. */
   header: number
+  /** The view of the control block for the shape, and the offset of the shape. */
+  shapes: Region
+  shape: number
   entryWords: 2 | 3
   /** The mean number of entries per bucket above which a bucket is split. */
   fill: number
@@ -47,6 +52,8 @@ export class LinearHashTable {
   readonly overflow: Region
   readonly #control: Int32Array
   readonly #header: number
+  readonly #shapes: Region
+  readonly #shape: number
   readonly #entryWords: number
   readonly #entriesEnd: number
   readonly #fill: number
@@ -57,6 +64,8 @@ export class LinearHashTable {
     this.overflow = options.overflow
     this.#control = options.control
     this.#header = options.header
+    this.#shapes = options.shapes
+    this.#shape = options.shape
     this.#entryWords = options.entryWords
     this.#entriesEnd = Math.floor(LINK / options.entryWords) * options.entryWords
     this.#fill = options.fill
@@ -64,8 +73,8 @@ export class LinearHashTable {
 
   /** Initializes an empty table. The writer of a new index calls it once. */
   initialize(): void {
-    this.#control[this.#header + BUCKETS] = FIRST_BUCKETS
-    this.#control[this.#header + MASK] = FIRST_BUCKETS - 1
+    this.#shapes.set(this.#shape + BUCKETS, FIRST_BUCKETS)
+    this.#shapes.set(this.#shape + MASK, FIRST_BUCKETS - 1)
   }
 
   get entries(): number {
@@ -73,7 +82,7 @@ export class LinearHashTable {
   }
 
   get buckets(): number {
-    return this.#control[this.#header + BUCKETS]!
+    return this.#shapes.get(this.#shape + BUCKETS)
   }
 
   get usedBytes(): number {
@@ -93,29 +102,29 @@ export class LinearHashTable {
    * in the overflow region.
    */
   first(hash: number): number {
-    return this.#seek(hash, this.primary.words, this.#bucketOf(hash) * BUCKET_WORDS, false)
+    return this.#seek(hash, this.primary, this.#bucketOf(hash) * BUCKET_WORDS, false)
   }
 
   /** Prefetches the bucket of a hash. The returned value has no meaning. */
   prefetch(hash: number): number {
-    return this.primary.words[this.#bucketOf(hash) * BUCKET_WORDS]!
+    return this.primary.get(this.#bucketOf(hash) * BUCKET_WORDS)
   }
 
   /** Returns the position of the next entry with this hash, or NONE. */
   next(hash: number, position: number): number {
     return position < 0
-      ? this.#seek(hash, this.overflow.words, ~position + this.#entryWords, true)
-      : this.#seek(hash, this.primary.words, position + this.#entryWords, false)
+      ? this.#seek(hash, this.overflow, ~position + this.#entryWords, true)
+      : this.#seek(hash, this.primary, position + this.#entryWords, false)
   }
 
   /** Returns a word of the entry at a position. */
   word(position: number, index: number): number {
-    return position < 0 ? this.overflow.words[~position + index]! : this.primary.words[position + index]!
+    return position < 0 ? this.overflow.get(~position + index) : this.primary.get(position + index)
   }
 
   setWord(position: number, index: number, value: number): void {
-    if (position < 0) this.overflow.words[~position + index] = value
-    else this.primary.words[position + index] = value
+    if (position < 0) this.overflow.set(~position + index, value)
+    else this.primary.set(position + index, value)
   }
 
   /** Returns whether `count` more entries can be inserted. */
@@ -123,10 +132,11 @@ export class LinearHashTable {
     if (count === 0) return true
     const fresh = count - this.#control[this.#header + OVERFLOW_FREE_COUNT]!
     const overflow =
-      fresh <= 0 || this.overflow.holds(BUCKET_BYTES * (this.#control[this.#header + OVERFLOW_HIGHEST]! + 1 + fresh))
+      fresh <= 0 ||
+      BUCKET_BYTES * (this.#control[this.#header + OVERFLOW_HIGHEST]! + 1 + fresh) <= this.overflow.byteLength
     // An insertion splits a bucket only when the mean exceeds `fill`.
     const buckets = Math.max(this.buckets, Math.ceil((this.entries + count) / this.#fill))
-    return overflow && this.primary.holds(BUCKET_BYTES * buckets)
+    return overflow && BUCKET_BYTES * buckets <= this.primary.byteLength
   }
 
   /** Adds an entry, even if an equal one exists. `second` must not be 0. */
@@ -140,24 +150,26 @@ export class LinearHashTable {
   remove(hash: number, position: number): void {
     const entryWords = this.#entryWords
     const entriesEnd = this.#entriesEnd
-    let words = this.primary.words
+    let words: Region = this.primary
     let base = this.#bucketOf(hash) * BUCKET_WORDS
-    let linkWords = words
+    let linkWords: Region = words
     let linkAt = -1
-    while (words[base + LINK] !== 0) {
+    while (words.get(base + LINK) !== 0) {
       linkWords = words
       linkAt = base + LINK
-      base = words[linkAt]! * BUCKET_WORDS
-      words = this.overflow.words
+      base = words.get(linkAt) * BUCKET_WORDS
+      words = this.overflow
     }
-    let last = base
-    for (let at = base; at < base + entriesEnd && words[at + 1] !== 0; at += entryWords) last = at
+    const start = words.locate(base)
+    let length = entryWords
+    while (length < entriesEnd && words.located[start + length + 1] !== 0) length += entryWords
+    const last = base + length - entryWords
     for (let i = 0; i < entryWords; i++) {
-      this.setWord(position, i, words[last + i]!)
-      words[last + i] = 0
+      this.setWord(position, i, words.get(last + i))
+      words.set(last + i, 0)
     }
     if (last === base && linkAt >= 0) {
-      linkWords[linkAt] = 0
+      linkWords.set(linkAt, 0)
       this.#freeOverflow(base)
     }
     this.#control[this.#header + ENTRIES]! -= 1
@@ -168,64 +180,67 @@ export class LinearHashTable {
    */
   removeWhere(bucket: number, stale: (position: number) => boolean): number {
     let removed = 0
-    let words = this.primary.words
+    let words: Region = this.primary
     let at = bucket * BUCKET_WORDS
     for (;;) {
       const end = (at & -BUCKET_WORDS) + this.#entriesEnd
-      while (at < end && words[at + 1] !== 0) {
-        const position = words === this.primary.words ? at : ~at
+      while (at < end && words.get(at + 1) !== 0) {
+        const position = words === this.primary ? at : ~at
         if (stale(position)) {
           // The chain's last entry is at this position now. If the removed entry was the last one, its bucket may be
           // empty and freed.
-          this.remove(words[at]!, position)
+          this.remove(words.get(at), position)
           removed++
         } else at += this.#entryWords
       }
-      const link = at < end ? 0 : words[(at & -BUCKET_WORDS) + LINK]!
+      const link = at < end ? 0 : words.get((at & -BUCKET_WORDS) + LINK)
       if (link === 0) return removed
-      words = this.overflow.words
+      words = this.overflow
       at = link * BUCKET_WORDS
     }
   }
 
   /** Returns whether `matches` returns true for at least one entry of one bucket's chain. */
   some(bucket: number, matches: (position: number) => boolean): boolean {
-    let words = this.primary.words
+    let words: Region = this.primary
     let base = bucket * BUCKET_WORDS
     for (;;) {
       const end = base + this.#entriesEnd
-      for (let at = base; at < end && words[at + 1] !== 0; at += this.#entryWords) {
-        if (matches(words === this.primary.words ? at : ~at)) return true
+      for (let at = base; at < end && words.get(at + 1) !== 0; at += this.#entryWords) {
+        if (matches(words === this.primary ? at : ~at)) return true
       }
-      const link = words[base + LINK]!
+      const link = words.get(base + LINK)
       if (link === 0) return false
-      words = this.overflow.words
+      words = this.overflow
       base = link * BUCKET_WORDS
     }
   }
 
   #bucketOf(hash: number): number {
-    const mask = this.#control[this.#header + MASK]!
+    const mask = this.#shapes.get(this.#shape + MASK)
     const bucket = hash & mask
-    return bucket < this.#control[this.#header + BUCKETS]! ? bucket : bucket & (mask >>> 1)
+    return bucket < this.#shapes.get(this.#shape + BUCKETS) ? bucket : bucket & (mask >>> 1)
   }
 
-  #seek(hash: number, from: Int32Array, start: number, startsInOverflow: boolean): number {
+  #seek(hash: number, from: Region, start: number, startsInOverflow: boolean): number {
     const entryWords = this.#entryWords
     const entriesEnd = this.#entriesEnd
-    let words = from
+    let region = from
     let at = start
     let inOverflow = startsInOverflow
     for (let hop = 0; hop < MAX_CHAIN; hop++) {
       const base = at & -BUCKET_WORDS
       const end = base + entriesEnd
+      // The difference between the offset of a word in the line and its position in the region.
+      const shift = region.locate(base) - base
+      const words = region.located
       for (; at < end; at += entryWords) {
-        if (words[at + 1] === 0) return NONE
-        if (words[at] === hash) return inOverflow ? ~at : at
+        if (words[shift + at + 1] === 0) return NONE
+        if (words[shift + at] === hash) return inOverflow ? ~at : at
       }
-      const link = words[base + LINK]!
+      const link = words[shift + base + LINK]!
       if (link <= 0) return NONE // below 0: read during a concurrent write
-      words = this.overflow.words
+      region = this.overflow
       at = link * BUCKET_WORDS
       inOverflow = true
     }
@@ -236,41 +251,43 @@ export class LinearHashTable {
   #append(bucket: number, hash: number, second: number, third: number): void {
     const entryWords = this.#entryWords
     const entriesEnd = this.#entriesEnd
-    let words = this.primary.words
+    let words: Region = this.primary
     let base = bucket * BUCKET_WORDS
-    for (let hop = 0; words[base + LINK] !== 0; hop++) {
+    for (let hop = 0; words.get(base + LINK) !== 0; hop++) {
       if (hop === MAX_CHAIN - 2) throw new Error('Too many entries have the same hash.')
-      base = words[base + LINK]! * BUCKET_WORDS
-      words = this.overflow.words
+      base = words.get(base + LINK) * BUCKET_WORDS
+      words = this.overflow
     }
-    let at = base
-    while (at < base + entriesEnd && words[at + 1] !== 0) at += entryWords
+    const start = words.locate(base)
+    let length = 0
+    while (length < entriesEnd && words.located[start + length + 1] !== 0) length += entryWords
+    let at = base + length
     if (at >= base + entriesEnd) {
       const link = this.#allocateOverflow()
-      words[base + LINK] = link
-      words = this.overflow.words
+      words.set(base + LINK, link)
+      words = this.overflow
       at = link * BUCKET_WORDS
     }
-    words[at] = hash
-    words[at + 1] = second
-    if (entryWords === 3) words[at + 2] = third
+    words.set(at, hash)
+    words.set(at + 1, second)
+    if (entryWords === 3) words.set(at + 2, third)
   }
 
   /**
    * Adds one bucket and moves the entries that now belong to it. All of them come from the chain of one other bucket.
    */
   #split(): void {
-    const control = this.#control
-    const header = this.#header
+    const shapes = this.#shapes
+    const shape = this.#shape
     const entryWords = this.#entryWords
     const moving = this.#moving
     const fresh = this.buckets
-    let mask = control[header + MASK]!
+    let mask = shapes.get(shape + MASK)
     if (fresh > mask) mask = (mask << 1) | 1
     const old = fresh & (mask >>> 1)
     const count = this.#takeChain(old)
-    control[header + BUCKETS] = fresh + 1
-    control[header + MASK] = mask
+    shapes.set(shape + BUCKETS, fresh + 1)
+    shapes.set(shape + MASK, mask)
     for (let i = 0; i < count; i += entryWords) {
       this.#append(this.#bucketOf(moving[i]!), moving[i]!, moving[i + 1]!, moving[i + 2]!)
     }
@@ -279,17 +296,18 @@ export class LinearHashTable {
   /** Moves all entries of a chain to `#moving`, frees its overflow buckets, and returns the number of words. */
   #takeChain(bucket: number): number {
     let count = 0
-    let words = this.primary.words
+    let words: Region = this.primary
     let base = bucket * BUCKET_WORDS
     for (;;) {
-      for (let at = base; at < base + this.#entriesEnd && words[at + 1] !== 0; at += this.#entryWords) {
-        for (let i = 0; i < this.#entryWords; i++) this.#moving[count++] = words[at + i]!
+      const start = words.locate(base)
+      for (let at = start; at < start + this.#entriesEnd && words.located[at + 1] !== 0; at += this.#entryWords) {
+        for (let i = 0; i < this.#entryWords; i++) this.#moving[count++] = words.located[at + i]!
       }
-      const link = words[base + LINK]!
-      if (words === this.primary.words) words.fill(0, base, base + BUCKET_WORDS)
+      const link = words.located[start + LINK]!
+      if (words === this.primary) words.clear(base, BUCKET_WORDS)
       else this.#freeOverflow(base)
       if (link === 0) return count
-      words = this.overflow.words
+      words = this.overflow
       base = link * BUCKET_WORDS
     }
   }
@@ -299,19 +317,19 @@ export class LinearHashTable {
     const header = this.#header
     const free = control[header + OVERFLOW_FREE]!
     if (free === 0) return (control[header + OVERFLOW_HIGHEST]! += 1)
-    const { words } = this.overflow
-    control[header + OVERFLOW_FREE] = words[free * BUCKET_WORDS + LINK]!
+    const words = this.overflow
+    control[header + OVERFLOW_FREE] = words.get(free * BUCKET_WORDS + LINK)
     control[header + OVERFLOW_FREE_COUNT]! -= 1
-    words[free * BUCKET_WORDS + LINK] = 0
+    words.set(free * BUCKET_WORDS + LINK, 0)
     return free
   }
 
   #freeOverflow(base: number): void {
     const control = this.#control
     const header = this.#header
-    const { words } = this.overflow
-    words.fill(0, base, base + BUCKET_WORDS)
-    words[base + LINK] = control[header + OVERFLOW_FREE]!
+    const words = this.overflow
+    words.clear(base, BUCKET_WORDS)
+    words.set(base + LINK, control[header + OVERFLOW_FREE]!)
     control[header + OVERFLOW_FREE] = base / BUCKET_WORDS
     control[header + OVERFLOW_FREE_COUNT]! += 1
   }

@@ -26,7 +26,7 @@ import {
 } from './layout.ts'
 import { type LinearHashTable, NONE } from './linear-hash-table.ts'
 import type { MachineSet } from './machine-set.ts'
-import type { Memory } from './shared-memory.ts'
+import type { Memory, Region } from './shared-memory.ts'
 import type { Slab } from './slab.ts'
 
 const KIND_SHIFT = 28
@@ -37,14 +37,14 @@ const BY_KEY = 1
 const BY_SECRET = 2
 
 /** The structures that a lookup reads and changes. */
-export interface LookupParts {
-  readonly memory: Memory
-  readonly organizations: Slab
-  readonly credentials: Slab
-  readonly products: Slab
-  readonly customers: Slab
-  readonly licenses: Slab
-  readonly rules: Slab
+export interface LookupParts<View extends Region = Region> {
+  readonly memory: Memory<View>
+  readonly organizations: Slab<View>
+  readonly credentials: Slab<View>
+  readonly products: Slab<View>
+  readonly customers: Slab<View>
+  readonly licenses: Slab<View>
+  readonly rules: Slab<View>
   readonly byId: LinearHashTable
   readonly byKey: LinearHashTable
   readonly byRule: LinearHashTable
@@ -62,27 +62,27 @@ export function bindKey(hash: Int32Array, organizationGeneration: number): void 
   hash[2]! ^= scramble(organizationGeneration + 0x1b873593)
 }
 
-export class Lookup {
+export class Lookup<View extends Region = Region> {
   /**
    * Receives the words that prefetches read, so that the compiler does not remove those reads. The value has no other
    * use.
    */
   sink = 0
-  readonly #store: LookupParts
+  readonly #store: LookupParts<View>
   /** The slabs of rows, by KIND. */
-  readonly #slabs: readonly (Slab | undefined)[]
+  readonly #slabs: readonly (Slab<View> | undefined)[]
   readonly #byKey: LinearHashTable
   readonly #byRule: LinearHashTable
   readonly #seed: number
   /** The secret that `findSecret` looks for. */
   readonly #secret = new Int32Array(CREDENTIAL_SECRET_WORDS)
 
-  constructor(store: LookupParts) {
+  constructor(store: LookupParts<View>) {
     this.#store = store
     this.#byKey = store.byKey
     this.#byRule = store.byRule
     this.#seed = store.memory.shared.hashKey[0]! ^ store.memory.shared.hashKey[2]!
-    const slabs: Slab[] = []
+    const slabs: Slab<View>[] = []
     slabs[KIND_ORGANIZATION] = store.organizations
     slabs[KIND_CREDENTIAL] = store.credentials
     slabs[KIND_PRODUCT] = store.products
@@ -93,7 +93,7 @@ export class Lookup {
   }
 
   /** Returns the slab that contains the rows of a kind. */
-  slab(kind: number): Slab {
+  slab(kind: number): Slab<View> {
     const slab = this.#slabs[kind]
     if (slab === undefined) throw new Error(`There is no slab for rows of kind ${kind}.`)
     return slab
@@ -107,13 +107,13 @@ export class Lookup {
     const i3 = readWord(id, 12)
     const { byId } = this.#store
     const { region, rowWords } = this.slab(kind)
-    const { words } = region
     const hash = hashWords(i0, i1, i2, i3, this.#seed + kind)
     for (let at = byId.first(hash); at !== NONE; at = byId.next(hash, at)) {
       const entry = byId.word(at, 1)
       if (entry >>> KIND_SHIFT !== kind) continue
       const row = entry & ROW_MASK
-      const id0 = row * rowWords + ID
+      const id0 = region.locate(row * rowWords + ID)
+      const words = region.located
       if (words[id0] === i0 && words[id0 + 1] === i1 && words[id0 + 2] === i2 && words[id0 + 3] === i3) return row
     }
     return 0
@@ -146,7 +146,7 @@ export class Lookup {
    */
   prefetchLicense(row: number, machineHash: number): void {
     const { licenses, machines } = this.#store
-    this.sink = licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]! ^ machines.prefetch(row, machineHash)
+    this.sink = licenses.region.get(row * ROW_WORDS + LICENSE_KEY_HASH) ^ machines.prefetch(row, machineHash)
   }
 
   /**
@@ -156,26 +156,27 @@ export class Lookup {
   findLicense(key: Int32Array, machineHash: Int32Array | null): number {
     const byKey = this.#byKey
     const { licenses, machines } = this.#store
-    const { words } = licenses.region
+    const { region } = licenses
     const hash = key[0]!
     for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
       const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_KEY) continue
       const row = entry & ROW_MASK
       if (machineHash !== null) this.sink = machines.prefetch(row, machineHash[0]!)
-      const at0 = row * ROW_WORDS + LICENSE_KEY_HASH
+      const at0 = region.locate(row * ROW_WORDS + LICENSE_KEY_HASH)
+      const words = region.located
       if (words[at0] === hash && words[at0 + 1] === key[1] && words[at0 + 2] === key[2]) return row
     }
     return 0
   }
 
   addLicenseKey(row: number): void {
-    const hash = this.#store.licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]!
+    const hash = this.#store.licenses.region.get(row * ROW_WORDS + LICENSE_KEY_HASH)
     this.#byKey.insert(hash, (BY_KEY << KIND_SHIFT) | row, 0)
   }
 
   removeLicenseKey(row: number): void {
-    const hash = this.#store.licenses.region.words[row * ROW_WORDS + LICENSE_KEY_HASH]!
+    const hash = this.#store.licenses.region.get(row * ROW_WORDS + LICENSE_KEY_HASH)
     removeEntry(this.#byKey, hash, (BY_KEY << KIND_SHIFT) | row)
   }
 
@@ -184,24 +185,24 @@ export class Lookup {
     const byKey = this.#byKey
     const secret = this.#secret
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) secret[i] = readWord(secretHash, 4 * i)
-    const { words } = this.#store.credentials.region
+    const words = this.#store.credentials.region
     const hash = secret[0]!
     for (let at = byKey.first(hash); at !== NONE; at = byKey.next(hash, at)) {
       const entry = byKey.word(at, 1)
       if (entry >>> KIND_SHIFT !== BY_SECRET) continue
       const row = entry & ROW_MASK
-      if (secret.every((word, i) => words[row * ROW_WORDS + CREDENTIAL_SECRET + i] === word)) return row
+      if (secret.every((word, i) => words.get(row * ROW_WORDS + CREDENTIAL_SECRET + i) === word)) return row
     }
     return 0
   }
 
   addSecret(row: number): void {
-    const hash = this.#store.credentials.region.words[row * ROW_WORDS + CREDENTIAL_SECRET]!
+    const hash = this.#store.credentials.region.get(row * ROW_WORDS + CREDENTIAL_SECRET)
     this.#byKey.insert(hash, (BY_SECRET << KIND_SHIFT) | row, 0)
   }
 
   removeSecret(row: number): void {
-    const hash = this.#store.credentials.region.words[row * ROW_WORDS + CREDENTIAL_SECRET]!
+    const hash = this.#store.credentials.region.get(row * ROW_WORDS + CREDENTIAL_SECRET)
     removeEntry(this.#byKey, hash, (BY_SECRET << KIND_SHIFT) | row)
   }
 
@@ -211,12 +212,13 @@ export class Lookup {
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
     const byRule = this.#byRule
-    const { words } = this.#store.rules.region
+    const { region } = this.#store.rules
     const hash = this.#valueHash(scope, type, v0)
     let count = 0
     for (let at = byRule.first(hash); at !== NONE && count < out.length; at = byRule.next(hash, at)) {
       const row = byRule.word(at, 1)
-      const base = row * ROW_WORDS
+      const base = region.locate(row * ROW_WORDS)
+      const words = region.located
       if (words[base + RULE_SCOPE] !== scope || ruleType(words[base + RULE_TRAITS]!) !== type) continue
       const value = base + RULE_VALUE
       if (words[value] !== v0 || words[value + 1] !== v1 || words[value + 2] !== v2) continue
@@ -240,15 +242,19 @@ export class Lookup {
 
   #idHash(kind: number, row: number): number {
     const { region, rowWords } = this.slab(kind)
-    const { words } = region
-    const at = row * rowWords + ID
+    const at = region.locate(row * rowWords + ID)
+    const words = region.located
     return hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, this.#seed + kind)
   }
 
   #ruleHash(row: number): number {
-    const { words } = this.#store.rules.region
+    const words = this.#store.rules.region
     const base = row * ROW_WORDS
-    return this.#valueHash(words[base + RULE_SCOPE]!, ruleType(words[base + RULE_TRAITS]!), words[base + RULE_VALUE]!)
+    return this.#valueHash(
+      words.get(base + RULE_SCOPE),
+      ruleType(words.get(base + RULE_TRAITS)),
+      words.get(base + RULE_VALUE),
+    )
   }
 
   /**

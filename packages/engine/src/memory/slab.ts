@@ -12,14 +12,14 @@ const FREE = 1
 const FREE_COUNT = 2
 const GENERATION = 3
 
-export class Slab {
+export class Slab<View extends Region = Region> {
   readonly rowWords: number
-  readonly region: Region
+  readonly region: View
   readonly #control: Int32Array
   /** Offset of the header in the control block. */
   readonly #header: number
 
-  constructor(region: Region, control: Int32Array, header: number, rowWords: number) {
+  constructor(region: View, control: Int32Array, header: number, rowWords: number) {
     this.region = region
     this.#control = control
     this.#header = header
@@ -51,31 +51,31 @@ export class Slab {
   /** Returns whether `count` more rows can be allocated. */
   hasCapacity(count: number): boolean {
     const fresh = count - this.#control[this.#header + FREE_COUNT]!
-    return fresh <= 0 || this.region.holds(4 * this.rowWords * (this.highest + 1 + fresh))
+    return fresh <= 0 || 4 * this.rowWords * (this.highest + 1 + fresh) <= this.region.byteLength
   }
 
   /** Allocates a row whose words are all 0, and returns its number. */
   allocate(): number {
     const { rowWords } = this
-    const { words } = this.region
+    const words = this.region
     const control = this.#control
     const header = this.#header
     const free = control[header + FREE]!
     if (free === 0) return (control[header + HIGHEST]! += 1)
-    control[header + FREE] = words[free * rowWords]!
+    control[header + FREE] = words.get(free * rowWords)
     control[header + FREE_COUNT]! -= 1
-    words[free * rowWords] = 0
+    words.set(free * rowWords, 0)
     return free
   }
 
   /** Clears a row and puts it on the free list. */
   free(row: number): void {
     const { rowWords } = this
-    const { words } = this.region
+    const words = this.region
     const control = this.#control
     const header = this.#header
-    words.fill(0, row * rowWords, (row + 1) * rowWords)
-    words[row * rowWords] = control[header + FREE]!
+    words.clear(row * rowWords, rowWords)
+    words.set(row * rowWords, control[header + FREE]!)
     control[header + FREE] = row
     control[header + FREE_COUNT]! += 1
   }

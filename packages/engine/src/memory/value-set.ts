@@ -19,6 +19,7 @@ import {
   VALUE_REFERENCES,
 } from './layout.ts'
 import { type LinearHashTable, NONE } from './linear-hash-table.ts'
+import type { Region } from './shared-memory.ts'
 import type { Slab } from './slab.ts'
 
 /** The maximum length of a value in bytes. It also bounds a read during a concurrent write. */
@@ -57,26 +58,26 @@ export class ValueSet {
       if (!this.slab.hasCapacity(1 + blocks) || !this.table.hasCapacity(1)) return 0
       row = this.#add(bytes, hash)
     }
-    this.slab.region.words[row * ROW_WORDS + VALUE_REFERENCES]! += 1
+    this.slab.region.add(row * ROW_WORDS + VALUE_REFERENCES, 1)
     return row
   }
 
   /** Removes a reference to a value, and frees the value with the last one. */
   release(row: number): void {
-    const { words } = this.slab.region
+    const words = this.slab.region
     const base = row * ROW_WORDS
-    words[base + VALUE_REFERENCES]! -= 1
-    if (words[base + VALUE_REFERENCES] !== 0) return
-    const hash = words[base + VALUE_HASH]!
+    words.add(base + VALUE_REFERENCES, -1)
+    if (words.get(base + VALUE_REFERENCES) !== 0) return
+    const hash = words.get(base + VALUE_HASH)
     for (let at = this.table.first(hash); at !== NONE; at = this.table.next(hash, at)) {
       if (this.table.word(at, 1) !== row) continue
       this.table.remove(hash, at)
       break
     }
-    let block = words[base + VALUE_NEXT]!
+    let block = words.get(base + VALUE_NEXT)
     this.slab.free(row)
     while (block !== 0) {
-      const next = words[block * ROW_WORDS + VALUE_BLOCK_NEXT]!
+      const next = words.get(block * ROW_WORDS + VALUE_BLOCK_NEXT)
       this.slab.free(block)
       block = next
     }
@@ -84,19 +85,19 @@ export class ValueSet {
 
   /** Returns the generation of the value in a row. It distinguishes this value from the values that the row contains at other times. */
   generation(row: number): number {
-    return this.slab.region.words[row * ROW_WORDS + GENERATION]! | 0
+    return this.slab.region.get(row * ROW_WORDS + GENERATION) | 0
   }
 
   /** Writes the bytes of a value to `out`, which must have MAX_VALUE_BYTES bytes, and returns the length of the value. */
   read(row: number, out: Uint8Array): number {
-    const { words } = this.slab.region
-    const length = Math.min(words[row * ROW_WORDS + VALUE_LENGTH]! >>> 0, MAX_VALUE_BYTES)
+    const words = this.slab.region
+    const length = Math.min(words.get(row * ROW_WORDS + VALUE_LENGTH) >>> 0, MAX_VALUE_BYTES)
     let done = copyOut(words, row * ROW_WORDS + VALUE_DATA, out, 0, Math.min(length, FIRST_BYTES))
-    let block = words[row * ROW_WORDS + VALUE_NEXT]!
+    let block = words.get(row * ROW_WORDS + VALUE_NEXT)
     while (done < length) {
       const end = Math.min(length, done + BLOCK_BYTES)
       done = copyOut(words, block * ROW_WORDS + VALUE_BLOCK_DATA, out, done, end)
-      block = words[block * ROW_WORDS + VALUE_BLOCK_NEXT]! | 0
+      block = words.get(block * ROW_WORDS + VALUE_BLOCK_NEXT) | 0
     }
     return length
   }
@@ -115,7 +116,7 @@ export class ValueSet {
   }
 
   #isEqual(row: number, bytes: Uint8Array): boolean {
-    if (this.slab.region.words[row * ROW_WORDS + VALUE_LENGTH] !== bytes.length) return false
+    if (this.slab.region.get(row * ROW_WORDS + VALUE_LENGTH) !== bytes.length) return false
     const compared = this.#compared
     this.read(row, compared)
     for (let i = 0; i < bytes.length; i++) if (compared[i] !== bytes[i]) return false
@@ -124,17 +125,17 @@ export class ValueSet {
 
   /** Adds a value without references. */
   #add(bytes: Uint8Array, hash: number): number {
-    const { words } = this.slab.region
+    const words = this.slab.region
     const row = this.slab.allocate()
     const base = row * ROW_WORDS
-    words[base + VALUE_LENGTH] = bytes.length
-    words[base + VALUE_HASH] = hash
-    words[base + GENERATION] = this.slab.nextGeneration()
+    words.set(base + VALUE_LENGTH, bytes.length)
+    words.set(base + VALUE_HASH, hash)
+    words.set(base + GENERATION, this.slab.nextGeneration())
     let done = copyIn(words, base + VALUE_DATA, bytes, 0, Math.min(bytes.length, FIRST_BYTES))
     let link = base + VALUE_NEXT
     while (done < bytes.length) {
       const block = this.slab.allocate()
-      words[link] = block
+      words.set(link, block)
       link = block * ROW_WORDS + VALUE_BLOCK_NEXT
       done = copyIn(
         words,
@@ -150,13 +151,16 @@ export class ValueSet {
 }
 
 /** Writes the bytes from `start` to `end` into words that are 0. Returns `end`. */
-function copyIn(words: Int32Array, at: number, bytes: Uint8Array, start: number, end: number): number {
-  for (let i = start; i < end; i++) words[at + ((i - start) >> 2)]! |= bytes[i]! << (24 - 8 * ((i - start) & 3))
+function copyIn(words: Region, at: number, bytes: Uint8Array, start: number, end: number): number {
+  for (let i = start; i < end; i++) {
+    const word = at + ((i - start) >> 2)
+    words.set(word, words.get(word) | (bytes[i]! << (24 - 8 * ((i - start) & 3))))
+  }
   return end
 }
 
 /** Copies bytes from words to the positions of `out` from `start` to `end`. Returns `end`. */
-function copyOut(words: Int32Array, at: number, out: Uint8Array, start: number, end: number): number {
-  for (let i = start; i < end; i++) out[i] = words[at + ((i - start) >> 2)]! >>> (24 - 8 * ((i - start) & 3))
+function copyOut(words: Region, at: number, out: Uint8Array, start: number, end: number): number {
+  for (let i = start; i < end; i++) out[i] = words.get(at + ((i - start) >> 2)) >>> (24 - 8 * ((i - start) & 3))
   return end
 }

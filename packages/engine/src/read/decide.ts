@@ -20,7 +20,7 @@ import {
   type Verdict,
 } from '../check.ts'
 import { CODE } from '../codes.ts'
-import type { IndexStore } from '../memory/index-store.ts'
+import type { ReadStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
   EXTENSION_LEASE_SECONDS,
@@ -57,7 +57,7 @@ const UNSTARTED = -1
  * if there is one.
  */
 export function decide(
-  store: IndexStore,
+  store: ReadStore,
   matching: RuleMatching,
   check: Check,
   key: Int32Array,
@@ -83,7 +83,7 @@ export function decide(
   else decideByRule(store, license, rule, nowMs, verdict)
 }
 
-function productOf(store: IndexStore, license: number): number {
+function productOf(store: ReadStore, license: number): number {
   return store.licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]! | 0
 }
 
@@ -99,7 +99,7 @@ function setNotFound(verdict: Verdict): void {
   verdict.max = -1
 }
 
-function readLicense(store: IndexStore, license: number, verdict: Verdict): void {
+function readLicense(store: ReadStore, license: number, verdict: Verdict): void {
   const { words, doubles } = store.licenses.region
   const base = license * ROW_WORDS
   const product = words[base + LICENSE_PRODUCT]! | 0
@@ -117,7 +117,7 @@ function readLicense(store: IndexStore, license: number, verdict: Verdict): void
  * the check, or 0. The rules of the deciding scope alone decide (docs/api.md#v3).
  */
 function decidingRule(
-  store: IndexStore,
+  store: ReadStore,
   matching: RuleMatching,
   license: number,
   check: Check,
@@ -165,7 +165,7 @@ function setRestricted(verdict: Verdict, matching: RuleMatching, scope: number):
  * that the check does not satisfy (docs/api.md#v15). An exclusion skips blacklists, restrictions and the machine limit. The
  * license's own state still counts, unless the exclusion allows suspended and expired licenses (docs/api.md#v6).
  */
-function decideByRule(store: IndexStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
+function decideByRule(store: ReadStore, license: number, rule: number, nowMs: number, verdict: Verdict): void {
   if (rule === RESTRICTED) {
     verdict.code = CODE.BLACKLISTED
     return
@@ -184,7 +184,7 @@ function decideByRule(store: IndexStore, license: number, rule: number, nowMs: n
 
 /** Decides by status, then by expiry, then by the machine limit (docs/api.md#v8). */
 function decideWithoutRule(
-  store: IndexStore,
+  store: ReadStore,
   license: number,
   check: Check,
   machineHash: Int32Array,
@@ -224,7 +224,7 @@ function decideWithoutRule(
  * (docs/api.md#l1).
  */
 function decideUnstarted(
-  store: IndexStore,
+  store: ReadStore,
   license: number,
   check: Check,
   machineHash: Int32Array,
@@ -244,13 +244,13 @@ function decideUnstarted(
  * Returns the length of the license's leases in seconds, or 0 when it has none or the index was too full to store the
  * length.
  */
-function leaseSecondsOf({ licenses, extensions }: IndexStore, license: number): number {
+function leaseSecondsOf({ licenses, extensions }: ReadStore, license: number): number {
   const extension = licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!
   return extension === 0 ? 0 : extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_LEASE_SECONDS]! | 0
 }
 
 /** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9), or UNSTARTED. */
-function stateCode(store: IndexStore, license: number, nowMs: number): number {
+function stateCode(store: ReadStore, license: number, nowMs: number): number {
   const { words, doubles } = store.licenses.region
   const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
   if (status === STATUS_REVOKED) return CODE.REVOKED

@@ -5,7 +5,8 @@
 
 import type { Check, CredentialView, EntitlementsView, Verdict } from '../check.ts'
 import { writeBytes } from '../memory/bits.ts'
-import { IndexStore } from '../memory/index-store.ts'
+import { openStore, type ReadStore } from '../memory/index-store.ts'
+import { Journal } from '../memory/journal.ts'
 import {
   CREDENTIAL_ORGANIZATION_SHIFT,
   CREDENTIAL_PRODUCT,
@@ -54,7 +55,7 @@ interface ReaderOptions {
 }
 
 export class IndexReader {
-  readonly #store: IndexStore
+  readonly #store: ReadStore
   readonly #matching: RuleMatching
   readonly #lock: ReadLock
   // Every check reuses these buffers, so that it allocates nothing.
@@ -62,9 +63,9 @@ export class IndexReader {
   readonly #machineHash = new Int32Array(4)
 
   constructor(shared: SharedIndex, options: ReaderOptions = {}) {
-    this.#store = new IndexStore(shared)
+    this.#store = openStore(shared)
     this.#matching = new RuleMatching(this.#store)
-    this.#lock = new ReadLock(this.#store.memory.control, options.locked ?? true)
+    this.#lock = new ReadLock(this.#store.memory.control, new Journal(shared), options.locked ?? true)
   }
 
   /**
@@ -157,7 +158,7 @@ export class IndexReader {
       const row = lookup.findLicense(key, null)
       if (row === 0) return UNKNOWN
       if (product !== 0 && licenses.region.words[row * ROW_WORDS + LICENSE_PRODUCT] !== product) return UNKNOWN
-      writeBytes(licenses.region.words, row * ROW_WORDS + ID, 4, id)
+      writeBytes(licenses.region, row * ROW_WORDS + ID, 4, id)
       return row
     })
   }
@@ -284,13 +285,14 @@ export class IndexReader {
 
   /** Writes the id of a row. Does not use `#read`, to avoid a closure for every recorded check. */
   #id(kind: number, row: number, generation: number | undefined, out: Uint8Array): boolean {
-    const { words } = this.#store.lookup.slab(kind).region
+    const { region } = this.#store.lookup.slab(kind)
+    const { words } = region
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const version = this.#lock.begin(attempt)
       if ((version & 1) !== 0) continue
       const found = words[row * ROW_WORDS + GENERATION]
       const isThere = found !== undefined && found !== 0 && (generation === undefined || found === generation)
-      if (isThere) writeBytes(words, row * ROW_WORDS + ID, 4, out)
+      if (isThere) writeBytes(region, row * ROW_WORDS + ID, 4, out)
       if (this.#lock.unchanged(version)) return isThere
     }
     return false

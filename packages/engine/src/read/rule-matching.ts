@@ -4,7 +4,7 @@
  */
 
 import { type Check, MATCHED_CAPACITY, type Verdict } from '../check.ts'
-import type { IndexStore } from '../memory/index-store.ts'
+import type { ReadStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
   GENERATION,
@@ -59,11 +59,11 @@ export class RuleMatching {
    * when an exclusion of the scope decided.
    */
   unsatisfied = 0
-  readonly #store: IndexStore
+  readonly #store: ReadStore
   readonly #covers = new Int32Array(MAX_COVERS)
   readonly #exact = new Int32Array(MAX_DUPLICATES)
 
-  constructor(store: IndexStore) {
+  constructor(store: ReadStore) {
     this.#store = store
   }
 

@@ -63,14 +63,14 @@ export class ExtensionWriter {
         return false
       }
       extension = extensions.allocate()
-      licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION] = extension
+      licenses.region.set(license * ROW_WORDS + LICENSE_EXTENSION, extension)
     }
-    const { words } = extensions.region
+    const words = extensions.region
     const base = extension * EXTENSION_WORDS
-    words[base + EXTENSION_LICENSE] = license
-    for (const { word } of this.#fields) words[base + word] = this.#wanted[word]!
-    const former = words[base + EXTENSION_ENTITLEMENTS]!
-    words[base + EXTENSION_ENTITLEMENTS] = value
+    words.set(base + EXTENSION_LICENSE, license)
+    for (const { word } of this.#fields) words.set(base + word, this.#wanted[word]!)
+    const former = words.get(base + EXTENSION_ENTITLEMENTS)
+    words.set(base + EXTENSION_ENTITLEMENTS, value)
     if (former !== 0) values.release(former)
     return value !== 0 || record.entitlements === null
   }
@@ -83,10 +83,10 @@ export class ExtensionWriter {
     if (extension === 0 || !isNeeded) return (extension === 0) === !isNeeded
     const value = record.entitlements === null ? 0 : values.find(record.entitlements)
     if (value === 0 && record.entitlements !== null) return false
-    const { words } = extensions.region
+    const words = extensions.region
     const base = extension * EXTENSION_WORDS
-    if (words[base + EXTENSION_ENTITLEMENTS] !== value) return false
-    return this.#fields.every(({ word }) => words[base + word] === this.#wanted[word])
+    if (words.get(base + EXTENSION_ENTITLEMENTS) !== value) return false
+    return this.#fields.every(({ word }) => words.get(base + word) === this.#wanted[word])
   }
 
   /** Frees the extension of a license, if it has one. */
@@ -94,9 +94,9 @@ export class ExtensionWriter {
     const extension = this.#rowOf(license)
     if (extension === 0) return
     const { extensions, licenses, values } = this.#store
-    const value = extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_ENTITLEMENTS]!
+    const value = extensions.region.get(extension * EXTENSION_WORDS + EXTENSION_ENTITLEMENTS)
     if (value !== 0) values.release(value)
-    licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION] = 0
+    licenses.region.set(license * ROW_WORDS + LICENSE_EXTENSION, 0)
     extensions.free(extension)
   }
 
@@ -112,6 +112,6 @@ export class ExtensionWriter {
   }
 
   #rowOf(license: number): number {
-    return this.#store.licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!
+    return this.#store.licenses.region.get(license * ROW_WORDS + LICENSE_EXTENSION)
   }
 }

@@ -1,16 +1,16 @@
 /**
- * Writes an index. An index has one writer and any number of readers. Changes are applied in place, in write sections:
- * readers see a section completely or not at all. Capacity is checked before a section opens, so that no section fails
- * half-way.
+ * Writes an index. An index has one writer and any number of readers. Changes are applied in write sections: readers see a section
+ * completely or not at all. Capacity is checked before a section, because a full index still accepts every change that needs no row.
  */
 
 import { readWord } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
+import { Journal } from '../memory/journal.ts'
 import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT } from '../memory/layout.ts'
-import { WriteLock } from '../memory/seqlock.ts'
 import { createShared, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
 import { Capacity, INDEX_IS_FULL } from './capacity.ts'
+import { DraftRegion } from './draft.ts'
 import { ExtensionWriter } from './extension-writer.ts'
 import { type ImagePart, partsOf, restoreParts } from './image.ts'
 import { LicenseWriter } from './license-writer.ts'
@@ -32,6 +32,7 @@ import {
 import { type IndexStats, statsOf } from './stats.ts'
 import { Transition } from './transition.ts'
 import { validationError } from './validation.ts'
+import { WriteLock } from './write-lock.ts'
 
 export interface IndexOptions {
   /**
@@ -66,7 +67,7 @@ export class IndexWriter {
   #reload: Differences | 'in place' | null = null
   /** Whether rows may have different marks, as during a reload and after an abandoned reload. */
   #isMarkMixed = false
-  readonly #section = (write: () => void): void => this.#lock.section(write)
+  readonly #section = (write: () => void): void => this.#lock.section(write, this.#reload === 'in place')
 
   constructor(options: IndexOptions = {}) {
     const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS, onSection } = options
@@ -74,9 +75,13 @@ export class IndexWriter {
     const key = [0, 4, 8, 12].map((at) => readWord(hashKey, at))
     this.#limits = sections
     this.shared = createShared(key, reserve)
-    this.#store = new IndexStore(this.shared)
+    this.#lock = new WriteLock(new Int32Array(this.shared.control), new Journal(this.shared), {
+      onSection,
+      onDiscard: () => this.#discarded(),
+    })
+    const { draft } = this.#lock
+    this.#store = new IndexStore(this.shared, (part, number) => new DraftRegion(draft, part, number))
     this.#store.initialize()
-    this.#lock = new WriteLock(this.#store.memory.control, onSection)
     const scopes = new ScopeWriter(this.#store)
     this.#rows = new RowWriter(this.#store)
     this.#references = new ReferenceWriter(this.#rows, scopes)
@@ -211,14 +216,11 @@ export class IndexWriter {
    */
   endReload(since: readonly Change[] = []): Rejected[] {
     const reload = this.#reload
-    const section = (write: () => void): void => this.#lock.section(write)
     if (reload === null) throw new Error('No reload has begun: call beginReload first.')
+    if (reload === 'in place') sweep(this.#rows, (kind, row) => this.#removeRow(kind, row), this.#section)
     this.#reload = null
     this.#isMarkMixed = false
-    if (reload === 'in place') {
-      sweep(this.#rows, (kind, row) => this.#removeRow(kind, row), section)
-      return this.apply(since)
-    }
+    if (reload === 'in place') return this.apply(since)
     const rejected = this.#writeReload(reload, since)
     this.finishPages()
     return rejected
@@ -229,7 +231,8 @@ export class IndexWriter {
   }
 
   /**
-   * Returns the parts of an image. The caller must copy them before the next write. Returns null between the pages of a change, and from
+   * Returns the parts of an image. The caller must copy them before the next write, or compare the word IMAGE_VERSION of the first part
+   * before and after. Returns null between the pages of a change, and from
    * the start of a reload until a reload has ended, because the index then contains parts of two states.
    */
   image(): ImagePart[] | null {
@@ -244,7 +247,7 @@ export class IndexWriter {
    */
   restore(sizes: readonly number[], fill: (parts: readonly Uint8Array[]) => boolean): boolean {
     const isRestored = restoreParts(this.#store, sizes, fill)
-    if (isRestored) this.#rules.restored()
+    if (isRestored) this.#rules.rebuild()
     return isRestored
   }
 
@@ -263,7 +266,7 @@ export class IndexWriter {
     }
     // The organizations of these machines are unknown. Removing a machine can only restrict, so the removals come first.
     for (let from = 0; from < buckets.length; from += rows) {
-      this.#lock.section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
+      this.#section(() => removeUnmarkedMachines(this.#rows, buckets.slice(from, from + rows)))
     }
     return this.#writeBatch(batch)
   }
@@ -299,7 +302,7 @@ export class IndexWriter {
     const takesRow = (change: Change): boolean => this.#takesRow(change, step === 'restrict')
     const fitting = this.#capacity.select(sound, takesRow, (change) => report(change, INDEX_IS_FULL))
     if (fitting.length === 0 && first === undefined) return
-    this.#lock.section(() => {
+    this.#section(() => {
       first?.()
       if (step === 'loosen') this.#rules.removeDetached(this.#limits.rows)
       for (const change of fitting) {
@@ -307,6 +310,15 @@ export class IndexWriter {
         if (reason !== null) report(change, reason)
       }
     })
+  }
+
+  /**
+   * Restores the writer's own data after a section was discarded. Returns false when the section belonged to a change in phases, because
+   * only the writer's data contains what such a change keeps in force.
+   */
+  #discarded(): boolean {
+    this.#rules.rebuild()
+    return this.#rules.transition.isEmpty
   }
 
   /** Returns whether writing the change needs a new row. */

@@ -34,6 +34,7 @@ import {
   STATUS_SUSPENDED,
 } from '../memory/layout.ts'
 import { bindKey } from '../memory/lookup.ts'
+import type { Region } from '../memory/shared-memory.ts'
 import type { Id, LicenseRecord, LicenseStatus, MachineChange } from '../model.ts'
 import { INDEX_IS_FULL } from './capacity.ts'
 import type { ExtensionWriter } from './extension-writer.ts'
@@ -87,19 +88,15 @@ export class LicenseWriter {
     if (row === 0) return 0
     const target = this.#resolve(record)
     if (typeof target === 'string') return 0
-    const { words, doubles } = this.#rows.store.licenses.region
+    const words = this.#rows.store.licenses.region
     const base = row * ROW_WORDS
-    for (let i = 0; i < LICENSE_KEY_HASH_WORDS; i++) {
-      if (words[base + LICENSE_KEY_HASH + i] !== target.key[i]) return 0
-    }
-    const status = (words[base + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
+    const status = (words.get(base + LICENSE_STATE) >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
     const isSame =
-      words[base + LICENSE_PRODUCT] === target.product &&
-      words[base + LICENSE_CUSTOMER] === target.customer &&
-      words[base + LICENSE_MAX] === (record.maxMachines ?? -1) &&
-      words[base + LICENSE_USED] === record.used &&
+      this.#hasLinks(row, target) &&
+      words.get(base + LICENSE_MAX) === (record.maxMachines ?? -1) &&
+      words.get(base + LICENSE_USED) === record.used &&
       status === STATUS[record.status] &&
-      doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs &&
+      words.getDouble(row * ROW_DOUBLES + EXPIRY) === record.expiresAtMs &&
       this.#extensions.isEqual(row, record)
     return isSame ? row : 0
   }
@@ -107,7 +104,7 @@ export class LicenseWriter {
   /** Returns the number of taken machine slots of a license, or -1 when the license is unknown. */
   usedOf(id: Id): number {
     const row = this.#find(id)
-    return row === 0 ? -1 : this.#rows.store.licenses.region.words[row * ROW_WORDS + LICENSE_USED]!
+    return row === 0 ? -1 : this.#rows.store.licenses.region.get(row * ROW_WORDS + LICENSE_USED)
   }
 
   /**
@@ -130,7 +127,7 @@ export class LicenseWriter {
     const row = this.#findLatest(change.licenseId)
     if (row === 0) return false
     const { licenses, machines } = this.#rows.store
-    return machines.has(row, licenses.region.words[row * ROW_WORDS + GENERATION]!, this.#hashMachine(change))
+    return machines.has(row, licenses.region.get(row * ROW_WORDS + GENERATION), this.#hashMachine(change))
   }
 
   /** Sets the mark of a machine that holds a slot. Returns false when the machine holds no slot. */
@@ -138,7 +135,7 @@ export class LicenseWriter {
     const row = this.#findLatest(change.licenseId)
     if (row === 0) return false
     const { licenses, machines } = this.#rows.store
-    const generation = licenses.region.words[row * ROW_WORDS + GENERATION]!
+    const generation = licenses.region.get(row * ROW_WORDS + GENERATION)
     return machines.mark(row, generation, this.#hashMachine(change), this.#rows.mark)
   }
 
@@ -148,14 +145,14 @@ export class LicenseWriter {
    */
   applyMachine(change: MachineChange): string | null {
     const { licenses, machines } = this.#rows.store
-    const { words } = licenses.region
+    const words = licenses.region
     const row = this.#findLatest(change.licenseId)
     if (row === 0) return change.held ? 'licenseId refers to no license' : null
-    const generation = words[row * ROW_WORDS + GENERATION]!
+    const generation = words.get(row * ROW_WORDS + GENERATION)
     const machineHash = this.#hashMachine(change)
     if (change.held) machines.add(row, generation, machineHash, this.#rows.mark)
     else machines.remove(row, generation, machineHash)
-    if (change.used !== null) words[row * ROW_WORDS + LICENSE_USED] = change.used
+    if (change.used !== null) words.set(row * ROW_WORDS + LICENSE_USED, change.used)
     return null
   }
 
@@ -165,41 +162,52 @@ export class LicenseWriter {
     const organization = lookup.findId(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return 'organizationId refers to no organization'
     const product = lookup.findId(KIND_PRODUCT, record.productId)
-    if (product === 0 || products.region.words[product * ROW_WORDS + PRODUCT_ORGANIZATION] !== organization) {
+    if (product === 0 || products.region.get(product * ROW_WORDS + PRODUCT_ORGANIZATION) !== organization) {
       return 'productId refers to no product of the organization'
     }
     const customer = lookup.findId(KIND_CUSTOMER, record.customerId)
-    if (customer === 0 || customers.region.words[customer * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION] !== organization) {
+    if (customer === 0 || customers.region.get(customer * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION) !== organization) {
       return 'customerId refers to no customer of the organization'
     }
     const key = this.#scratch
     hash.hash(record.key, record.key.length, key)
-    bindKey(key, organizations.region.words[organization * ROW_WORDS + GENERATION]!)
+    bindKey(key, organizations.region.get(organization * ROW_WORDS + GENERATION))
     return { key, product, customer }
   }
 
-  #write(record: LicenseRecord, { key, product, customer }: Target): number {
+  #write(record: LicenseRecord, target: Target): number {
+    const { key, product, customer } = target
     const { lookup, licenses } = this.#rows.store
     let row = this.#find(record.id)
     const scope = row === 0 ? 0 : this.#scopes.find(KIND_LICENSE, row)
+    // Most changes of a license keep its key, product and customer, and so its entry in the lookup and the counts of its parents.
+    const isLinked = row !== 0 && this.#hasLinks(row, target)
     if (row === 0) row = this.#rows.create(KIND_LICENSE, record.id)
-    else this.#unlink(row)
-    const { words, doubles } = licenses.region
-    const base = row * ROW_WORDS
+    else if (!isLinked) this.#unlink(row)
+    const { region } = licenses
+    const base = region.claim(row * ROW_WORDS)
+    const words = region.located
     for (let i = 0; i < LICENSE_KEY_HASH_WORDS; i++) words[base + LICENSE_KEY_HASH + i] = key[i]!
     words[base + LICENSE_PRODUCT] = product
     words[base + LICENSE_CUSTOMER] = customer
     words[base + LICENSE_MAX] = record.maxMachines ?? -1
     words[base + LICENSE_USED] = record.used
-    words[base + LICENSE_STATE] =
-      (scope << LICENSE_SCOPE_SHIFT) |
-      (STATUS[record.status] << LICENSE_STATUS_SHIFT) |
-      leasedBit(record) |
-      this.#rows.mark
-    doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
+    const status = STATUS[record.status] << LICENSE_STATUS_SHIFT
+    words[base + LICENSE_STATE] = (scope << LICENSE_SCOPE_SHIFT) | status | leasedBit(record) | this.#rows.mark
+    region.setDouble(row * ROW_DOUBLES + EXPIRY, record.expiresAtMs)
+    if (isLinked) return row
     lookup.addLicenseKey(row)
     this.#countAtParents(row, 1)
     return row
+  }
+
+  /** Returns whether a license has this key, product and customer. */
+  #hasLinks(row: number, { key, product, customer }: Target): boolean {
+    const { region } = this.#rows.store.licenses
+    const base = region.locate(row * ROW_WORDS)
+    const words = region.located
+    for (let i = 0; i < LICENSE_KEY_HASH_WORDS; i++) if (words[base + LICENSE_KEY_HASH + i] !== key[i]) return false
+    return words[base + LICENSE_PRODUCT] === product && words[base + LICENSE_CUSTOMER] === customer
   }
 
   /** Removes the row from the lookup of keys and from the counts of its parents. The row can still be found by its id. */
@@ -210,11 +218,11 @@ export class LicenseWriter {
 
   #countAtParents(row: number, by: 1 | -1): void {
     const { licenses, products, customers } = this.#rows.store
-    const { words } = licenses.region
-    const product = words[row * ROW_WORDS + LICENSE_PRODUCT]!
-    const customer = words[row * ROW_WORDS + LICENSE_CUSTOMER]!
-    products.region.words[product * ROW_WORDS + PRODUCT_CHILDREN]! += by
-    customers.region.words[customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN]! += by
+    const words = licenses.region
+    const product = words.get(row * ROW_WORDS + LICENSE_PRODUCT)
+    const customer = words.get(row * ROW_WORDS + LICENSE_CUSTOMER)
+    products.region.add(product * ROW_WORDS + PRODUCT_CHILDREN, by)
+    customers.region.add(customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN, by)
   }
 
   #find(id: Id): number {
@@ -222,7 +230,7 @@ export class LicenseWriter {
   }
 
   #findLatest(id: Id): number {
-    if (!hasId(this.#rows.store.licenses.region.words, this.#latest, id)) this.#latest = this.#find(id)
+    if (!hasId(this.#rows.store.licenses.region, this.#latest, id)) this.#latest = this.#find(id)
     return this.#latest
   }
 
@@ -237,8 +245,9 @@ function leasedBit({ leaseSeconds, maxMachines }: LicenseRecord): number {
 }
 
 /** Returns whether the row currently contains the license with this id. */
-function hasId(words: Int32Array, row: number, id: Id): boolean {
-  const base = row * ROW_WORDS
+function hasId(region: Region, row: number, id: Id): boolean {
+  const base = region.locate(row * ROW_WORDS)
+  const words = region.located
   if (words[base + GENERATION] === 0) return false
   for (let i = 0; i < 4; i++) if (words[base + ID + i] !== readWord(id, 4 * i)) return false
   return true

@@ -74,15 +74,15 @@ export class Placement {
     const { credentials, customers, products, rules } = this.#store
     switch (change.entity) {
       case 'credential':
-        return credentials.region.words[row * ROW_WORDS + CREDENTIAL_STATE]! >>> CREDENTIAL_ORGANIZATION_SHIFT
+        return credentials.region.get(row * ROW_WORDS + CREDENTIAL_STATE) >>> CREDENTIAL_ORGANIZATION_SHIFT
       case 'customer':
-        return customers.region.words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION]!
+        return customers.region.get(row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION)
       case 'product':
-        return products.region.words[row * ROW_WORDS + PRODUCT_ORGANIZATION]!
+        return products.region.get(row * ROW_WORDS + PRODUCT_ORGANIZATION)
       case 'license':
         return this.#organizationOfLicense(row)
       case 'rule':
-        return rules.region.words[row * ROW_WORDS + RULE_ORGANIZATION]!
+        return rules.region.get(row * ROW_WORDS + RULE_ORGANIZATION)
       default:
         return change satisfies never
     }
@@ -115,18 +115,18 @@ export class Placement {
   /** Returns the license of a rule, or null when the rule has another scope or its license was removed. */
   #licenseOfRule(rule: number): string | null {
     const { licenses, rules, scopes } = this.#store
-    const scope = rules.region.words[rule * ROW_WORDS + RULE_SCOPE]! * ROW_WORDS
-    const owner = scopes.region.words[scope + SCOPE_OWNER]!
-    if (owner === 0 || scopes.region.words[scope + SCOPE_OWNER_KIND] !== KIND_LICENSE) return null
+    const scope = rules.region.get(rule * ROW_WORDS + RULE_SCOPE) * ROW_WORDS
+    const owner = scopes.region.get(scope + SCOPE_OWNER)
+    if (owner === 0 || scopes.region.get(scope + SCOPE_OWNER_KIND) !== KIND_LICENSE) return null
     const id = new Uint8Array(16)
-    writeBytes(licenses.region.words, owner * ROW_WORDS + ID, 4, id)
+    writeBytes(licenses.region, owner * ROW_WORDS + ID, 4, id)
     return nameOf(id)
   }
 
   #organizationOfLicense(license: number): number {
     const { licenses, products } = this.#store
-    const product = licenses.region.words[license * ROW_WORDS + LICENSE_PRODUCT]!
-    return products.region.words[product * ROW_WORDS + PRODUCT_ORGANIZATION]!
+    const product = licenses.region.get(license * ROW_WORDS + LICENSE_PRODUCT)
+    return products.region.get(product * ROW_WORDS + PRODUCT_ORGANIZATION)
   }
 
   #organizationWithId(id: Id): number {

@@ -61,8 +61,8 @@ export class ReferenceWriter {
     const value = record.entitlements === null ? 0 : values.acquire(record.entitlements)
     if (value === 0 && record.entitlements !== null) return INDEX_IS_FULL
     const at = this.#find(KIND_PRODUCT, record.id) * ROW_WORDS + PRODUCT_ENTITLEMENTS
-    const former = products.region.words[at]!
-    products.region.words[at] = value
+    const former = products.region.get(at)
+    products.region.set(at, value)
     if (former !== 0) values.release(former)
     return null
   }
@@ -83,17 +83,17 @@ export class ReferenceWriter {
       lookup.removeSecret(row)
       this.#countAtParents(row, -1)
     }
-    const { words, doubles } = credentials.region
+    const words = credentials.region
     const base = row * ROW_WORDS
     const isSame = this.#hasSecret(row, record.secretHash)
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
-      words[base + CREDENTIAL_SECRET + i] = readWord(record.secretHash, 4 * i)
+      words.set(base + CREDENTIAL_SECRET + i, readWord(record.secretHash, 4 * i))
     }
     // A reader that has stored the row number for the former secret must look the secret up again.
     if (!isSame) this.#rows.renewGeneration(KIND_CREDENTIAL, row)
-    words[base + CREDENTIAL_PRODUCT] = product
-    words[base + CREDENTIAL_STATE] = (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark
-    doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
+    words.set(base + CREDENTIAL_PRODUCT, product)
+    words.set(base + CREDENTIAL_STATE, (organization << CREDENTIAL_ORGANIZATION_SHIFT) | this.#rows.mark)
+    words.setDouble(row * ROW_DOUBLES + EXPIRY, record.expiresAtMs)
     lookup.addSecret(row)
     this.#countAtParents(row, 1)
     return null
@@ -114,22 +114,22 @@ export class ReferenceWriter {
         const { entitlements } = change.row
         const value = entitlements === null ? 0 : values.find(entitlements)
         if (value === 0 && entitlements !== null) return 0
-        if (products.region.words[row * ROW_WORDS + PRODUCT_ENTITLEMENTS] !== value) return 0
-        return products.region.words[row * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? row : 0
+        if (products.region.get(row * ROW_WORDS + PRODUCT_ENTITLEMENTS) !== value) return 0
+        return products.region.get(row * ROW_WORDS + PRODUCT_ORGANIZATION) === organization ? row : 0
       }
       case 'customer': {
         const row = this.#find(KIND_CUSTOMER, change.id)
-        return customers.region.words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION] === organization ? row : 0
+        return customers.region.get(row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION) === organization ? row : 0
       }
       case 'credential': {
         const row = this.#find(KIND_CREDENTIAL, change.id)
         if (row === 0 || !this.#hasSecret(row, change.row.secretHash)) return 0
-        const { words, doubles } = credentials.region
+        const words = credentials.region
         const state = organization << CREDENTIAL_ORGANIZATION_SHIFT
         const isSame =
-          words[row * ROW_WORDS + CREDENTIAL_PRODUCT] === this.#productOf(change.row, organization) &&
-          (words[row * ROW_WORDS + CREDENTIAL_STATE]! & ~MARK) === state &&
-          doubles[row * ROW_DOUBLES + EXPIRY] === change.row.expiresAtMs
+          words.get(row * ROW_WORDS + CREDENTIAL_PRODUCT) === this.#productOf(change.row, organization) &&
+          (words.get(row * ROW_WORDS + CREDENTIAL_STATE) & ~MARK) === state &&
+          words.getDouble(row * ROW_DOUBLES + EXPIRY) === change.row.expiresAtMs
         return isSame ? row : 0
       }
       default:
@@ -141,34 +141,37 @@ export class ReferenceWriter {
   restrictCredential({ id, row: record }: CredentialChange): void {
     const row = this.#find(KIND_CREDENTIAL, id)
     if (row === 0) return
-    const { words, doubles } = this.#rows.store.credentials.region
+    const words = this.#rows.store.credentials.region
     if (record === null || !this.#hasSecret(row, record.secretHash)) {
       this.removeCredential(row)
       return
     }
     // A credential that moves to another product is valid for neither product until the change is complete.
-    const bound = words[row * ROW_WORDS + CREDENTIAL_PRODUCT]!
+    const bound = words.get(row * ROW_WORDS + CREDENTIAL_PRODUCT)
     const product = this.#productOf(record, this.#organizationOfCredential(row))
     if (product !== 0 && product !== bound) {
       this.removeCredential(row)
       return
     }
-    doubles[row * ROW_DOUBLES + EXPIRY] = Math.min(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
+    words.setDouble(
+      row * ROW_DOUBLES + EXPIRY,
+      Math.min(words.getDouble(row * ROW_DOUBLES + EXPIRY), record.expiresAtMs),
+    )
   }
 
   removeOrganization(row: number): string | null {
-    const { words } = this.#rows.store.organizations.region
-    if (words[row * ROW_WORDS + ORGANIZATION_CHILDREN] !== 0) return IN_USE
+    const words = this.#rows.store.organizations.region
+    if (words.get(row * ROW_WORDS + ORGANIZATION_CHILDREN) !== 0) return IN_USE
     this.#scopes.abandon(KIND_ORGANIZATION, row)
     this.#rows.destroy(KIND_ORGANIZATION, row)
     return null
   }
 
   removeProduct(row: number): string | null {
-    const { words } = this.#rows.store.products.region
-    if (words[row * ROW_WORDS + PRODUCT_CHILDREN] !== 0) return IN_USE
-    this.#addChild(words[row * ROW_WORDS + PRODUCT_ORGANIZATION]!, -1)
-    const value = words[row * ROW_WORDS + PRODUCT_ENTITLEMENTS]!
+    const words = this.#rows.store.products.region
+    if (words.get(row * ROW_WORDS + PRODUCT_CHILDREN) !== 0) return IN_USE
+    this.#addChild(words.get(row * ROW_WORDS + PRODUCT_ORGANIZATION), -1)
+    const value = words.get(row * ROW_WORDS + PRODUCT_ENTITLEMENTS)
     if (value !== 0) this.#rows.store.values.release(value)
     this.#scopes.abandon(KIND_PRODUCT, row)
     this.#rows.destroy(KIND_PRODUCT, row)
@@ -176,9 +179,9 @@ export class ReferenceWriter {
   }
 
   removeCustomer(row: number): string | null {
-    const { words } = this.#rows.store.customers.region
-    if (words[row * CUSTOMER_WORDS + CUSTOMER_CHILDREN] !== 0) return IN_USE
-    this.#addChild(words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION]!, -1)
+    const words = this.#rows.store.customers.region
+    if (words.get(row * CUSTOMER_WORDS + CUSTOMER_CHILDREN) !== 0) return IN_USE
+    this.#addChild(words.get(row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION), -1)
     this.#rows.destroy(KIND_CUSTOMER, row)
     return null
   }
@@ -193,51 +196,51 @@ export class ReferenceWriter {
   #upsertOwned(kind: number, record: CustomerRecord, rowWords: number, organizationWord: number): string | null {
     const organization = this.#find(KIND_ORGANIZATION, record.organizationId)
     if (organization === 0) return UNKNOWN_ORGANIZATION
-    const { words } = this.#rows.store.lookup.slab(kind).region
+    const words = this.#rows.store.lookup.slab(kind).region
     const known = this.#find(kind, record.id)
     if (known !== 0) {
-      if (words[known * rowWords + organizationWord] !== organization) return OTHER_ORGANIZATION
+      if (words.get(known * rowWords + organizationWord) !== organization) return OTHER_ORGANIZATION
       this.#rows.setMark(kind, known, this.#rows.mark)
       return null
     }
     const row = this.#rows.create(kind, record.id)
-    words[row * rowWords + organizationWord] = organization
+    words.set(row * rowWords + organizationWord, organization)
     this.#addChild(organization, 1)
     return null
   }
 
   #hasSecret(row: number, secretHash: Uint8Array): boolean {
-    const { words } = this.#rows.store.credentials.region
+    const words = this.#rows.store.credentials.region
     for (let i = 0; i < CREDENTIAL_SECRET_WORDS; i++) {
-      if (words[row * ROW_WORDS + CREDENTIAL_SECRET + i] !== readWord(secretHash, 4 * i)) return false
+      if (words.get(row * ROW_WORDS + CREDENTIAL_SECRET + i) !== readWord(secretHash, 4 * i)) return false
     }
     return true
   }
 
   #organizationOfCredential(row: number): number {
-    const { words } = this.#rows.store.credentials.region
-    return words[row * ROW_WORDS + CREDENTIAL_STATE]! >>> CREDENTIAL_ORGANIZATION_SHIFT
+    const words = this.#rows.store.credentials.region
+    return words.get(row * ROW_WORDS + CREDENTIAL_STATE) >>> CREDENTIAL_ORGANIZATION_SHIFT
   }
 
   /** Returns the row of the product that a credential is bound to, 0 for none, or null when the product is unknown. */
   #productOf({ productId }: CredentialRecord, organization: number): number | null {
     if (productId === null) return 0
-    const { words } = this.#rows.store.products.region
+    const words = this.#rows.store.products.region
     const product = this.#find(KIND_PRODUCT, productId)
-    return product !== 0 && words[product * ROW_WORDS + PRODUCT_ORGANIZATION] === organization ? product : null
+    return product !== 0 && words.get(product * ROW_WORDS + PRODUCT_ORGANIZATION) === organization ? product : null
   }
 
   /** Adds `by` to the child counts of a credential's organization and of the product that the credential is bound to. */
   #countAtParents(credential: number, by: 1 | -1): void {
     this.#addChild(this.#organizationOfCredential(credential), by)
     const { credentials, products } = this.#rows.store
-    const product = credentials.region.words[credential * ROW_WORDS + CREDENTIAL_PRODUCT]!
-    if (product !== 0) products.region.words[product * ROW_WORDS + PRODUCT_CHILDREN]! += by
+    const product = credentials.region.get(credential * ROW_WORDS + CREDENTIAL_PRODUCT)
+    if (product !== 0) products.region.add(product * ROW_WORDS + PRODUCT_CHILDREN, by)
   }
 
   #addChild(organization: number, count: number): void {
-    const { words } = this.#rows.store.organizations.region
-    words[organization * ROW_WORDS + ORGANIZATION_CHILDREN]! += count
+    const words = this.#rows.store.organizations.region
+    words.add(organization * ROW_WORDS + ORGANIZATION_CHILDREN, count)
   }
 
   #find(kind: number, id: Id): number {

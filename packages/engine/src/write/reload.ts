@@ -165,7 +165,7 @@ class Unmarked {
       if (!isUnmarkedRow(rows, kind, row)) continue
       const { region, rowWords } = rows.store.lookup.slab(kind)
       const id = new Uint8Array(16)
-      writeBytes(region.words, row * rowWords + ID, 4, id)
+      writeBytes(region, row * rowWords + ID, 4, id)
       // A rule that a change in pages keeps in force cannot be found by its id. It must stay.
       if (rows.store.lookup.findId(kind, id) === row) removals.push({ entity, id, row: null })
     }

@@ -91,21 +91,17 @@ export class RestrictionTimes {
     this.#store = store
   }
 
-  /** Adds the expiries of all restrictions of an index whose memory was restored. */
+  /** Replaces the expiries by those of all restrictions in the index. Does not change the index. */
   rebuild(): void {
     const { highest, region } = this.#store.rules
     this.#ends.clear()
-    for (let row = 1; row <= highest; row++) if (region.words[row * ROW_WORDS + GENERATION] !== 0) this.add(row)
+    for (let row = 1; row <= highest; row++) if (region.get(row * ROW_WORDS + GENERATION) !== 0) this.#add(row)
   }
 
   /** Adds the rule's expiry to its scope and type, if the rule is an enforced restriction that is not dormant. */
   add(row: number): void {
-    if (!this.#counts(row)) return
-    const key = this.keyOf(row)
-    let ends = this.#ends.get(key)
-    if (ends === undefined) this.#ends.set(key, (ends = new Multiset()))
-    ends.add(this.#endOf(row))
-    this.#publish(key, ends)
+    const ends = this.#add(row)
+    if (ends !== null) this.#publish(this.keyOf(row), ends)
   }
 
   /** Removes the rule's expiry. The rule's record must not have changed since `add`. */
@@ -121,9 +117,9 @@ export class RestrictionTimes {
 
   /** Returns a number that identifies the scope and the type of a restriction. */
   keyOf(row: number): number {
-    const { words } = this.#store.rules.region
-    const type = restrictionType(ruleType(words[row * ROW_WORDS + RULE_TRAITS]!))
-    return words[row * ROW_WORDS + RULE_SCOPE]! * RESTRICTION_TYPES + type
+    const words = this.#store.rules.region
+    const type = restrictionType(ruleType(words.get(row * ROW_WORDS + RULE_TRAITS)))
+    return words.get(row * ROW_WORDS + RULE_SCOPE) * RESTRICTION_TYPES + type
   }
 
   /** Returns the number of expiries stored for a scope and type (see `keyOf`). */
@@ -131,18 +127,28 @@ export class RestrictionTimes {
     return this.#ends.get(key)?.size ?? 0
   }
 
+  /** Adds the rule's expiry without writing to the index. Returns the expiries of its scope and type, or null if the rule does not count. */
+  #add(row: number): Multiset | null {
+    if (!this.#counts(row)) return null
+    const key = this.keyOf(row)
+    let ends = this.#ends.get(key)
+    if (ends === undefined) this.#ends.set(key, (ends = new Multiset()))
+    ends.add(this.#endOf(row))
+    return ends
+  }
+
   #counts(row: number): boolean {
-    const traits = this.#store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]!
+    const traits = this.#store.rules.region.get(row * ROW_WORDS + RULE_TRAITS)
     return (traits & (RULE_RESTRICTION | RULE_MONITOR | RULE_DORMANT)) === RULE_RESTRICTION
   }
 
   #endOf(row: number): number {
-    return this.#store.rules.region.doubles[row * ROW_DOUBLES + EXPIRY]!
+    return this.#store.rules.region.getDouble(row * ROW_DOUBLES + EXPIRY)
   }
 
   #publish(key: number, ends: Multiset): void {
     const scope = Math.floor(key / RESTRICTION_TYPES)
     const at = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2 + (key % RESTRICTION_TYPES)
-    this.#store.scopes.region.doubles[at] = Math.max(ends.largest(), 0)
+    this.#store.scopes.region.setDouble(at, Math.max(ends.largest(), 0))
   }
 }

@@ -55,12 +55,13 @@ export class RowWriter {
     const { lookup } = this.store
     const slab = lookup.slab(kind)
     const row = slab.allocate()
-    const { words } = slab.region
-    const base = row * slab.rowWords
+    const { region, rowWords } = slab
+    const base = region.claim(row * rowWords)
+    const words = region.located
     for (let i = 0; i < 4; i++) words[base + ID + i] = readWord(id, 4 * i)
-    this.renewGeneration(kind, row)
+    words[base + GENERATION] = this.#nextGeneration()
+    words[base + MARK_WORDS[kind]!]! |= this.mark
     lookup.addId(kind, row)
-    this.setMark(kind, row, this.mark)
     return row
   }
 
@@ -69,7 +70,11 @@ export class RowWriter {
    */
   renewGeneration(kind: number, row: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
-    region.words[row * rowWords + GENERATION] = this.store.organizations.nextGeneration()
+    region.set(row * rowWords + GENERATION, this.#nextGeneration())
+  }
+
+  #nextGeneration(): number {
+    return this.store.organizations.nextGeneration()
   }
 
   /** Removes a row. The caller must already have removed all references to the row, except the entry of its id. */
@@ -81,18 +86,18 @@ export class RowWriter {
 
   markOf(kind: number, row: number): number {
     const { region, rowWords } = this.store.lookup.slab(kind)
-    return region.words[row * rowWords + MARK_WORDS[kind]!]! & MARK
+    return region.get(row * rowWords + MARK_WORDS[kind]!) & MARK
   }
 
   setMark(kind: number, row: number, mark: number): void {
     const { region, rowWords } = this.store.lookup.slab(kind)
     const at = row * rowWords + MARK_WORDS[kind]!
-    region.words[at] = (region.words[at]! & ~MARK) | mark
+    region.set(at, (region.get(at) & ~MARK) | mark)
   }
 
   /** Returns whether the row is in use. */
   isLive(kind: number, row: number): boolean {
     const { region, rowWords } = this.store.lookup.slab(kind)
-    return region.words[row * rowWords + GENERATION] !== 0
+    return region.get(row * rowWords + GENERATION) !== 0
   }
 }

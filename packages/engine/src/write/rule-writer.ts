@@ -118,9 +118,11 @@ export class RuleWriter {
     if (row === 0) return 0
     const target = this.#resolve(record)
     if (typeof target === 'string' || !this.#hasTarget(row, target)) return 0
-    const { words, doubles } = this.#rows.store.rules.region
-    const traits = words[row * ROW_WORDS + RULE_TRAITS]! & ~(MARK | ignoredBits)
-    return traits === traitsOf(record, target) && doubles[row * ROW_DOUBLES + EXPIRY] === record.expiresAtMs ? row : 0
+    const words = this.#rows.store.rules.region
+    const traits = words.get(row * ROW_WORDS + RULE_TRAITS) & ~(MARK | ignoredBits)
+    return traits === traitsOf(record, target) && words.getDouble(row * ROW_DOUBLES + EXPIRY) === record.expiresAtMs
+      ? row
+      : 0
   }
 
   /**
@@ -148,8 +150,8 @@ export class RuleWriter {
 
   /** Restricts the existing rule. Returns whether `restrict` has nothing left to do. */
   #restrictOld(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
-    const { words, doubles } = this.#rows.store.rules.region
-    const traits = words[row * ROW_WORDS + RULE_TRAITS]!
+    const words = this.#rows.store.rules.region
+    const traits = words.get(row * ROW_WORDS + RULE_TRAITS)
     if ((traits & RULE_MONITOR) !== 0) return false
     if ((traits & RULE_RESTRICTION) !== 0) return this.#restrictRestriction(row, record, target)
     if ((traits & RULE_EXCLUSION) !== 0) {
@@ -160,7 +162,10 @@ export class RuleWriter {
     }
     if (record === null || target === null) return true
     if (record.kind === 'BLACKLIST' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)) {
-      doubles[row * ROW_DOUBLES + EXPIRY] = Math.max(doubles[row * ROW_DOUBLES + EXPIRY]!, record.expiresAtMs)
+      words.setDouble(
+        row * ROW_DOUBLES + EXPIRY,
+        Math.max(words.getDouble(row * ROW_DOUBLES + EXPIRY), record.expiresAtMs),
+      )
       return true
     }
     this.#detach(row)
@@ -169,8 +174,8 @@ export class RuleWriter {
 
   /** Restricts an existing, enforced restriction. Returns whether `restrict` has nothing left to do. */
   #restrictRestriction(row: number, record: AccessRuleRecord | null, target: Target | null): boolean {
-    const { words, doubles } = this.#rows.store.rules.region
-    const traits = words[row * ROW_WORDS + RULE_TRAITS]!
+    const words = this.#rows.store.rules.region
+    const traits = words.get(row * ROW_WORDS + RULE_TRAITS)
     const added = traits & (RULE_HOLLOW | RULE_DORMANT)
     if (added !== 0) {
       // An earlier, unfinished change has added this row.
@@ -186,7 +191,7 @@ export class RuleWriter {
       this.transition.leaving.push(this.#ruleRow(row))
       return true
     }
-    const endMs = doubles[row * ROW_DOUBLES + EXPIRY]!
+    const endMs = words.getDouble(row * ROW_DOUBLES + EXPIRY)
     const staysRestriction = record.kind === 'RESTRICTION' && record.mode === 'ENFORCE' && this.#hasTarget(row, target)
     if (staysRestriction && record.expiresAtMs > endMs) {
       // Checks can satisfy the old row until it expires. The new row only restricts.
@@ -209,8 +214,8 @@ export class RuleWriter {
       return
     }
     const at = row * ROW_WORDS + RULE_TRAITS
-    const { words } = this.#rows.store.rules.region
-    words[at] = (words[at]! & ~RULE_DORMANT) | RULE_HOLLOW
+    const words = this.#rows.store.rules.region
+    words.set(at, (words.get(at) & ~RULE_DORMANT) | RULE_HOLLOW)
     this.#times.add(row)
   }
 
@@ -224,13 +229,13 @@ export class RuleWriter {
     beginLoosening(this.transition, this.#times, this.#rows.store.rules.region, rows, section)
   }
 
-  /** Rebuilds the expiries of restrictions, which only the writer's memory contains, after the index was restored. */
-  restored(): void {
+  /** Rebuilds the expiries of restrictions, which only the writer's memory contains, after the index was restored or a section discarded. */
+  rebuild(): void {
     this.#times.rebuild()
   }
 
   #ruleRow(row: number): RuleRef {
-    return { row, generation: this.#rows.store.rules.region.words[row * ROW_WORDS + GENERATION]! }
+    return { row, generation: this.#rows.store.rules.region.get(row * ROW_WORDS + GENERATION) }
   }
 
   /**
@@ -293,25 +298,27 @@ export class RuleWriter {
     // Unlink before the new scope is looked up, because unlinking may free the scope's record.
     if (row === 0) row = this.#rows.create(KIND_RULE, record.id)
     else this.#unlink(row)
-    const { words, doubles } = rules.region
-    const base = row * ROW_WORDS
+    const scope = this.#scopes.findOrCreate(target.ownerKind, target.owner)
+    const { region } = rules
+    const base = region.claim(row * ROW_WORDS)
+    const words = region.located
     for (let i = 0; i < 4; i++) words[base + RULE_VALUE + i] = target.value[i]!
-    words[base + RULE_SCOPE] = this.#scopes.findOrCreate(target.ownerKind, target.owner)
+    words[base + RULE_SCOPE] = scope
     words[base + RULE_ORGANIZATION] = target.organization
     words[base + RULE_TRAITS] = traitsOf(record, target) | extraBits | this.#rows.mark
-    doubles[row * ROW_DOUBLES + EXPIRY] = record.expiresAtMs
+    region.setDouble(row * ROW_DOUBLES + EXPIRY, record.expiresAtMs)
     this.#link(row)
     return row
   }
 
   /** Returns whether the rule in a row has this scope and matches this value. */
   #hasTarget(row: number, { ownerKind, owner, match, value }: Target): boolean {
-    const { words } = this.#rows.store.rules.region
+    const words = this.#rows.store.rules.region
     const base = row * ROW_WORDS
     return (
-      words[base + RULE_SCOPE] === this.#scopes.find(ownerKind, owner) &&
-      (words[base + RULE_TRAITS]! & MATCH_BITS) === match &&
-      value.every((word, i) => words[base + RULE_VALUE + i] === word)
+      words.get(base + RULE_SCOPE) === this.#scopes.find(ownerKind, owner) &&
+      (words.get(base + RULE_TRAITS) & MATCH_BITS) === match &&
+      value.every((word, i) => words.get(base + RULE_VALUE + i) === word)
     )
   }
 
@@ -321,21 +328,23 @@ export class RuleWriter {
    */
   #detach(row: number): void {
     this.#rows.store.lookup.removeId(KIND_RULE, row)
-    this.#rows.store.rules.region.words[row * ROW_WORDS + RULE_TRAITS]! &= ~(RULE_EXCLUSION | RULE_ALLOW)
+    const words = this.#rows.store.rules.region
+    const at = row * ROW_WORDS + RULE_TRAITS
+    words.set(at, words.get(at) & ~(RULE_EXCLUSION | RULE_ALLOW))
     this.transition.detached.push(row)
   }
 
   /** Returns the kind of the rule's scope. */
   #scopeKind(row: number): number {
     const { rules, scopes } = this.#rows.store
-    return scopes.region.words[rules.region.words[row * ROW_WORDS + RULE_SCOPE]! * ROW_WORDS + SCOPE_OWNER_KIND]!
+    return scopes.region.get(rules.region.get(row * ROW_WORDS + RULE_SCOPE) * ROW_WORDS + SCOPE_OWNER_KIND)
   }
 
   #link(row: number): void {
     const { lookup, rules, scopes } = this.#rows.store
-    const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
-    const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.#trie.insert(scopes.region.words, rootOf(scope, type), row)
+    const scope = rules.region.get(row * ROW_WORDS + RULE_SCOPE)
+    const type = ruleType(rules.region.get(row * ROW_WORDS + RULE_TRAITS))
+    if (type <= TYPE_IP6) this.#trie.insert(scopes.region, rootOf(scope, type), row)
     else lookup.addRule(row)
     this.#times.add(row)
     this.#countAtParents(row, type, 1)
@@ -344,9 +353,9 @@ export class RuleWriter {
 
   #unlink(row: number): void {
     const { lookup, rules, scopes } = this.#rows.store
-    const scope = rules.region.words[row * ROW_WORDS + RULE_SCOPE]!
-    const type = ruleType(rules.region.words[row * ROW_WORDS + RULE_TRAITS]!)
-    if (type <= TYPE_IP6) this.#trie.remove(scopes.region.words, rootOf(scope, type), row)
+    const scope = rules.region.get(row * ROW_WORDS + RULE_SCOPE)
+    const type = ruleType(rules.region.get(row * ROW_WORDS + RULE_TRAITS))
+    if (type <= TYPE_IP6) this.#trie.remove(scopes.region, rootOf(scope, type), row)
     else lookup.removeRule(row)
     this.#times.delete(row)
     this.#countAtParents(row, type, -1)
@@ -355,27 +364,27 @@ export class RuleWriter {
 
   #countAtParents(row: number, type: number, by: 1 | -1): void {
     const { rules, organizations, customers } = this.#rows.store
-    const organization = rules.region.words[row * ROW_WORDS + RULE_ORGANIZATION]!
-    const { words } = organizations.region
-    words[organization * ROW_WORDS + ORGANIZATION_CHILDREN]! += by
-    if (dependsOnOrigin(type)) words[organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES]! += by
+    const organization = rules.region.get(row * ROW_WORDS + RULE_ORGANIZATION)
+    const words = organizations.region
+    words.add(organization * ROW_WORDS + ORGANIZATION_CHILDREN, by)
+    if (dependsOnOrigin(type)) words.add(organization * ROW_WORDS + ORGANIZATION_ADDRESS_RULES, by)
     if (type === TYPE_CUSTOMER) {
-      const customer = rules.region.words[row * ROW_WORDS + RULE_VALUE]!
-      customers.region.words[customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN]! += by
+      const customer = rules.region.get(row * ROW_WORDS + RULE_VALUE)
+      customers.region.add(customer * CUSTOMER_WORDS + CUSTOMER_CHILDREN, by)
     }
   }
 
   #customerOf(id: Id, organization: number): number {
     const { lookup, customers } = this.#rows.store
     const row = lookup.findId(KIND_CUSTOMER, id)
-    return customers.region.words[row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION] === organization ? row : 0
+    return customers.region.get(row * CUSTOMER_WORDS + CUSTOMER_ORGANIZATION) === organization ? row : 0
   }
 
   #organizationOf(ownerKind: number, owner: number): number {
     if (ownerKind === KIND_ORGANIZATION) return owner
     const { licenses, products } = this.#rows.store
-    const product = ownerKind === KIND_PRODUCT ? owner : licenses.region.words[owner * ROW_WORDS + LICENSE_PRODUCT]!
-    return products.region.words[product * ROW_WORDS + PRODUCT_ORGANIZATION]!
+    const product = ownerKind === KIND_PRODUCT ? owner : licenses.region.get(owner * ROW_WORDS + LICENSE_PRODUCT)
+    return products.region.get(product * ROW_WORDS + PRODUCT_ORGANIZATION)
   }
 }
 

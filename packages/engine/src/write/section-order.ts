@@ -19,7 +19,7 @@ import type { Change } from '../model.ts'
 import { nameOf, NOWHERE, type Placement } from './placement.ts'
 
 export interface SectionLimits {
-  /** The number of rows up to which sections are filled. Readers wait while a section is written. */
+  /** The number of rows up to which sections are filled. Readers wait while a section is copied into the index. */
   rows: number
   /** The maximum number of changed rows of an organization, or else of a license, that are written in one section. */
   atomicRows: number

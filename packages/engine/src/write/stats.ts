@@ -47,6 +47,6 @@ export function statsOf(store: IndexStore): IndexStats {
     },
     bytes,
     usedBytes: Object.values(bytes).reduce((sum, part) => sum + part, 0),
-    reservedBytes: REGION_NAMES.reduce((sum, name) => sum + store.memory.regions[name].words.byteLength, 0),
+    reservedBytes: REGION_NAMES.reduce((sum, name) => sum + store.memory.regions[name].byteLength, 0),
   }
 }

@@ -55,8 +55,8 @@ export function endRestricting(
   const { dormant, leaving } = transition
   transition.dormant = []
   inSections(dormant, rules, rows, section, ({ row }, at) => {
-    if ((rules.words[at]! & RULE_DORMANT) === 0) return
-    rules.words[at]! &= ~RULE_DORMANT
+    if ((rules.get(at) & RULE_DORMANT) === 0) return
+    rules.set(at, rules.get(at) & ~RULE_DORMANT)
     times.add(row)
   })
   const counts = new Map<number, number>()
@@ -67,7 +67,7 @@ export function endRestricting(
   transition.leaving = []
   inSections(leaving, rules, rows, section, (leavingRow, at) => {
     const key = times.keyOf(leavingRow.row)
-    if (times.countOf(key) > counts.get(key)!) rules.words[at]! |= RULE_HOLLOW
+    if (times.countOf(key) > counts.get(key)!) rules.set(at, rules.get(at) | RULE_HOLLOW)
     else transition.leaving.push(leavingRow)
   })
 }
@@ -87,13 +87,13 @@ export function beginLoosening(
   transition.leaving = []
   inSections(leaving, rules, rows, section, ({ row }, at) => {
     times.delete(row)
-    rules.words[at]! |= RULE_DORMANT
+    rules.set(at, rules.get(at) | RULE_DORMANT)
   })
 }
 
 function inSections(
   of: readonly RuleRef[],
-  { words }: Region,
+  words: Region,
   rows: number,
   section: RunSection,
   write: (row: RuleRef, traitsAt: number) => void,
@@ -101,7 +101,8 @@ function inSections(
   for (let from = 0; from < of.length; from += rows) {
     section(() => {
       for (const one of of.slice(from, from + rows)) {
-        if (words[one.row * ROW_WORDS + GENERATION] === one.generation) write(one, one.row * ROW_WORDS + RULE_TRAITS)
+        if (words.get(one.row * ROW_WORDS + GENERATION) === one.generation)
+          write(one, one.row * ROW_WORDS + RULE_TRAITS)
       }
     })
   }

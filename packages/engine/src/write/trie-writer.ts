@@ -32,14 +32,14 @@ export class TrieWriter {
    * Inserts a rule into the trie whose root is the word `slot` of `root`. The rule's record must already contain its
    * value and traits.
    */
-  insert(root: Int32Array, slot: number, rule: number): void {
+  insert(root: Region, slot: number, rule: number): void {
     const home = this.#homeOf(rule)
     let words = root
     let at = slot
     for (let steps = 0; steps < 2 * MAX_PATH; steps++) {
-      const child = words[at]!
+      const child = words.get(at)
       if (child === 0) {
-        words[at] = ~rule
+        words.set(at, ~rule)
         return
       }
       const sample = this.#anyRuleBelow(child)
@@ -50,12 +50,12 @@ export class TrieWriter {
       const reach = child < 0 ? this.#homeOf(sample) : this.#depthOf(child)
       const depth = Math.min(home, reach, this.#firstDifference(sample, rule))
       if (child < 0 || depth < reach) {
-        words[at] = this.#nodeAbove(child, sample, depth)
+        words.set(at, this.#nodeAbove(child, sample, depth))
       } else if (depth === home) {
-        this.#push(this.#nodes.region.words, this.#endOf(child, rule), rule, false)
+        this.#push(this.#nodes.region, this.#endOf(child, rule), rule, false)
         return
       } else {
-        words = this.#nodes.region.words
+        words = this.#nodes.region
         at = child * NODE_WORDS + NODE_CHILDREN + this.#bitsAt(rule, depth)
       }
     }
@@ -63,15 +63,15 @@ export class TrieWriter {
   }
 
   /** Removes a rule from the trie, and frees a node that has only one entry left. */
-  remove(root: Int32Array, slot: number, rule: number): void {
-    const nodeWords = this.#nodes.region.words
+  remove(root: Region, slot: number, rule: number): void {
+    const nodeWords = this.#nodes.region
     const home = this.#homeOf(rule)
     let words = root
     let at = slot
     let parent = -1
     let parentWords = root
     for (let steps = 0; steps < MAX_PATH; steps++) {
-      const child = words[at]!
+      const child = words.get(at)
       if (child <= 0) {
         this.#pull(words, at, rule, true)
         break
@@ -86,68 +86,71 @@ export class TrieWriter {
       }
       at = child * NODE_WORDS + NODE_CHILDREN + this.#bitsAt(rule, this.#depthOf(child))
     }
-    if (parent >= 0 && words[at] === 0) this.#collapse(parentWords, parent)
+    if (parent >= 0 && words.get(at) === 0) this.#collapse(parentWords, parent)
   }
 
   /**
    * Inserts a rule before the other rules of its network. With `complement`, the word is a child and contains the complement of the rule.
    */
-  #push(words: Int32Array, at: number, rule: number, complement: boolean): void {
-    const first = complement ? ~words[at]! : words[at]!
-    this.#rules.words[rule * ROW_WORDS + RULE_NEXT] = first
-    words[at] = complement ? ~rule : rule
+  #push(words: Region, at: number, rule: number, complement: boolean): void {
+    const first = complement ? ~words.get(at) : words.get(at)
+    this.#rules.set(rule * ROW_WORDS + RULE_NEXT, first)
+    words.set(at, complement ? ~rule : rule)
   }
 
   /** Removes a rule from the list of its network. `complement` has the same meaning as in `#push`. */
-  #pull(words: Int32Array, at: number, rule: number, complement: boolean): void {
-    const { words: rules } = this.#rules
-    const next = rules[rule * ROW_WORDS + RULE_NEXT]!
-    rules[rule * ROW_WORDS + RULE_NEXT] = 0
-    let before = complement ? ~words[at]! : words[at]!
+  #pull(words: Region, at: number, rule: number, complement: boolean): void {
+    const rules = this.#rules
+    const next = rules.get(rule * ROW_WORDS + RULE_NEXT)
+    rules.set(rule * ROW_WORDS + RULE_NEXT, 0)
+    let before = complement ? ~words.get(at) : words.get(at)
     if (before === rule) {
-      words[at] = next === 0 || !complement ? next : ~next
+      words.set(at, next === 0 || !complement ? next : ~next)
       return
     }
-    while (rules[before * ROW_WORDS + RULE_NEXT] !== rule) before = rules[before * ROW_WORDS + RULE_NEXT]!
-    rules[before * ROW_WORDS + RULE_NEXT] = next
+    while (rules.get(before * ROW_WORDS + RULE_NEXT) !== rule) before = rules.get(before * ROW_WORDS + RULE_NEXT)
+    rules.set(before * ROW_WORDS + RULE_NEXT, next)
   }
 
   /** Creates a node at `depth` with `child` as its only entry. The caller must add another entry. `sample` is any rule below `child`. */
   #nodeAbove(child: number, sample: number, depth: number): number {
     const node = this.#nodes.allocate()
-    const { words } = this.#nodes.region
-    words[node * NODE_WORDS + NODE_DEPTH] = depth
-    if (child < 0 && this.#homeOf(sample) === depth) words[this.#endOf(node, sample)] = ~child
-    else words[node * NODE_WORDS + NODE_CHILDREN + this.#bitsAt(sample, depth)] = child
+    const words = this.#nodes.region
+    words.set(node * NODE_WORDS + NODE_DEPTH, depth)
+    if (child < 0 && this.#homeOf(sample) === depth) words.set(this.#endOf(node, sample), ~child)
+    else words.set(node * NODE_WORDS + NODE_CHILDREN + this.#bitsAt(sample, depth), child)
     return node
   }
 
   /** Replaces a node that has only one entry left with that entry. */
-  #collapse(words: Int32Array, at: number): void {
-    const node = words[at]!
-    const nodeWords = this.#nodes.region.words
-    const base = node * NODE_WORDS
-    let left = 0
-    for (let i = 0; i < NODE_WORDS; i++) {
-      const word = i === NODE_DEPTH ? 0 : nodeWords[base + i]!
-      if (word === 0) continue
-      if (left !== 0) return
-      left = i < NODE_DEPTH ? word : ~word
-    }
-    words[at] = left
+  #collapse(words: Region, at: number): void {
+    const node = words.get(at)
+    const left = this.#entryOf(node, 0)
+    if (this.#entryOf(node, 1) !== 0) return
+    words.set(at, left)
     this.#nodes.free(node)
+  }
+
+  /** Returns the `n`-th entry of a node, counted from 0, in the form of a child. Returns 0 when the node has fewer entries. */
+  #entryOf(node: number, n: number): number {
+    const { region } = this.#nodes
+    let left = n
+    // The children and the ends are in one line each.
+    const children = region.locate(node * NODE_WORDS + NODE_CHILDREN)
+    for (let at = children; at < children + NODE_DEPTH; at++) {
+      if (region.located[at] !== 0 && left-- === 0) return region.located[at]!
+    }
+    const depth = region.locate(node * NODE_WORDS + NODE_DEPTH)
+    for (let at = depth + 1; at < depth + NODE_WORDS - NODE_DEPTH; at++) {
+      if (region.located[at] !== 0 && left-- === 0) return ~region.located[at]!
+    }
+    return 0
   }
 
   /** Returns any rule below a child. All of these rules agree in the bits above the child. */
   #anyRuleBelow(child: number): number {
-    const { words } = this.#nodes.region
     let below = child
-    for (let steps = 0; below > 0 && steps < MAX_PATH; steps++) {
-      const base = below * NODE_WORDS
-      let i = 0
-      while (i === NODE_DEPTH || words[base + i] === 0) i++
-      below = i < NODE_DEPTH ? words[base + i]! : ~words[base + i]!
-    }
+    for (let steps = 0; below > 0 && steps < MAX_PATH; steps++) below = this.#entryOf(below, 0)
     return ~below
   }
 
@@ -159,7 +162,7 @@ export class TrieWriter {
   }
 
   #depthOf(node: number): number {
-    return this.#nodes.region.words[node * NODE_WORDS + NODE_DEPTH]!
+    return this.#nodes.region.get(node * NODE_WORDS + NODE_DEPTH)
   }
 
   /** Returns the depth of the node that a rule ends in. */
@@ -168,19 +171,19 @@ export class TrieWriter {
   }
 
   #lengthOf(rule: number): number {
-    return rulePrefixLength(this.#rules.words[rule * ROW_WORDS + RULE_TRAITS]!)
+    return rulePrefixLength(this.#rules.get(rule * ROW_WORDS + RULE_TRAITS))
   }
 
   /** Returns the four bits of a rule's network at a depth. */
   #bitsAt(rule: number, depth: number): number {
-    return (this.#rules.words[rule * ROW_WORDS + RULE_VALUE + (depth >>> 3)]! >>> (28 - ((depth & 7) << 2))) & 15
+    return (this.#rules.get(rule * ROW_WORDS + RULE_VALUE + (depth >>> 3)) >>> (28 - ((depth & 7) << 2))) & 15
   }
 
   /** Returns the depth of the first four bits in which two networks differ, or MAX_PATH when they are equal. */
   #firstDifference(rule: number, other: number): number {
-    const { words } = this.#rules
+    const words = this.#rules
     for (let i = 0; i < 4; i++) {
-      const difference = words[rule * ROW_WORDS + RULE_VALUE + i]! ^ words[other * ROW_WORDS + RULE_VALUE + i]!
+      const difference = words.get(rule * ROW_WORDS + RULE_VALUE + i) ^ words.get(other * ROW_WORDS + RULE_VALUE + i)
       if (difference !== 0) return 8 * i + (Math.clz32(difference) >>> 2)
     }
     return MAX_PATH

@@ -6,7 +6,7 @@
 
 import { expect, test } from 'vitest'
 
-import { IndexStore } from '../../src/memory/index-store.ts'
+import { openStore } from '../../src/memory/index-store.ts'
 import * as layout from '../../src/memory/layout.ts'
 import { createShared } from '../../src/memory/shared-memory.ts'
 
@@ -94,7 +94,7 @@ test('every constant whose name starts with the name of a record belongs to a de
 })
 
 test('the row numbers of the largest slabs fit into the bits that store them', () => {
-  const { scopes, organizations, licenses } = new IndexStore(createShared([1, 2, 3, 4], 'large'))
+  const { scopes, organizations, licenses } = openStore(createShared([1, 2, 3, 4], 'large'))
   const { credential, license } = layout.LAYOUT
   expect(scopes.region.words.length / scopes.rowWords).toBeLessThanOrEqual(2 ** license.state.scope)
   expect(organizations.region.words.length / organizations.rowWords).toBeLessThanOrEqual(

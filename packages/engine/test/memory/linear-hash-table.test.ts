@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { LinearHashTable, NONE } from '../../src/memory/linear-hash-table.ts'
-import { Region } from '../../src/memory/shared-memory.ts'
+import { SharedRegion } from '../../src/memory/shared-memory.ts'
 import { random } from '../support/random.ts'
 import { worlds } from '../support/worlds.ts'
 
@@ -13,10 +13,12 @@ const REGION_BYTES = 64 * 2 ** 20
 
 function makeTable(entryWords: 2 | 3): LinearHashTable {
   const table = new LinearHashTable({
-    primary: new Region(new SharedArrayBuffer(REGION_BYTES)),
-    overflow: new Region(new SharedArrayBuffer(REGION_BYTES)),
+    primary: new SharedRegion(new SharedArrayBuffer(REGION_BYTES)),
+    overflow: new SharedRegion(new SharedArrayBuffer(REGION_BYTES)),
     control: new Int32Array(16),
     header: 0,
+    shapes: new SharedRegion(new SharedArrayBuffer(64), 0),
+    shape: 0,
     entryWords,
     fill: 4,
   })

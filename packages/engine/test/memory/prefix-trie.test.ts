@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { Network } from '../../src/index.ts'
-import { IndexStore } from '../../src/memory/index-store.ts'
+import { openStore } from '../../src/memory/index-store.ts'
 import {
   NODE_WORDS,
   ROW_WORDS,
@@ -14,7 +14,7 @@ import {
   TYPE_IP6,
 } from '../../src/memory/layout.ts'
 import { findCovers, MAX_COVERS } from '../../src/memory/prefix-trie.ts'
-import { createShared } from '../../src/memory/shared-memory.ts'
+import { createShared, SharedRegion } from '../../src/memory/shared-memory.ts'
 import { TrieWriter } from '../../src/write/trie-writer.ts'
 import { randomNetwork } from '../support/history.ts'
 import { bitsOf, contains } from '../support/naive.ts'
@@ -23,9 +23,9 @@ import { worlds } from '../support/worlds.ts'
 
 /** A trie, and a plain list of the networks in it. */
 class Pair {
-  readonly store = new IndexStore(createShared([1, 2, 3, 4], 'small'))
+  readonly store = openStore(createShared([1, 2, 3, 4], 'small'))
   readonly writer = new TrieWriter(this.store.nodes, this.store.rules.region)
-  readonly root = new Int32Array(1)
+  readonly root = new SharedRegion(new SharedArrayBuffer(8), 0)
   readonly networks = new Map<number, Network>()
 
   add(network: Network): number {
@@ -49,7 +49,7 @@ class Pair {
     const out = new Int32Array(MAX_COVERS)
     const { words } = this.store.rules.region
     const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
-    const count = findCovers(this.store.nodes.region.words, words, this.root[0]!, a0, a1, a2, a3, out)
+    const count = findCovers(this.store.nodes.region.words, words, this.root.get(0), a0, a1, a2, a3, out)
     const rows: number[] = []
     for (const first of out.subarray(0, count)) {
       for (let row = first; row !== 0; row = words[row * ROW_WORDS + RULE_NEXT]!) rows.push(row)
@@ -100,7 +100,7 @@ test.each([4, 6] as const)(
         expect(pair.found(address), `seed ${seed}, step ${i}`).toEqual(pair.naive(address))
       }
       for (const row of pair.networks.keys()) pair.remove(row)
-      expect(pair.root[0]).toBe(0)
+      expect(pair.root.get(0)).toBe(0)
       expect(pair.store.nodes.live).toBe(0)
     }
   },
@@ -118,7 +118,7 @@ test.each([4, 6] as const)('finds all prefix lengths of one IPv%i address, the s
   const out = new Int32Array(MAX_COVERS)
   const [a0 = 0, a1 = 0, a2 = 0, a3 = 0] = address.words.map((word) => word | 0)
   const { nodes, rules } = pair.store
-  const count = findCovers(nodes.region.words, rules.region.words, pair.root[0]!, a0, a1, a2, a3, out)
+  const count = findCovers(nodes.region.words, rules.region.words, pair.root.get(0), a0, a1, a2, a3, out)
   expect([...out.subarray(0, count)]).toEqual(lengths.map((length) => rows.get(length)))
   for (const length of lengths) {
     if (length % 2 === 0) pair.remove(rows.get(length)!)

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 
 import { createIndex } from '../../src/index.ts'
-import { IndexStore } from '../../src/memory/index-store.ts'
+import { openStore } from '../../src/memory/index-store.ts'
 import { MAX_VALUE_BYTES } from '../../src/memory/value-set.ts'
 import { random } from '../support/random.ts'
 
 function setUp() {
-  const { values } = new IndexStore(createIndex({ reserve: 'small' }).shared)
+  const { values, memory } = openStore(createIndex({ reserve: 'small' }).shared)
   const buffer = new Uint8Array(MAX_VALUE_BYTES)
   const read = (row: number): Uint8Array => buffer.slice(0, values.read(row, buffer))
-  return { values, read }
+  return { values, read, rows: memory.regions.values }
 }
 
 test('stores each distinct value once until its last reference is released', () => {
@@ -66,8 +66,8 @@ test('rejects a value that does not fit, and still adds references to a stored v
 })
 
 test('reads at most MAX_VALUE_BYTES from a row with arbitrary words', () => {
-  const { values } = setUp()
-  const { words } = values.slab.region
+  const { values, rows } = setUp()
+  const { words } = rows
   words.fill(-1, 16, 64)
   expect(values.read(1, new Uint8Array(MAX_VALUE_BYTES))).toBe(MAX_VALUE_BYTES)
   words.fill(3, 16, 64)

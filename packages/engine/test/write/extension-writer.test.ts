@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { createIndex, type LicenseRecord } from '../../src/index.ts'
-import { IndexStore } from '../../src/memory/index-store.ts'
+import { openStore } from '../../src/memory/index-store.ts'
 import {
   EXTENSION_LICENSE,
   EXTENSION_WORDS,
@@ -28,7 +28,7 @@ const FIELDS: readonly ExtensionField[] = [
 function setUp() {
   const index = createIndex({ reserve: 'small' })
   index.apply(tenant())
-  const store = new IndexStore(index.shared)
+  const store = openStore(index.shared)
   const rows = new RowWriter(store)
   const writer = new LicenseWriter(rows, new ScopeWriter(store), new ExtensionWriter(store, FIELDS))
   /** Returns the words of a license's extension, or null when it has none. */

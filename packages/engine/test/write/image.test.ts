@@ -1,9 +1,17 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
-import { createIndex, describeImage, type ImagePart, type IndexWriter, openIndex } from '../../src/index.ts'
+import {
+  createIndex,
+  describeImage,
+  IMAGE_VERSION,
+  type ImagePart,
+  type IndexWriter,
+  openIndex,
+} from '../../src/index.ts'
+import { Draft } from '../../src/write/draft.ts'
 import { differences } from '../support/comparison.ts'
 import { History } from '../support/history.ts'
-import { tenant } from '../support/rows.ts'
+import { machine, tenant } from '../support/rows.ts'
 
 const copyOf = (parts: readonly ImagePart[]): Uint8Array[] =>
   parts.map(({ buffer, length }) => Uint8Array.from(new Uint8Array(buffer, 0, length)))
@@ -75,4 +83,22 @@ test('returns no image after an abandoned reload until the next reload has ended
 test('the description of an image contains the names of regions and fields', () => {
   expect(describeImage()).toContain('machinesOverflow')
   expect(describeImage()).toContain('keyHash')
+})
+
+test('the version of an image is odd while a section is prepared, and differs after each section, even a discarded one', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const control = new Int32Array(writer.shared.control)
+  const versions = [control[IMAGE_VERSION]!]
+  writer.apply(tenant())
+  versions.push(control[IMAGE_VERSION]!)
+  const claim = vi.spyOn(Draft.prototype, 'claim').mockImplementation(() => {
+    expect(control[IMAGE_VERSION]! % 2).toBe(1)
+    throw new Error('injected')
+  })
+  expect(() => writer.apply([machine(1)])).toThrow('injected')
+  expect(claim).toHaveBeenCalled()
+  versions.push(control[IMAGE_VERSION]!)
+  expect(new Set(versions).size).toBe(3)
+  expect(versions.every((version) => version % 2 === 0)).toBe(true)
+  claim.mockRestore()
 })

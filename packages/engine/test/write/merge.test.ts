@@ -9,7 +9,7 @@ import {
   type IndexWriter,
   openIndex,
 } from '../../src/index.ts'
-import { WriteLock } from '../../src/memory/seqlock.ts'
+import { WriteLock } from '../../src/write/write-lock.ts'
 
 const LICENSES = 2_500
 
@@ -81,9 +81,9 @@ function watch(writer: IndexWriter): { codes: Set<string | undefined>; sections:
   const codes = new Set<string | undefined>()
   let sections = 0
   // oxlint-disable-next-line typescript/unbound-method -- called with its own `this` below
-  const section = WriteLock.prototype.section
-  vi.spyOn(WriteLock.prototype, 'section').mockImplementation(function (this: WriteLock, write) {
-    section.call(this, write)
+  const original = WriteLock.prototype.section
+  vi.spyOn(WriteLock.prototype, 'section').mockImplementation(function (this: WriteLock, ...section) {
+    original.apply(this, section)
     sections++
     for (let n = 0; n < LICENSES; n += 100) {
       check.licenseKey = bytesOf(`key-${n}`)

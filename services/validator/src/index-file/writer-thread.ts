@@ -2,19 +2,19 @@
 
 import { parentPort } from 'node:worker_threads'
 
+import { IMAGE_VERSION } from '@keyward/engine'
+
 import { writeIndexFile } from './format.ts'
 import type { WriteRequest, WriterMessage } from './messages.ts'
 
-/** The index of the seqlock's version in the first part, in 32-bit words. The version is odd during a write section. */
-const SECTIONS = 0
-
 function write({ path, key, content }: WriteRequest, send: (message: WriterMessage) => void): void {
   const [control] = content.parts
-  const sections = (): number => (control === undefined ? 0 : Atomics.load(new Int32Array(control.buffer), SECTIONS))
+  const version = (): number =>
+    control === undefined ? 0 : Atomics.load(new Int32Array(control.buffer), IMAGE_VERSION)
   try {
-    const before = sections()
+    const before = version()
     const bytes = writeIndexFile(path, key, content, () => {
-      const isUnchanged = sections() === before && before % 2 === 0
+      const isUnchanged = version() === before && before % 2 === 0
       send({ type: 'copied' })
       return isUnchanged
     })

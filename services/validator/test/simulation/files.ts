@@ -7,7 +7,7 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { ImagePart } from '@keyward/engine'
+import { IMAGE_VERSION, type ImagePart } from '@keyward/engine'
 import type { Random } from '@keyward/testkit'
 
 import { readIndexFile, writeIndexFile } from '../../src/index-file/format.ts'
@@ -29,8 +29,6 @@ export type FileState = (typeof FILE_STATES)[number]
 const PROGRAM = 'simulation'
 const DATABASE_URL = 'postgres://postgres/keyward'
 const FOREIGN = { identity: '9/other/log/1/1', source: 'other' }
-/** The index of the seqlock's version in the first part, in 32-bit words. */
-const SECTIONS = 0
 /** A folder in memory, which is used if it exists, so that runs do not wait for a disk. */
 const MEMORY_FOLDER = '/dev/shm'
 
@@ -134,12 +132,12 @@ class SimulatedWriter implements FileWriter {
 
   async copy({ path, key, content }: WriteRequest): Promise<void> {
     const control = new Int32Array(content.parts[0]!.buffer)
-    const before = control[SECTIONS]!
+    const before = control[IMAGE_VERSION]!
     const half = this.#random.int(content.parts.length)
     const copies = content.parts.slice(0, half).map(copyOf)
     await this.#sleep(this.#random.int(150))
     copies.push(...content.parts.slice(half).map(copyOf))
-    const isUnchanged = control[SECTIONS] === before && before % 2 === 0
+    const isUnchanged = control[IMAGE_VERSION] === before && before % 2 === 0
     this.#write = () => writeIndexFile(path, key, { ...content, parts: copies }, () => isUnchanged)
   }
 
