@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createOriginResolver } from '@keyward/address'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import { createLogger, type Logger, startAdminServer } from '@keyward/runtime'
+import { createLogger, type Logger, repeat, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 
@@ -83,24 +83,6 @@ async function closeServer(server: Server, drainMs: number): Promise<void> {
   })
 }
 
-/**
- * Runs the task at once and then at an interval. An error is logged. The returned function ends the repetition and waits for the running
- * task.
- */
-function repeat(everyMs: number, log: Logger, task: () => Promise<void>): () => Promise<void> {
-  let running = Promise.resolve()
-  const run = () => {
-    running = task().catch((error: unknown) => log.error({ err: error }, 'housekeeping failed'))
-  }
-  const timer = setInterval(run, everyMs)
-  timer.unref()
-  run()
-  return () => {
-    clearInterval(timer)
-    return running
-  }
-}
-
 /** Returns why management cannot serve requests, or null when Postgres responds as a primary. */
 async function databaseProblem(db: Db): Promise<string | null> {
   try {
@@ -112,19 +94,12 @@ async function databaseProblem(db: Db): Promise<string | null> {
 }
 
 /** Checks at an interval whether Postgres responds as a primary. */
-function watchDatabase(db: Db): { problem(): string | null; stop(): void } {
+function watchDatabase(db: Db, onError: (error: unknown) => void): { problem(): string | null; stop(): Promise<void> } {
   let problem: string | null = null
-  let checking = false
   const check = async (): Promise<void> => {
-    // Only one check runs at a time, so that checks do not occupy the pool while Postgres does not respond.
-    if (checking) return
-    checking = true
     problem = await databaseProblem(db)
-    checking = false
   }
-  const timer = setInterval(() => void check(), HEALTH_CHECK_INTERVAL_MS)
-  timer.unref()
-  return { problem: () => problem, stop: () => clearInterval(timer) }
+  return { problem: () => problem, stop: repeat(check, { everyMs: HEALTH_CHECK_INTERVAL_MS, onError }) }
 }
 
 /** Creates separate pools for changes and for reads, so that slow requests of one kind do not occupy the connections of the other. */
@@ -194,10 +169,11 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
   const server = createServer({ ...SERVER_TIMEOUTS, ...messageClasses(app), requireHostHeader: false })
   handleProtocolErrors(server, app)
-  const health = watchDatabase(readDb)
-  const housekeeping = new AbortController()
-  const { signal } = housekeeping
-  const stopHousekeeping = repeat(HOUSEKEEPING_INTERVAL_MS, log, () => deleteOld(config, pool, db, log, signal))
+  const health = watchDatabase(readDb, onError)
+  const stopHousekeeping = repeat((signal) => deleteOld(config, pool, db, log, signal), {
+    everyMs: HOUSEKEEPING_INTERVAL_MS,
+    onError: (error) => log.error({ err: error }, 'housekeeping failed'),
+  })
   const stopJobs = startJobs({ config, log, onError, keyring, registry: metrics.registry })
   const port = await listen(server, config.port, config.host)
   let stopping = false
@@ -216,10 +192,9 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     adminPort: admin.port,
     async close() {
       stopping = true
-      housekeeping.abort()
-      health.stop()
+      const stopped = [health.stop(), stopHousekeeping()]
       await closeServer(server, config.drainMs)
-      await stopHousekeeping()
+      await Promise.all(stopped)
       await stopJobs()
       await uses.close()
       await counts.close()

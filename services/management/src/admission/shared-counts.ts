@@ -4,6 +4,7 @@
  * processes. Until the next exchange, the counts of a process do not include new requests to other processes.
  */
 
+import { repeat } from '@keyward/runtime'
 import { sql } from 'kysely'
 
 import type { Db } from '../context.ts'
@@ -63,7 +64,6 @@ async function addAll(
 
 export function createSharedCounts(db: Db, onError: (error: unknown) => void): SharedCounts {
   const entries = new Map<string, Entry>()
-  let running: Promise<void> | null = null
 
   const exchange = async (): Promise<void> => {
     const nowMs = Date.now()
@@ -90,13 +90,8 @@ export function createSharedCounts(db: Db, onError: (error: unknown) => void): S
     }
   }
 
-  const timer = setInterval(() => {
-    // While Postgres is unreachable, each process counts only its own requests.
-    running ??= exchange()
-      .catch(onError)
-      .finally(() => (running = null))
-  }, EXCHANGE_INTERVAL_MS)
-  timer.unref()
+  // While Postgres is unreachable, each process counts only its own requests.
+  const stop = repeat(exchange, { everyMs: EXCHANGE_INTERVAL_MS, onError })
 
   return {
     count(owner, limit) {
@@ -118,10 +113,7 @@ export function createSharedCounts(db: Db, onError: (error: unknown) => void): S
       entry.used += points
       entry.unsent += points
     },
-    async close() {
-      clearInterval(timer)
-      await running
-    },
+    close: stop,
   }
 }
 

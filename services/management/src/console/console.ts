@@ -10,18 +10,9 @@ import { extname, join } from 'node:path'
 import { CONSOLE_FOLDER } from '@keyward/console'
 import type { Express, Request, RequestHandler, Response } from 'express'
 
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  // Mantine inserts style elements, such as the one of its CSS variables. Styles run no code.
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-].join('; ')
+import { contentSecurityPolicy } from '../http/page.ts'
+
+const CONTENT_SECURITY_POLICY = contentSecurityPolicy("'self'")
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

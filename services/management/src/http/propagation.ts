@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { Tally } from '@keyward/runtime/tally'
 import { sql } from 'kysely'
 
 import type { Db } from '../context.ts'
@@ -90,7 +91,7 @@ export interface Propagation {
 /** Creates the `Propagation` of one process. One statement at a time reads the state of validators for all waiting requests together. */
 export function createPropagation(db: Db): Propagation {
   const waiting = new Set<Waiting>()
-  const byOrganization = new Map<string, number>()
+  const byOrganization = new Tally<string>()
   let isPolling = false
 
   const poll = async (): Promise<void> => {
@@ -114,9 +115,8 @@ export function createPropagation(db: Db): Propagation {
 
   return {
     async wait(organizationId, id, seconds) {
-      const others = byOrganization.get(organizationId) ?? 0
-      const waitMs = others < MAX_WAITING ? seconds * 1_000 : 0
-      byOrganization.set(organizationId, others + 1)
+      const waitMs = byOrganization.of(organizationId) < MAX_WAITING ? seconds * 1_000 : 0
+      byOrganization.add(organizationId)
       try {
         const { applied, live } = await new Promise<State>((resolve, reject) => {
           const one: Waiting = {
@@ -137,9 +137,7 @@ export function createPropagation(db: Db): Propagation {
         })
         return { 'preference-applied': 'wait', 'x-applied-by': `${applied}/${live}` }
       } finally {
-        const left = (byOrganization.get(organizationId) ?? 1) - 1
-        if (left === 0) byOrganization.delete(organizationId)
-        else byOrganization.set(organizationId, left)
+        byOrganization.add(organizationId, -1)
       }
     },
   }

@@ -3,19 +3,16 @@
  * errors of all rows. Between rows, the process serves other requests.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
-
 import { describeIssue, MAX_IMPORT_ROWS } from '@keyward/contract'
 import { z } from 'zod'
 
+import { inTurns } from '../turns.ts'
 import { parseJson } from './json.ts'
 import { ApiError, invalidRequest, type ValidationError } from './problem.ts'
 import type { SplitBody, SplitterOptions } from './row-splitter.ts'
 import { type FoundErrors, pointerTo, validationErrors } from './validation-errors.ts'
 
 const MAX_ERRORS_PER_ROW = 5
-/** The time after which the parsing of rows pauses, so that the process serves other requests. */
-const MAX_TURN_MS = 5
 
 /** A well-formed row of an import. */
 export interface Row<Input> {
@@ -118,12 +115,7 @@ export function rowsOf<Input, Others extends z.ZodObject = typeof noMembers>(
       if (count < minRows)
         return { errors: [{ pointer: pointerTo('#', [name]), detail: 'must not be empty' }], count: 1 }
       const result: Rows<Input, z.output<Others>> = { rows: [], ...otherMembers(name, parsed.data, othersSchema) }
-      let turnEndsMs = performance.now() + MAX_TURN_MS
-      for (const [at, bytes] of list.entries()) {
-        if (performance.now() > turnEndsMs) {
-          await nextTurn()
-          turnEndsMs = performance.now() + MAX_TURN_MS
-        }
+      for await (const [at, bytes] of inTurns(list.entries())) {
         const one = row.safeParse(parseJson(bytes, [name, at]), { error: describeIssue })
         if (one.success) result.rows.push({ input: one.data, pointer: pointerTo('#', [name, at]) })
         else

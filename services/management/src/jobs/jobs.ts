@@ -4,15 +4,14 @@
  * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import type { Logger } from '@keyward/runtime'
+import { type Logger, repeat, throttledLog } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Registry } from 'prom-client'
 
 import type { Db } from '../context.ts'
+import { inOneProcess } from '../crud/in-one-process.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
@@ -35,11 +34,7 @@ const LOG_INTERVAL_MS = 10_000
 /** Writes the events of all occurrences, in transactions of bounded length. */
 export async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise<void> {
   for (;;) {
-    const taken = await db.transaction().execute(async (transaction) => {
-      const { rows } = await sql<{ locked: boolean }>`
-        select pg_try_advisory_xact_lock(hashtext('keyward occurrences')) as locked`.execute(transaction)
-      return rows[0]?.locked === true ? writeOccurrences(transaction) : 0
-    })
+    const taken = (await inOneProcess(db, 'occurrences', writeOccurrences)) ?? 0
     if (taken === 0 || signal?.aborted === true) return
   }
 }
@@ -66,29 +61,19 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
   )
   const sender = createSender(config.webhookNetwork)
   const worker = new WebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
-  const stopping = new AbortController()
-  const { signal } = stopping
-  let lastLogMs = 0
-  const repeat = async (everyMs: number, task: () => Promise<void>): Promise<void> => {
-    for (;;) {
-      if (signal.aborted) return
-      await task().catch((error: unknown) => {
-        if (Date.now() - lastLogMs < LOG_INTERVAL_MS) return
-        lastLogMs = Date.now()
-        log.error({ err: error }, 'events could not be written')
-      })
-      await sleep(everyMs, undefined, { signal }).catch(() => undefined)
-    }
-  }
-  const running = Promise.all([
-    repeat(OCCURRENCES_MS, () => writeAllOccurrences(db, signal)),
-    repeat(DUE_EVENTS_MS, async () => writeDueEvents(db, await databaseTime(db), signal)),
-    repeat(QUOTAS_MS, () => writeQuotaEvents(db)),
-    repeat(BLACKLISTED_MS, () => writeBlacklistedEvents(db, signal)),
-  ])
+  const logFailure = throttledLog(log, 'events could not be written', { level: 'error', intervalMs: LOG_INTERVAL_MS })
+  const onFailure = (err: unknown) => logFailure({ err })
+  const jobs = [
+    repeat((signal) => writeAllOccurrences(db, signal), { everyMs: OCCURRENCES_MS, onError: onFailure }),
+    repeat(async (signal) => writeDueEvents(db, await databaseTime(db), signal), {
+      everyMs: DUE_EVENTS_MS,
+      onError: onFailure,
+    }),
+    repeat(() => writeQuotaEvents(db), { everyMs: QUOTAS_MS, onError: onFailure }),
+    repeat((signal) => writeBlacklistedEvents(db, signal), { everyMs: BLACKLISTED_MS, onError: onFailure }),
+  ]
   return async () => {
-    stopping.abort()
-    await running
+    await Promise.all(jobs.map((stop) => stop()))
     await worker.close()
     await db.destroy()
   }

@@ -7,6 +7,7 @@ import { quotaName } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import type { Db } from '../context.ts'
+import { inOneProcess } from '../crud/in-one-process.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
 import { limitOf } from '../quotas/quotas.ts'
 
@@ -33,10 +34,7 @@ async function readUses(db: Db): Promise<Use[]> {
 
 /** Writes the events in one transaction. Does nothing while another process writes these events. */
 export async function writeQuotaEvents(db: Db): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    const { rows } = await sql<{ locked: boolean }>`
-      select pg_try_advisory_xact_lock(hashtext('keyward quota events')) as locked`.execute(transaction)
-    if (rows[0]?.locked !== true) return
+  await inOneProcess(db, 'quota events', async (transaction) => {
     const events: OwnedEvent[] = []
     for (const { organizationId, used, quotas, percent, ...use } of await readUses(transaction)) {
       const quota = quotaName.safeParse(use.quota).data

@@ -8,19 +8,10 @@ import { join } from 'node:path'
 
 import express, { type Express, type RequestHandler } from 'express'
 
+import { contentSecurityPolicy } from '../http/page.ts'
 import type { OpenApiDocument } from './document.ts'
 
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+const CONTENT_SECURITY_POLICY = contentSecurityPolicy("'none'")
 
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2a6df4" stroke-width="2">
   <circle cx="5" cy="8" r="3.5"/>

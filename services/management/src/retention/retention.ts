@@ -9,6 +9,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
 import type { Db } from '../context.ts'
+import { inOneProcess } from '../crud/in-one-process.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
 /** The number of days for which each kind of row is kept. */
@@ -32,6 +33,8 @@ export interface RetentionOptions {
   signal?: AbortSignal
 }
 
+/** The name of the lock of retention. */
+const LOCK = 'retention'
 const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
 const IDEMPOTENCY_DAYS = 1
@@ -126,15 +129,6 @@ function excess(table: 'events' | 'webhook_deliveries', owner: 'organization_id'
   }
 }
 
-/** Runs one batch in a separate transaction. Returns null while another process holds the lock. */
-async function runBatch(db: Db, batch: Batch, rows: number): Promise<number | null> {
-  return db.transaction().execute(async (transaction) => {
-    const { rows: locks } = await sql<{ locked: boolean }>`
-      select pg_try_advisory_xact_lock(hashtext('keyward retention')) as locked`.execute(transaction)
-    return locks[0]?.locked === true ? batch(transaction, rows) : null
-  })
-}
-
 /**
  * Runs batches until a batch deletes fewer rows than it may. Returns the number of deleted rows, or null when another process holds the
  * lock.
@@ -145,7 +139,7 @@ async function runAll(
   { batchRows = BATCH_ROWS, signal }: RetentionOptions,
 ): Promise<number | null> {
   for (let total = 0; ;) {
-    const deleted = await runBatch(db, batch, batchRows)
+    const deleted = await inOneProcess(db, LOCK, (transaction) => batch(transaction, batchRows))
     if (deleted === null) return total === 0 ? null : total
     total += deleted
     if (deleted < batchRows || signal?.aborted === true) return total
@@ -174,7 +168,7 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
   const { rows } = await sql<{ day: Date }>`
     select generate_series(date_trunc('day', min(hour)), now(), interval '1 day') as day from check_counts`.execute(db)
   for (const { day } of rows) {
-    const counts: Batch = async (transaction) => {
+    const counts = async (transaction: Db) => {
       await sql`
         delete from check_counts
         where hour >= ${day} and hour < ${day}::timestamptz + interval '1 day' and organization_id = ${organizationId}`.execute(
@@ -182,7 +176,7 @@ async function forgetOrganization(db: Db, organizationId: string, options: Reten
       )
       return 0
     }
-    if (options.signal?.aborted === true || (await runBatch(db, counts, 0)) === null) return false
+    if (options.signal?.aborted === true || (await inOneProcess(db, LOCK, counts)) === null) return false
   }
   await db.deleteFrom('deletedOrganizations').where('id', '=', organizationId).execute()
   return true

@@ -1,5 +1,7 @@
 /** Divides a worker's limit of claimed deliveries among the endpoints that have due deliveries. */
 
+import { Tally } from '@keyward/runtime/tally'
+
 import type { DueEndpoint } from './queue.ts'
 
 /**
@@ -18,16 +20,6 @@ export interface Allowance {
   count: number
 }
 
-export function countOf(counts: ReadonlyMap<string, number>, key: string): number {
-  return counts.get(key) ?? 0
-}
-
-export function add(counts: Map<string, number>, key: string, change: number): void {
-  const count = countOf(counts, key) + change
-  if (count === 0) counts.delete(key)
-  else counts.set(key, count)
-}
-
 /** Returns `capacity` divided by `sharers`, rounded down, at least 1. */
 function shareOf(capacity: number, sharers: number): number {
   return Math.max(1, Math.floor(capacity / sharers))
@@ -38,31 +30,27 @@ function shareOf(capacity: number, sharers: number): number {
  * equally, so that an endpoint with many due deliveries does not displace others. `claimed` contains the numbers of claimed deliveries by
  * endpoint and by organization, and `inAll` is the number of all claimed deliveries.
  */
-export function allowancesOf(
-  due: readonly DueEndpoint[],
-  claimed: ReadonlyMap<string, number>,
-  inAll: number,
-): Allowance[] {
+export function allowancesOf(due: readonly DueEndpoint[], claimed: Tally<string>, inAll: number): Allowance[] {
   const usable = due.flatMap(({ organizationId, enabled, ...rest }) =>
     organizationId === null || enabled !== true ? [] : [{ organizationId, ...rest }],
   )
-  const ofOrganization = new Map<string, number>()
-  for (const { organizationId } of usable) add(ofOrganization, organizationId, 1)
+  const ofOrganization = new Tally<string>()
+  for (const { organizationId } of usable) ofOrganization.add(organizationId)
   let left = MAX_IN_ALL - inAll
   let leftToFailing = MAX_FAILING - inAll
   const share = shareOf(left, usable.length)
-  const given = new Map<string, number>()
+  const given = new Tally<string>()
   return usable.flatMap(({ endpointId, organizationId, isFailing }) => {
-    const leftToOrganization = MAX_OF_ORGANIZATION - countOf(claimed, organizationId)
+    const leftToOrganization = MAX_OF_ORGANIZATION - claimed.of(organizationId)
     const count = Math.min(
-      (isFailing ? 1 : MAX_OF_ENDPOINT) - countOf(claimed, endpointId),
+      (isFailing ? 1 : MAX_OF_ENDPOINT) - claimed.of(endpointId),
       share,
-      shareOf(leftToOrganization, countOf(ofOrganization, organizationId)),
-      leftToOrganization - countOf(given, organizationId),
+      shareOf(leftToOrganization, ofOrganization.of(organizationId)),
+      leftToOrganization - given.of(organizationId),
       isFailing ? Math.min(left, leftToFailing) : left,
     )
     if (count <= 0) return []
-    add(given, organizationId, count)
+    given.add(organizationId, count)
     left -= count
     leftToFailing -= count
     return [{ endpointId, count }]

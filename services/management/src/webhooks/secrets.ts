@@ -8,14 +8,13 @@ import type { Selectable } from 'kysely'
 
 import type { Db } from '../context.ts'
 import type { Keyring } from '../keyring/keyring.ts'
+import { resealRows } from '../keyring/reseal.ts'
 
 export type EndpointRow = Selectable<Database['webhookEndpoints']>
 type Sealed = Pick<
   EndpointRow,
   'id' | 'organizationId' | 'secretEncrypted' | 'previousEncrypted' | 'previousUntil' | 'masterKeyId'
 >
-
-const RESEAL_BATCH = 500
 
 function boundTo(id: string): string {
   return `webhook ${id}`
@@ -42,32 +41,28 @@ export function openSecrets(keyring: Keyring, row: Sealed, now = new Date()): Bu
 
 /** Opens the secrets that are sealed under another master key, and seals them under the current one. Returns the number of endpoints. */
 export async function resealWebhookSecrets(db: Db, keyring: Keyring): Promise<number> {
-  for (let done = 0; ;) {
-    const count = await db.transaction().execute(async (transaction) => {
-      const rows = await transaction
-        .selectFrom('webhookEndpoints')
-        .selectAll()
-        .where('masterKeyId', '<>', keyring.currentId)
-        .orderBy('id')
-        .limit(RESEAL_BATCH)
-        .forUpdate()
+  return resealRows(db, async (transaction, maxRows) => {
+    const rows = await transaction
+      .selectFrom('webhookEndpoints')
+      .selectAll()
+      .where('masterKeyId', '<>', keyring.currentId)
+      .orderBy('id')
+      .limit(maxRows)
+      .forUpdate()
+      .execute()
+    for (const row of rows) {
+      const again = (sealed: Uint8Array) => sealSecret(keyring, row, open(keyring, row, sealed))
+      await transaction
+        .updateTable('webhookEndpoints')
+        .set({
+          secretEncrypted: again(row.secretEncrypted),
+          previousEncrypted: row.previousEncrypted && again(row.previousEncrypted),
+          masterKeyId: keyring.currentId,
+        })
+        .where('organizationId', '=', row.organizationId)
+        .where('id', '=', row.id)
         .execute()
-      for (const row of rows) {
-        const again = (sealed: Uint8Array) => sealSecret(keyring, row, open(keyring, row, sealed))
-        await transaction
-          .updateTable('webhookEndpoints')
-          .set({
-            secretEncrypted: again(row.secretEncrypted),
-            previousEncrypted: row.previousEncrypted && again(row.previousEncrypted),
-            masterKeyId: keyring.currentId,
-          })
-          .where('organizationId', '=', row.organizationId)
-          .where('id', '=', row.id)
-          .execute()
-      }
-      return rows.length
-    })
-    done += count
-    if (count < RESEAL_BATCH) return done
-  }
+    }
+    return rows.length
+  })
 }

@@ -5,17 +5,19 @@
  * lost.
  */
 
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { uuidv7 } from '@keyward/database'
-import type { Logger } from '@keyward/runtime'
+import { type Logger, repeat, throttledLog } from '@keyward/runtime'
+import { Tally } from '@keyward/runtime/tally'
 
 import type { Db } from '../context.ts'
 import { eventBody } from '../events/body.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Sender } from '../outbound/sender.ts'
 import { signatureHeaders } from '../outbound/signature.ts'
-import { add, type Allowance, allowancesOf, countOf } from './allowances.ts'
+import { type Allowance, allowancesOf } from './allowances.ts'
 import { disableEndpoint } from './disable.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import {
@@ -73,9 +75,9 @@ interface Ready {
 /** Returns the pause after a claim. An endpoint has a backlog if the claim returned all deliveries that its allowance permits. */
 function pauseAfter(claimed: readonly Claimed[], allowances: readonly Allowance[]): number {
   if (claimed.length === 0) return IDLE_MS
-  const counts = new Map<string, number>()
-  for (const { endpointId } of claimed) add(counts, endpointId, 1)
-  return allowances.some(({ endpointId, count }) => countOf(counts, endpointId) === count) ? BUSY_MS : CALM_MS
+  const counts = new Tally<string>()
+  for (const { endpointId } of claimed) counts.add(endpointId)
+  return allowances.some(({ endpointId, count }) => counts.of(endpointId) === count) ? BUSY_MS : CALM_MS
 }
 
 export class WebhookWorker {
@@ -83,9 +85,9 @@ export class WebhookWorker {
   readonly #id = uuidv7()
   readonly #stopping = new AbortController()
   /** The number of claimed deliveries, including running attempts, by endpoint and by organization. */
-  readonly #claimed = new Map<string, number>()
+  readonly #claimed = new Tally<string>()
   /** The number of running attempts, by endpoint and by organization. */
-  readonly #running = new Map<string, number>()
+  readonly #running = new Tally<string>()
   readonly #attempts = new Set<Promise<void>>()
   /** The ids of claimed deliveries whose outcome is not stored yet. */
   readonly #mine = new Set<string>()
@@ -95,11 +97,15 @@ export class WebhookWorker {
   /** Starts further attempts in the next turn of the event loop. */
   #continuation: NodeJS.Immediate | null = null
   #outcomes: Outcome[] = []
-  #lastLogMs = 0
+  readonly #logFailure: (fields: object) => void
   readonly #loops: Promise<unknown>
 
   constructor(options: WorkerOptions) {
     this.#options = options
+    this.#logFailure = throttledLog(options.log, 'webhooks could not be delivered', {
+      level: 'error',
+      intervalMs: LOG_INTERVAL_MS,
+    })
     this.#loops = this.#run()
   }
 
@@ -109,54 +115,25 @@ export class WebhookWorker {
     await this.#loops
     await Promise.race([Promise.all(this.#attempts), sleep(STOP_MS)])
     await this.#options.sender.close()
-    await this.#attempt(() => this.#flush())
-    await this.#attempt(() => leave(this.#options.db, this.#id))
+    const onError = (err: unknown) => this.#logFailure({ err })
+    await this.#flush().catch(onError)
+    await leave(this.#options.db, this.#id).catch(onError)
   }
 
   async #run(): Promise<void> {
     const { db, metrics } = this.#options
-    // The first heartbeat is written before the first claim, because other workers release the claims of a worker without a heartbeat.
-    await this.#attempt(() => beat(db, this.#id))
-    await Promise.all([
-      this.#repeat(
-        () => BEAT_MS,
-        () => beat(db, this.#id),
-      ),
-      this.#repeat(
-        () => FLUSH_MS,
-        () => this.#flush(),
-      ),
-      this.#repeat(
-        () => COUNT_MS,
-        async () => metrics.setDue(await countDue(db)),
-      ),
-      this.#repeat(
-        (pauseMs) => pauseMs ?? IDLE_MS,
-        () => this.#claim(),
-      ),
-    ])
-  }
-
-  async #repeat<Result>(pauseMs: (result: Result | undefined) => number, task: () => Promise<Result>): Promise<void> {
     const { signal } = this.#stopping
-    for (;;) {
-      if (signal.aborted) return
-      const result = await this.#attempt(task)
-      await sleep(pauseMs(result), undefined, { signal }).catch(() => undefined)
-    }
-  }
-
-  /** Returns undefined after an error, such as an outage of Postgres. Errors are logged at most once per LOG_INTERVAL_MS. */
-  async #attempt<Result>(task: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      return await task()
-    } catch (error) {
-      if (Date.now() - this.#lastLogMs >= LOG_INTERVAL_MS) {
-        this.#lastLogMs = Date.now()
-        this.#options.log.error({ err: error }, 'webhooks could not be delivered')
-      }
-      return undefined
-    }
+    const onError = (err: unknown) => this.#logFailure({ err })
+    // The first heartbeat is written before the first claim, because other workers release the claims of a worker without a heartbeat.
+    await beat(db, this.#id).catch(onError)
+    const stops = [
+      repeat(() => beat(db, this.#id), { everyMs: BEAT_MS, onError }),
+      repeat(() => this.#flush(), { everyMs: FLUSH_MS, onError }),
+      repeat(async () => metrics.setDue(await countDue(db)), { everyMs: COUNT_MS, onError }),
+      repeat(() => this.#claim(), { everyMs: IDLE_MS, onError }),
+    ]
+    if (!signal.aborted) await once(signal, 'abort')
+    await Promise.all(stops.map((stop) => stop()))
   }
 
   /** Claims and attempts due deliveries within the allowances. Returns the pause until the next claim. */
@@ -184,7 +161,7 @@ export class WebhookWorker {
         const body = eventBody({ ...one, id: one.eventId, type: one.type, data: one.data })
         this.#mine.add(one.id)
         this.#waiting.push({ claimed: one, endpoint: one.endpoint, body })
-        for (const key of [one.endpointId, one.organizationId]) add(this.#claimed, key, 1)
+        for (const key of [one.endpointId, one.organizationId]) this.#claimed.add(key)
       }
     }
     this.#startWaiting()
@@ -204,8 +181,8 @@ export class WebhookWorker {
       const { endpointId, organizationId } = ready.claimed
       const isAllowed =
         started < MAX_STARTS &&
-        countOf(this.#running, endpointId) < MAX_RUNNING_OF_ENDPOINT &&
-        countOf(this.#running, organizationId) < MAX_RUNNING_OF_ORGANIZATION
+        this.#running.of(endpointId) < MAX_RUNNING_OF_ENDPOINT &&
+        this.#running.of(organizationId) < MAX_RUNNING_OF_ORGANIZATION
       if (isAllowed) {
         this.#start(ready)
         started++
@@ -221,11 +198,11 @@ export class WebhookWorker {
 
   #start(ready: Ready): void {
     const keys = [ready.claimed.endpointId, ready.claimed.organizationId]
-    for (const key of keys) add(this.#running, key, 1)
+    for (const key of keys) this.#running.add(key)
     const attempt = this.#deliver(ready).finally(() => {
       for (const key of keys) {
-        add(this.#running, key, -1)
-        add(this.#claimed, key, -1)
+        this.#running.add(key, -1)
+        this.#claimed.add(key, -1)
       }
       this.#attempts.delete(attempt)
       if (!this.#stopping.signal.aborted) this.#startWaiting()
@@ -255,10 +232,10 @@ export class WebhookWorker {
     if (returned.length === 0) return
     this.#waiting = this.#waiting.filter(({ claimed }) => claimed.endpointId !== endpointId)
     for (const { claimed } of returned)
-      for (const key of [claimed.endpointId, claimed.organizationId]) add(this.#claimed, key, -1)
+      for (const key of [claimed.endpointId, claimed.organizationId]) this.#claimed.add(key, -1)
     const ids = returned.map(({ claimed }) => claimed.id)
     for (const id of ids) this.#mine.delete(id)
-    void this.#attempt(() => release(this.#options.db, this.#id, ids))
+    release(this.#options.db, this.#id, ids).catch((err: unknown) => this.#logFailure({ err }))
   }
 
   /** Writes the outcomes since the previous call. After an error, the next call writes them again. */

@@ -1,11 +1,18 @@
 /** Tests how many deliveries of each endpoint a worker may claim. */
 
+import { Tally } from '@keyward/runtime/tally'
 import { expect, test } from 'vitest'
 
 import { allowancesOf } from '../../src/webhooks/allowances.ts'
 import type { DueEndpoint } from '../../src/webhooks/queue.ts'
 
-const NONE = new Map<string, number>()
+/** Returns the numbers of claimed deliveries by endpoint and organization. */
+function claimed(...counts: [string, number][]): Tally<string> {
+  const tally = new Tally<string>()
+  for (const [key, count] of counts) tally.add(key, count)
+  return tally
+}
+const NONE = claimed()
 
 /** Returns endpoints with due deliveries, `perOrganization` of each organization. */
 function endpoints(count: number, perOrganization: number, given: Partial<DueEndpoint> = {}): DueEndpoint[] {
@@ -21,13 +28,13 @@ function countsOf(...given: Parameters<typeof allowancesOf>): number[] {
 
 test('one endpoint is allowed at most 100 deliveries, including the claimed ones', () => {
   expect(countsOf(endpoints(1, 1), NONE, 0)).toEqual([100])
-  expect(countsOf(endpoints(1, 1), new Map([['endpoint 0', 70]]), 70)).toEqual([30])
-  expect(countsOf(endpoints(1, 1), new Map([['endpoint 0', 100]]), 100)).toEqual([])
+  expect(countsOf(endpoints(1, 1), claimed(['endpoint 0', 70]), 70)).toEqual([30])
+  expect(countsOf(endpoints(1, 1), claimed(['endpoint 0', 100]), 100)).toEqual([])
 })
 
 test('the endpoints of an organization share its limit of 300', () => {
   expect(countsOf(endpoints(20, 20), NONE, 0)).toEqual(Array.from({ length: 20 }, () => 15))
-  expect(countsOf(endpoints(20, 20), new Map([['organization 0', 290]]), 290)).toEqual(
+  expect(countsOf(endpoints(20, 20), claimed(['organization 0', 290]), 290)).toEqual(
     Array.from({ length: 10 }, () => 1),
   )
 })

@@ -9,11 +9,12 @@ import { sql } from 'kysely'
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
-import { inTurns, piecesOf } from '../../crud/pieces.ts'
+import { piecesOf } from '../../crud/pieces.ts'
 import { readRow } from '../../crud/rows.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
 import type { Rows } from '../../http/upload-rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
+import { inTurns } from '../../turns.ts'
 import {
   deleteRules,
   findDuplicates,

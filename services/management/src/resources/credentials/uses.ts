@@ -3,6 +3,7 @@
  * second. The uses of credentials have a separate table, so that validators do not receive them as changes of credentials.
  */
 
+import { repeat } from '@keyward/runtime'
 import { sql } from 'kysely'
 
 import type { Db } from '../../context.ts'
@@ -31,8 +32,7 @@ export function createUseRecorder(db: Db, onError: (error: unknown) => void): Us
     `.execute(db)
     await sql`update sessions set last_used_at = now() where id = any(${ids}::uuid[])`.execute(db)
   }
-  const timer = setInterval(() => void write().catch(onError), WRITE_INTERVAL_MS)
-  timer.unref()
+  const stop = repeat(write, { everyMs: WRITE_INTERVAL_MS, onError })
   return {
     record(credentialId) {
       const nowMs = Date.now()
@@ -42,7 +42,7 @@ export function createUseRecorder(db: Db, onError: (error: unknown) => void): Us
       unwritten.add(credentialId)
     },
     async close() {
-      clearInterval(timer)
+      await stop()
       await write().catch(onError)
     },
   }

@@ -16,6 +16,7 @@ import type { Db, WriteContext } from '../../context.ts'
 import { lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
 import { ApiError } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
+import { resealRows } from '../../keyring/reseal.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 type SigningKey = z.output<typeof signingKey>
@@ -133,36 +134,30 @@ export async function withdrawSigningKey(context: WriteContext, id: string): Pro
   return show(changed)
 }
 
-const RESEAL_BATCH = 500
-
 /**
- * Seals the signing keys of the previous master key again, under the current one. Returns their number. Several processes may call this
- * function at once. Throws for a key that is sealed under another master key.
+ * Seals the signing keys of the previous master key again, under the current one. Returns their number. Throws for a key that is sealed
+ * under another master key.
  */
 export async function resealSigningKeys(db: Db, keyring: Keyring): Promise<number> {
-  for (let done = 0; ;) {
-    const count = await db.transaction().execute(async (transaction) => {
-      const rows = await transaction
-        .selectFrom('signingKeys')
-        .select(['id', 'organizationId', 'keyId', 'masterKeyId', 'privateKeyEncrypted'])
-        .where('masterKeyId', '<>', keyring.currentId)
-        .orderBy('id')
-        .limit(RESEAL_BATCH)
-        .forUpdate()
+  return resealRows(db, async (transaction, maxRows) => {
+    const rows = await transaction
+      .selectFrom('signingKeys')
+      .select(['id', 'organizationId', 'keyId', 'masterKeyId', 'privateKeyEncrypted'])
+      .where('masterKeyId', '<>', keyring.currentId)
+      .orderBy('id')
+      .limit(maxRows)
+      .forUpdate()
+      .execute()
+    for (const row of rows)
+      await transaction
+        .updateTable('signingKeys')
+        .set({
+          privateKeyEncrypted: keyring.seal(row.organizationId, row.keyId, keyring.open(row)),
+          masterKeyId: keyring.currentId,
+        })
+        .where('organizationId', '=', row.organizationId)
+        .where('id', '=', row.id)
         .execute()
-      for (const row of rows)
-        await transaction
-          .updateTable('signingKeys')
-          .set({
-            privateKeyEncrypted: keyring.seal(row.organizationId, row.keyId, keyring.open(row)),
-            masterKeyId: keyring.currentId,
-          })
-          .where('organizationId', '=', row.organizationId)
-          .where('id', '=', row.id)
-          .execute()
-      return rows.length
-    })
-    done += count
-    if (count < RESEAL_BATCH) return done
-  }
+    return rows.length
+  })
 }
