@@ -7,7 +7,7 @@ import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../context.ts'
-import { missingIds } from '../crud/rows.ts'
+import { missingIds } from '../crud/owned-rows.ts'
 import { firstIdAt, type Page, type PageQuery, selectPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
 import { implement } from '../operations/implement.ts'

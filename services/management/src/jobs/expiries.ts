@@ -11,7 +11,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
-import { selectAllRules, showRule } from '../resources/access-rules/rows.ts'
+import { selectAllRules, showRule } from '../resources/access-rules/rule-rows.ts'
 import { licensesById } from './licenses.ts'
 
 /**

@@ -3,7 +3,7 @@
 import type { License } from '@keyward/contract'
 
 import type { Db } from '../context.ts'
-import { selectAllLicenses, showLicense } from '../resources/licenses/rows.ts'
+import { selectAllLicenses, showLicense } from '../resources/licenses/license-rows.ts'
 
 /** Returns the licenses by id, with their organizations. Deleted licenses are absent. */
 export async function licensesById(

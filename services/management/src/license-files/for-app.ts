@@ -14,7 +14,7 @@ import { runInside } from '../admission/fair-gate.ts'
 import { shareOf } from '../admission/gates.ts'
 import { ApiError } from '../http/problem.ts'
 import type { AppFileRequest, AppFiles, CheckToDecide, Dependencies, SignedFile } from '../operations/dependencies.ts'
-import { isUnstarted } from '../resources/licenses/rows.ts'
+import { isUnstarted } from '../resources/licenses/license-rows.ts'
 import { type FileRow, selectForFile, signFile } from './issue.ts'
 
 type Parts = Pick<Dependencies, 'gates' | 'readDb' | 'validators' | 'keyring'>

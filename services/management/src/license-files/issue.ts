@@ -12,7 +12,7 @@ import type { ReadContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Dependencies } from '../operations/dependencies.ts'
-import { effectiveStatus, isUnstarted } from '../resources/licenses/rows.ts'
+import { effectiveStatus, isUnstarted } from '../resources/licenses/license-rows.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
 

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 
 import { audit } from '../audit/writer.ts'
 import type { Db } from '../context.ts'
-import { updateRow } from '../crud/rows.ts'
+import { updateRow } from '../crud/owned-rows.ts'
 import { endpointRows, showEndpoint } from './endpoint-rows.ts'
 
 const MAX_FAILING_DAYS = 5

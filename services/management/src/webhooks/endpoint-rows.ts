@@ -2,7 +2,7 @@
 
 import type { WebhookEndpoint } from '@keyward/contract/management/webhooks'
 
-import type { OwnedRows } from '../crud/rows.ts'
+import type { OwnedRows } from '../crud/owned-rows.ts'
 import type { EndpointRow } from './secrets.ts'
 
 export function showEndpoint(row: EndpointRow): WebhookEndpoint {

@@ -4,7 +4,7 @@ import { type AccessRuleSet, accessRuleSets as operations } from '@keyward/contr
 
 import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
-import { listRows, readRow } from '../../crud/rows.ts'
+import { listRows, readRow } from '../../crud/owned-rows.ts'
 import { ApiError } from '../../http/problem.ts'
 import { implement } from '../../operations/implement.ts'
 import { accessRuleTag } from '../access-rules/access-rules.ts'

@@ -21,7 +21,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { ReadContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
-import { type RuleRow, selectRules, showRule } from './rows.ts'
+import { type RuleRow, selectRules, showRule } from './rule-rows.ts'
 
 export interface RuleFilter {
   kind?: RuleKind | undefined

@@ -7,7 +7,7 @@ import type { AccessRuleSet } from '@keyward/contract'
 import { uuidv7 } from '@keyward/database'
 
 import type { ReadContext, WriteContext } from '../../context.ts'
-import type { OwnedRows } from '../../crud/rows.ts'
+import type { OwnedRows } from '../../crud/owned-rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {

@@ -7,10 +7,10 @@ import type { z } from 'zod'
 import { audit, valuesBefore } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
 import { differences } from '../../crud/differences.ts'
-import { deleteRow, updateRow } from '../../crud/rows.ts'
+import { deleteRow, updateRow } from '../../crud/owned-rows.ts'
 import { invalid, notFound } from '../../http/problem.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
-import { accessRuleRows, selectRules, showRule } from './rows.ts'
+import { accessRuleRows, selectRules, showRule } from './rule-rows.ts'
 
 export async function readRule(context: ReadContext, id: string): Promise<AccessRule> {
   const row = await selectRules(context).where('accessRules.id', '=', id).executeTakeFirst()

@@ -9,7 +9,7 @@ import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
-import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
+import { listRows, lockRow, type OwnedRows, updateRow } from '../../crud/owned-rows.ts'
 import type { Page, PageQuery } from '../../http/pagination.ts'
 import { implement } from '../../operations/implement.ts'
 

@@ -1,11 +1,11 @@
 import { customers as operations } from '@keyward/contract/management/customers'
 import { sql } from 'kysely'
 
-import { changeRow, deleteRow, insertRow, listRows, readRow } from '../../crud/rows.ts'
+import { changeRow, deleteRow, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
+import { customerRows } from './customer-rows.ts'
 import { mergeCustomers } from './merge.ts'
-import { customerRows } from './rows.ts'
 
 export const customers = implement({ name: 'Customers', description: 'The owners of licenses.' }, operations, {
   listCustomers: {

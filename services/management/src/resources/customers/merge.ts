@@ -8,9 +8,9 @@ import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
-import { updateRow } from '../../crud/rows.ts'
+import { updateRow } from '../../crud/owned-rows.ts'
 import { invalid } from '../../http/problem.ts'
-import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './rows.ts'
+import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './customer-rows.ts'
 
 async function lockBoth(context: WriteContext, id: string, into: string) {
   const { db, organizationId } = context

@@ -11,10 +11,10 @@ import type { ActivityEntry } from '@keyward/database/kysely'
 import { recordLicenseActivity } from '../../activity/writer.ts'
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
-import { updateRow } from '../../crud/rows.ts'
+import { updateRow } from '../../crud/owned-rows.ts'
 import { ApiError, invalid } from '../../http/problem.ts'
 import { generateLicenseKey } from './key.ts'
-import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './rows.ts'
+import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './license-rows.ts'
 import { licenseRows } from './store.ts'
 
 export type Action =

@@ -13,7 +13,7 @@ import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/upload-rows.ts'
 import { excessiveEntitlements } from '../products/entitlements.ts'
 import { generateLicenseKey } from './key.ts'
-import { selectLicenses, showLicense } from './rows.ts'
+import { selectLicenses, showLicense } from './license-rows.ts'
 import { entitled, insertLicenses, missingParents, type NewLicense, requireLicensesWithinQuotas } from './store.ts'
 
 type ImportedLicense = z.output<typeof importedLicense>

@@ -3,8 +3,8 @@ import { licenses as operations } from '@keyward/contract'
 import { implement } from '../../operations/implement.ts'
 import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importLicenses } from './import.ts'
+import { readLicenseRow, showLicense } from './license-rows.ts'
 import { listLicenses } from './list.ts'
-import { readLicenseRow, showLicense } from './rows.ts'
 import { addLicense, changeLicense, deleteLicense } from './store.ts'
 
 const tag = {

@@ -5,7 +5,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
-import { type LicenseRow, selectLicenses, showLicense } from './rows.ts'
+import { type LicenseRow, selectLicenses, showLicense } from './license-rows.ts'
 
 export interface LicenseQuery extends PageQuery {
   productId?: string | undefined

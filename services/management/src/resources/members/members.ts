@@ -6,7 +6,7 @@
 import type { Member } from '@keyward/contract'
 import { members as operations } from '@keyward/contract/management/members'
 
-import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import { changeRow, deleteRow, findRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import {
   isManager,

@@ -8,7 +8,7 @@ import { type Product, products as operations, type updateProduct } from '@keywa
 import type { z } from 'zod'
 
 import type { WriteContext } from '../../context.ts'
-import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/rows.ts'
+import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { requireDefaultsFit } from './entitlements.ts'

@@ -11,7 +11,7 @@ import type { z } from 'zod'
 
 import { findCaller, isOneOf, unauthenticated } from '../../admission/authentication.ts'
 import type { Db } from '../../context.ts'
-import { findRow } from '../../crud/rows.ts'
+import { findRow } from '../../crud/owned-rows.ts'
 import { ApiError } from '../../http/problem.ts'
 import { sessionCookie } from '../../http/site.ts'
 import type { Call, VendorCall } from '../../operations/call.ts'

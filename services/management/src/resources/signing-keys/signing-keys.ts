@@ -1,6 +1,6 @@
 import { signingKeys as operations } from '@keyward/contract/management/signing-keys'
 
-import { listRows } from '../../crud/rows.ts'
+import { listRows } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { prepareSigningKey, rotateSigningKey, signingKeyRows, withdrawSigningKey } from './store.ts'
 

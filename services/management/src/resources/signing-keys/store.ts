@@ -13,7 +13,7 @@ import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import type { Db, WriteContext } from '../../context.ts'
-import { lockRow, type OwnedRows, updateRow } from '../../crud/rows.ts'
+import { lockRow, type OwnedRows, updateRow } from '../../crud/owned-rows.ts'
 import { ApiError } from '../../http/problem.ts'
 import type { Keyring } from '../../keyring/keyring.ts'
 import { resealRows } from '../../keyring/reseal.ts'

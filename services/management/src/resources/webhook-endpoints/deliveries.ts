@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
-import { findRow, lockRow } from '../../crud/rows.ts'
+import { findRow, lockRow } from '../../crud/owned-rows.ts'
 import { insertUndelivered, patternsOf } from '../../events/writer.ts'
 import { firstIdAt, listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, invalid, invalidRequest, notFound } from '../../http/problem.ts'

@@ -2,7 +2,7 @@
 
 import { webhookEndpoints as operations } from '@keyward/contract/management/webhooks'
 
-import { deleteRow, listRows, readRow } from '../../crud/rows.ts'
+import { deleteRow, listRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { endpointRows } from '../../webhooks/endpoint-rows.ts'
 import { listDeliveries, replay, resendDelivery, testEndpoint } from './deliveries.ts'

@@ -6,7 +6,7 @@
 import type { Customer } from '@keyward/contract'
 
 import type { ReadContext } from '../../context.ts'
-import type { OwnedRows, Row } from '../../crud/rows.ts'
+import type { OwnedRows, Row } from '../../crud/owned-rows.ts'
 import { ApiError, notFound } from '../../http/problem.ts'
 
 export type CustomerRow = Row<'customers'>

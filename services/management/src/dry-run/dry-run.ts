@@ -1,4 +1,4 @@
-/** Defines the endpoint that evaluates a check without recording it (docs/api.md#r5). */
+/** Implements dry runs: the verdict that a check would get, without recording it (docs/api.md#r5). */
 
 import { formatNetwork, parseNetwork } from '@keyward/address'
 import type { AccessRule } from '@keyward/contract'
@@ -10,8 +10,8 @@ import { invalid, quote } from '../http/problem.ts'
 import type { Dependencies } from '../operations/dependencies.ts'
 import { implement } from '../operations/implement.ts'
 import { accessRuleTag } from '../resources/access-rules/access-rules.ts'
-import { selectRules, showRule } from '../resources/access-rules/rows.ts'
-import { readLicenseRow } from '../resources/licenses/rows.ts'
+import { selectRules, showRule } from '../resources/access-rules/rule-rows.ts'
+import { readLicenseRow } from '../resources/licenses/license-rows.ts'
 
 type Input = z.output<typeof evaluateCheck>
 
@@ -30,7 +30,7 @@ async function readRules(context: ReadContext, ids: readonly string[]): Promise<
   return new Map(rows.map((row) => [row.id, showRule(row)]))
 }
 
-async function evaluateRules(
+async function runDry(
   context: ReadContext & { dependencies: Dependencies },
   input: Input,
 ): Promise<z.output<typeof evaluation>> {
@@ -60,6 +60,6 @@ export const dryRuns = implement(accessRuleTag, operations, {
     description:
       'Returns the verdict that a check would get, and the rules that match it. Takes no machine slot and counts nothing. ' +
       'A validator decides; if none is reachable, the response is 503.',
-    handle: (call) => evaluateRules(call, call.body),
+    handle: (call) => runDry(call, call.body),
   },
 })

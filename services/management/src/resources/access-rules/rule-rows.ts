@@ -3,7 +3,7 @@
 import { type AccessRule, actor } from '@keyward/contract'
 
 import type { Db, ReadContext } from '../../context.ts'
-import type { OwnedRows } from '../../crud/rows.ts'
+import type { OwnedRows } from '../../crud/owned-rows.ts'
 
 /** Selects the rules of all organizations. */
 export function selectAllRules(db: Db) {
