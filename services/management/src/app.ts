@@ -14,7 +14,7 @@ import { mountDocs } from './openapi/docs-page.ts'
 import { createOpenApi } from './openapi/document.ts'
 import { createPipeline, type PipelineOptions } from './pipeline.ts'
 
-export interface AppOptions extends Omit<PipelineOptions, 'responder'> {
+interface AppOptions extends Omit<PipelineOptions, 'responder'> {
   corsOrigins: readonly string[]
   metrics: HttpMetrics
 }

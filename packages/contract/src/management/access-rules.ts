@@ -124,7 +124,7 @@ export const updateAccessRule = z
   })
   .meta({ example: { note: 'Abuse reported on 12 November.' } })
 
-export const accessRuleFilter = {
+const accessRuleFilter = {
   kind: ruleKind.optional(),
   mode: ruleMode.optional(),
   type: ruleType.optional(),
@@ -152,7 +152,7 @@ const ruleSort = z
   .optional()
   .meta({ description: 'The field that the list is sorted by. Default: `createdAt`.', example: 'matchCount' })
 export type RuleSort = NonNullable<z.infer<typeof ruleSort>>
-export const accessRuleSorting = {
+const accessRuleSorting = {
   sort: ruleSort,
   order: z.enum(['desc', 'asc']).optional().meta({
     description: 'The sort order. `desc` returns the newest or highest first. Default: `desc`.',
@@ -172,7 +172,7 @@ export const deleteAccessRules = z.strictObject({
     .max(MAX_IMPORT_ROWS)
     .meta({ description: 'The ids of the rules to delete, at most 1,000.', example: [EXAMPLE_ID] }),
 })
-export const deletedAccessRules = z.object({
+const deletedAccessRules = z.object({
   deleted: z.int().meta({ description: 'The number of deleted rules.', example: 2 }),
   missing: z.int().meta({ description: 'The number of ids without a rule.', example: 0 }),
 })
@@ -187,7 +187,7 @@ export const importedAccessRules = z.object({
     .array(z.uuid())
     .meta({ description: 'The ids of the created rules, in the order of their rows.', example: [EXAMPLE_ID] }),
 })
-export const exportedAccessRules = z
+const exportedAccessRules = z
   .object({ rules: z.array(z.looseObject({})).meta({ description: 'The rules, in the format of an import.' }) })
   .meta({ description: 'All rules that match the filter, oldest first.' })
 
@@ -206,13 +206,13 @@ export const accessRuleSet = z
 export type AccessRuleSet = z.infer<typeof accessRuleSet>
 
 /** The path parameters of a request for a set. `ruleSetName` validates the name. */
-export const ruleSetParams = z.strictObject({
+const ruleSetParams = z.strictObject({
   set: z.string().meta({ description: 'The name of the set, 1 to 64 characters.', example: 'threat feed' }),
 })
 export const ruleSetName = setName
 
 /** A rule in the body of a set. The path contains the name of the set, so `set` must be absent. */
-export const ruleOfSet = createAccessRule.refine((rule) => rule.set === undefined || rule.set === null, {
+const ruleOfSet = createAccessRule.refine((rule) => rule.set === undefined || rule.set === null, {
   path: ['set'],
   message: 'must be absent; the path names the set',
 })
@@ -220,8 +220,8 @@ const ifMatch = z.uuid().toLowerCase().nullable().optional().meta({
   description: 'The required `version` of the set; null if the set must not exist. Any other version results in 412.',
   example: EXAMPLE_ID,
 })
-export const replaceRuleSetOptions = z.strictObject({ ifMatch })
-export const replaceRuleSet = z.strictObject({
+const replaceRuleSetOptions = z.strictObject({ ifMatch })
+const replaceRuleSet = z.strictObject({
   rules: z.array(createAccessRule).max(MAX_SET_RULES).meta({ description: 'All rules of the set, at most 20,000.' }),
   ifMatch,
 })

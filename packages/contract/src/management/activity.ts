@@ -77,7 +77,7 @@ export const alert = z
       'An alert that more machines check a license than it has slots, or that a webhook endpoint is disabled.',
   })
 
-export const alertFilter = {
+const alertFilter = {
   open: z
     .enum(['true', 'false'])
     .transform((given) => given === 'true')
@@ -86,7 +86,7 @@ export const alertFilter = {
   licenseId: id('Returns only alerts of this license.').optional(),
 }
 
-export const activityFilter = {
+const activityFilter = {
   type: activityType.optional(),
   code: code.optional(),
   machineId: exactText(MAX_MACHINE_ID_BYTES)

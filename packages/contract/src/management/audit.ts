@@ -43,7 +43,7 @@ export const operatorAuditEntry = auditEntry
   })
   .meta({ id: 'OperatorAuditEntry', description: 'A change by the operator.' })
 
-export const auditFilter = {
+const auditFilter = {
   action: text(100)
     .optional()
     .meta({ description: 'Returns only entries with this action.', example: 'license.suspended' }),
@@ -56,7 +56,7 @@ export const auditFilter = {
   to: moment('Returns only entries before this time.').optional(),
 }
 
-export const operatorAuditFilter = { organizationId: id('Returns only entries of this organization.').optional() }
+const operatorAuditFilter = { organizationId: id('Returns only entries of this organization.').optional() }
 
 export const auditLog = operations({
   listAuditLog: {

@@ -102,9 +102,6 @@ export function page<Item extends z.ZodType>(item: Item) {
   })
 }
 
-/** The path parameters of a request for one resource. */
-export const idParams = z.strictObject({ id: id('The id of the resource.') })
-
 const actorFields = {
   type: z.enum(['OPERATOR', 'MEMBER', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
     description: 'The type of the caller.',

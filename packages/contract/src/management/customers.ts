@@ -48,7 +48,7 @@ export const updateCustomer = createCustomer.partial().meta({ example: { name: '
 
 export const mergeCustomer = z.strictObject({ into: id('The id of the customer that remains.') })
 
-export const customerFilter = {
+const customerFilter = {
   email: text(320).optional().meta({
     description: 'Returns only customers with this e-mail address, compared without regard to case.',
     example: 'ada@example.com',

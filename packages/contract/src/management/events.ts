@@ -219,7 +219,7 @@ export const event = z
   .meta({ id: 'Event', description: 'A change of a resource, or another occurrence that concerns it.' })
 export type Event = z.infer<typeof event>
 
-export const eventFilter = {
+const eventFilter = {
   type: text(100).optional().meta({
     description: 'Returns only events of this type, or of a group such as `license.*`.',
     example: 'license.suspended',

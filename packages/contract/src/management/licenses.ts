@@ -205,7 +205,7 @@ export const importedLicenses = z.object({
     .meta({ description: 'The new licenses, in the order of the rows.' }),
 })
 
-export const licenseFilter = {
+const licenseFilter = {
   productId: id('Returns only licenses of this product.').optional(),
   customerId: id('Returns only licenses of this customer.').optional(),
   status: licenseStatus.optional(),
@@ -228,7 +228,7 @@ const licenseSort = z.enum(['createdAt', 'expiresAt']).optional().meta({
   example: 'expiresAt',
 })
 export type LicenseSort = NonNullable<z.infer<typeof licenseSort>>
-export const licenseSorting = {
+const licenseSorting = {
   sort: licenseSort,
   order: z
     .enum(['asc', 'desc'])

@@ -19,7 +19,7 @@ export const machine = z
   })
   .meta({ id: 'Machine', description: 'A machine that holds a slot.' })
 
-export const machineParams = z.strictObject({
+const machineParams = z.strictObject({
   id: id('The id of the license.'),
   machineId: id("The id of the machine's record."),
 })
@@ -31,7 +31,7 @@ export const foundMachine = machine
   .meta({ id: 'FoundMachine', description: 'A machine that holds a slot, and its license.' })
 export type FoundMachine = z.infer<typeof foundMachine>
 
-export const machineFilter = {
+const machineFilter = {
   machineId: exactText(MAX_MACHINE_ID_BYTES)
     .optional()
     .meta({ description: 'The exact machine id.', example: 'A4-F1-00-12' }),

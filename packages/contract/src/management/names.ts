@@ -9,7 +9,7 @@ import { operations } from './operations.ts'
 export const MAX_NAMES = 100
 const UUID_LENGTH = 36
 
-export const namesQuery = z.strictObject({
+const namesQuery = z.strictObject({
   ids: text(MAX_NAMES * (UUID_LENGTH + 1))
     .transform((given) => [...new Set(given.split(','))])
     .pipe(z.array(z.uuid().toLowerCase()).max(MAX_NAMES))

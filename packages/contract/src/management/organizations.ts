@@ -154,7 +154,7 @@ export const ownOrganization = z
   .object({ ...named, usage, quotas, createdAt })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
-export const organizationFilter = {
+const organizationFilter = {
   name: text(200)
     .optional()
     .meta({ description: 'Returns only organizations with exactly this name.', example: 'Acme Software' }),

@@ -10,7 +10,7 @@ import { foundMachine } from './machines.ts'
 import { operations } from './operations.ts'
 import { product } from './products.ts'
 
-export const searchQuery = z.strictObject({
+const searchQuery = z.strictObject({
   q: text(200)
     .refine((given) => given.trim() !== '', 'must not be blank')
     .meta({

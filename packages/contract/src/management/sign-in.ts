@@ -12,7 +12,7 @@ const secret = z.string().max(512)
 /** A message of the Web Authentication API in JSON. The library that verifies the message validates its members. */
 const webAuthnJson = z.record(z.string(), z.unknown())
 
-export const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN', 'OPENID']).meta({
+const signInMethod = z.enum(['INVITATION', 'ACCESS_TOKEN', 'PASSKEY', 'OPERATOR_TOKEN', 'OPENID']).meta({
   description: 'The method by which the session was opened.',
   example: 'PASSKEY',
 })
@@ -120,7 +120,7 @@ export const createPasskey = z.strictObject({
   }),
 })
 
-export const passkeyOptions = z
+const passkeyOptions = z
   .object({
     options: webAuthnJson.meta({
       description: 'The options for `navigator.credentials` as JSON.',

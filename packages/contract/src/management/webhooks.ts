@@ -57,7 +57,7 @@ export const createWebhookEndpoint = z
   .meta({ example: { url: 'https://hooks.example.com/keyward', types: ['license.*'] } })
 export const updateWebhookEndpoint = createWebhookEndpoint.partial().meta({ example: { enabled: true } })
 
-export const deliveryStatus = z.enum(['PENDING', 'SUCCEEDED', 'FAILED']).meta({
+const deliveryStatus = z.enum(['PENDING', 'SUCCEEDED', 'FAILED']).meta({
   description: 'The status of the delivery. `PENDING`: another attempt follows.',
   example: 'SUCCEEDED',
 })
@@ -97,14 +97,14 @@ export const delivery = z
   .meta({ id: 'WebhookDelivery', description: 'An event for one endpoint.' })
 export type Delivery = z.infer<typeof delivery>
 
-export const deliveryFilter = {
+const deliveryFilter = {
   status: deliveryStatus.optional(),
   eventType: text(100)
     .optional()
     .meta({ description: 'Returns only deliveries of events of this type.', example: 'license.suspended' }),
   eventId: id('Only of this event.').optional(),
 }
-export const deliveryParams = z.strictObject({
+const deliveryParams = z.strictObject({
   id: id('The id of the endpoint.'),
   deliveryId: id('The id of the delivery.'),
 })
@@ -117,7 +117,7 @@ export const replayEvents = z
     types: types.optional(),
   })
   .meta({ example: { from: '2026-11-20T09:00:00Z', to: '2026-11-20T10:00:00Z' } })
-export const replayedEvents = z.object({
+const replayedEvents = z.object({
   deliveries: z.int().meta({ description: 'The number of events that are sent again.', example: 42 }),
 })
 

@@ -37,7 +37,7 @@ function show(row: Selectable<Database['activity']>): ActivityEntry {
 /** The largest difference between the column `at` and the time in the id. A filter reads the partitions up to this far outside its period. */
 const DAY_MS = 86_400_000
 
-export interface ActivityQuery extends PageQuery {
+interface ActivityQuery extends PageQuery {
   type?: string | undefined
   code?: string | undefined
   machineId?: string | undefined

@@ -23,7 +23,7 @@ function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'UNAUTHENTICATED'
 }
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   /** The pool through which credentials are read. */
   db: Db
   operatorTokens: readonly string[]
@@ -40,7 +40,7 @@ interface Lookup {
   find: () => Promise<Caller>
 }
 
-export interface Admitted {
+interface Admitted {
   caller: Caller
   /** The rate limit headers. */
   headers: Record<string, string>

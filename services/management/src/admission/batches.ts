@@ -19,7 +19,7 @@ interface Waiting<Task, Result> {
   reject: (error: unknown) => void
 }
 
-export interface BatchOptions<Task, Result> {
+interface BatchOptions<Task, Result> {
   /**
    * Called after every task of the batch has arrived. Returns the outcomes in the order of the tasks. If it rejects, all tasks are
    * rejected.

@@ -3,7 +3,7 @@
 import { ApiError } from '../http/problem.ts'
 
 /** The bytes of one body. */
-export interface HeldBytes {
+interface HeldBytes {
   /** Adds received bytes. Throws UNAVAILABLE when the budget has fewer bytes left. */
   take: (bytes: number) => void
   /** Returns the bytes to the budget. */

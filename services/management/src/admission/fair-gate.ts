@@ -5,7 +5,7 @@
 
 import { ApiError } from '../http/problem.ts'
 
-export interface GateOptions {
+interface GateOptions {
   /** The maximum number of tasks that run at once. */
   total: number
   /** The maximum number of tasks of one owner that run at once. */

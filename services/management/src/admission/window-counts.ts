@@ -8,7 +8,7 @@ export const WINDOW_SECONDS = 10
 const MAX_CALLERS = 100_000
 const OTHERS = ''
 
-export interface WindowCounts {
+interface WindowCounts {
   /** Counts a request, and returns the number of the caller's requests in the current window. */
   add(caller: string): number
   /** Returns the number of the caller's requests in the current window. */

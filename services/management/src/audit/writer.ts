@@ -9,7 +9,7 @@ import { sql } from 'kysely'
 import type { WriteContext } from '../context.ts'
 import { insertWithEvents, type NewEvent } from '../events/writer.ts'
 
-export interface AuditedChange {
+interface AuditedChange {
   /** The resource type and the action, such as `license.suspended`. */
   action: string
   resourceType: string

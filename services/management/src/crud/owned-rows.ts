@@ -18,7 +18,7 @@ import { type CountedQuota, requireWithinQuota } from '../quotas/quotas.ts'
 import { differences } from './differences.ts'
 
 /** The tables with an `id` and an `organizationId`. */
-export type OwnedTable = {
+type OwnedTable = {
   [Table in keyof Database]: Selectable<Database[Table]> extends { id: string; organizationId: string } ? Table : never
 }[keyof Database]
 

@@ -12,7 +12,7 @@ import { timeOfEvent } from './body.ts'
 
 type EventRow = Selectable<Database['events']>
 
-export interface EventQuery extends PageQuery {
+interface EventQuery extends PageQuery {
   type?: string | undefined
   resourceId?: string | undefined
   from?: Date | undefined

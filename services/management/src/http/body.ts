@@ -20,7 +20,7 @@ const DECODERS: Record<string, () => Transform> = {
 }
 
 /** The limits of the bodies that an endpoint accepts. */
-export interface BodyLimits {
+interface BodyLimits {
   /** The maximum size of the decoded body in bytes. */
   maxBytes: number
   /** The options for splitting the rows of an import. Absent for any other request. */

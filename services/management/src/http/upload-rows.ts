@@ -30,7 +30,7 @@ export interface Rows<Input, Others = unknown> {
   others?: Others | undefined
 }
 
-export interface RowsOptions<Others extends z.ZodObject> {
+interface RowsOptions<Others extends z.ZodObject> {
   maxRowBytes: number
   /** The maximum number of rows. Default: `MAX_IMPORT_ROWS`. */
   maxRows?: number

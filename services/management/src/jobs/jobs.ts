@@ -32,7 +32,7 @@ const BLACKLISTED_MS = 5_000
 const LOG_INTERVAL_MS = 10_000
 
 /** Writes the events of all occurrences, in transactions of bounded length. */
-export async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise<void> {
+async function writeAllOccurrences(db: Db, signal?: AbortSignal): Promise<void> {
   for (;;) {
     const taken = (await inOneProcess(db, 'occurrences', writeOccurrences)) ?? 0
     if (taken === 0 || signal?.aborted === true) return

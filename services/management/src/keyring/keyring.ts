@@ -17,7 +17,7 @@ import { promisify } from 'node:util'
 
 const signInPool = promisify(sign)
 
-export interface SealedKey {
+interface SealedKey {
   organizationId: string
   keyId: string
   masterKeyId: string

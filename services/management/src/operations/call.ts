@@ -13,7 +13,7 @@ export interface RequestOrigin {
 }
 
 /** The headers by which a handler recognizes a browser and its page. */
-export interface BrowserHeaders {
+interface BrowserHeaders {
   cookie: string | undefined
   origin: string | undefined
 }

@@ -50,7 +50,7 @@ export interface Tag {
 }
 
 /** The part of an operation that only the service knows. */
-export interface Implementation<One extends Operation> {
+interface Implementation<One extends Operation> {
   summary: string
   description?: string
   /** Errors in addition to those that every operation of this kind can return. */

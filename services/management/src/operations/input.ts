@@ -8,7 +8,7 @@ import { ApiError, invalidRequest, quote, type ValidationError } from '../http/p
 import { validationErrors } from '../http/validation-errors.ts'
 import type { Endpoint } from './implement.ts'
 
-export interface RawInput {
+interface RawInput {
   params: unknown
   query: unknown
   body: Pick<RequestBody, 'value' | 'split'>

@@ -73,6 +73,6 @@ export function portOf(url: URL): number {
 }
 
 /** Returns the host without the brackets of an IPv6 address. */
-export function hostOf({ hostname }: URL): string {
+function hostOf({ hostname }: URL): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
 }

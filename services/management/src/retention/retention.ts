@@ -21,7 +21,7 @@ export interface RetentionDays {
   mergedCustomers: number
 }
 
-export interface RetentionOptions {
+interface RetentionOptions {
   days: RetentionDays
   /** The maximum number of rows in one batch. */
   batchRows?: number

@@ -95,10 +95,7 @@ export async function searchCustomers(context: ReadContext, q: string): Promise<
 }
 
 /** Finds products by a part of the name. An organization has so few products that their names need no index. */
-export async function searchProducts(
-  { db, organizationId }: ReadContext,
-  q: string,
-): Promise<SearchResults['products']> {
+async function searchProducts({ db, organizationId }: ReadContext, q: string): Promise<SearchResults['products']> {
   if (q.length < MIN_TEXT_LENGTH) return []
   const rows = await db
     .selectFrom('products')
@@ -150,7 +147,7 @@ export async function searchMachines(
 }
 
 /** Finds unexpired rules that have this value or would match it. */
-export async function searchRules(context: ReadContext, q: string): Promise<SearchResults['accessRules']> {
+async function searchRules(context: ReadContext, q: string): Promise<SearchResults['accessRules']> {
   const equal = await listRules(context, { limit: MAX_RESULTS, value: q, expired: false })
   const matching = await listRules(context, { limit: MAX_RESULTS, matches: q })
   const rules = new Map([...equal.data, ...matching.data].map((rule) => [rule.id, rule]))

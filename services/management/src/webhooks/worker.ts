@@ -57,7 +57,7 @@ const STOP_MS = 3_000
 const LOG_INTERVAL_MS = 10_000
 const USER_AGENT = 'Keyward-Webhooks/1'
 
-export interface WorkerOptions {
+interface WorkerOptions {
   db: Db
   keyring: Keyring
   sender: Sender

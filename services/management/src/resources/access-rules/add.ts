@@ -97,7 +97,7 @@ function asTable(rules: readonly NewRule[]): RawBuilder<unknown> {
 }
 
 /** An existing rule that equals a rule of the request in kind, type, value and scope (docs/api.md#r3). */
-export interface Duplicate {
+interface Duplicate {
   newRuleId: string
   ruleId: string
   expired: boolean

@@ -4,7 +4,7 @@ import { MAX_IMPORT_ROWS } from '@keyward/contract'
 
 import type { WriteContext } from '../../context.ts'
 
-export interface DeletedRules {
+interface DeletedRules {
   /** The number of rules, and at most MAX_IMPORT_ROWS of their ids, if there are any rules. */
   rules?: { deleted: number; ids: string[] }
 }

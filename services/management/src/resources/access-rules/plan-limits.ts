@@ -21,7 +21,7 @@ export async function lockPlan({ db, organizationId }: WriteContext): Promise<Pl
 }
 
 /** A rule that is added, or an expired rule that gets a later expiry. */
-export interface Addition {
+interface Addition {
   type: string
 }
 

@@ -30,7 +30,7 @@ const rows: OwnedRows<'alerts', Alert> = {
   }),
 }
 
-export interface AlertQuery extends PageQuery {
+interface AlertQuery extends PageQuery {
   open?: boolean | undefined
   licenseId?: string | undefined
 }

@@ -93,7 +93,7 @@ export async function readCredential(
   return show(row)
 }
 
-export interface NewCredential {
+interface NewCredential {
   name: string
   permissions?: readonly Permission[]
   /** The product that an API key is bound to. */
@@ -102,7 +102,7 @@ export interface NewCredential {
 }
 
 /** The context of a write, with the permissions and the credential that limit what the caller may grant and revoke. */
-export interface GrantContext extends WriteContext {
+interface GrantContext extends WriteContext {
   permissions: ReadonlySet<Permission>
   credential: CallerCredential
 }

@@ -12,7 +12,7 @@ const RESOLUTION_MS = 60_000
 const WRITE_INTERVAL_MS = 1_000
 const MAX_REMEMBERED = 100_000
 
-export interface UseRecorder {
+interface UseRecorder {
   record: (credentialId: string) => void
   /** Writes the collected uses and stops. */
   close(): Promise<void>

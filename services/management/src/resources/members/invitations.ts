@@ -44,7 +44,7 @@ export async function invite(context: WriteContext, member: Member): Promise<Inv
   return { secret, path: `${PAGE}#${secret}`, expiresAt: expiresAt.toISOString() }
 }
 
-export interface Invited {
+interface Invited {
   memberId: string
   organizationId: string
   /** The actor that sent the invitation, or null if the invited member sent it. */

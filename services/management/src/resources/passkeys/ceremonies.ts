@@ -95,7 +95,7 @@ function acceptOnce(db: Db, memberId: string | null): (challenge: string) => Pro
   }
 }
 
-export interface RegisteringMember {
+interface RegisteringMember {
   id: string
   email: string
   /** The credential ids of the member's passkeys. The browser creates no second passkey on an authenticator that has one of them. */
@@ -116,7 +116,7 @@ export async function registrationOptions(db: Db, site: Site | null, member: Reg
   })
 }
 
-export interface RegisteredPasskey {
+interface RegisteredPasskey {
   credentialId: Buffer
   publicKey: Buffer
   counter: number
@@ -163,7 +163,7 @@ export async function signInOptions(db: Db, site: Site | null) {
 }
 
 /** The member and the organization of a passkey. */
-export interface PasskeyOwner {
+interface PasskeyOwner {
   memberId: string
   organizationId: string
 }

@@ -14,7 +14,7 @@ import { invalid, type ValidationError } from '../../http/problem.ts'
 const MAX_CHECKED = 20_000
 
 /** A license that overrides entitlements and is about to be written. `entitlements` is JSON text. */
-export interface EntitledLicense {
+interface EntitledLicense {
   productId: string
   entitlements: string
   /** The JSON pointer to the license in the request, such as `#/licenses/17`. */

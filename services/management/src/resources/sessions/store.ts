@@ -32,7 +32,7 @@ export type SessionOwner =
     }
   | { operatorToken: string }
 
-export interface OpenedSession {
+interface OpenedSession {
   /** The secret of the session, which cannot be read again. */
   secret: string
   expiresAt: Date

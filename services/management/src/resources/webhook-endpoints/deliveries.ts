@@ -18,7 +18,7 @@ import { unknownTypes } from './store.ts'
 /** When an endpoint has this many waiting deliveries, requests cannot add more. */
 const MAX_WAITING = 20_000
 
-export interface DeliveryQuery extends PageQuery {
+interface DeliveryQuery extends PageQuery {
   status?: Delivery['status'] | undefined
   eventType?: string | undefined
   eventId?: string | undefined
