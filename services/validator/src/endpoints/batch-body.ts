@@ -8,7 +8,7 @@ import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
 import { exceededLimit, type JsonLimits, scanElements, scanMembers, valueEnd } from '@keyward/runtime/json-scan'
 
 import { describeBody, describeLimit } from './request-body-errors.ts'
-import { beginBody, parsePlainObject } from './request-body-fast-path.ts'
+import { beginBody, PlainBodyParser } from './request-body-fast-path.ts'
 import { BODY_LIMITS, parseBody, type RequestBody } from './request-body.ts'
 
 /** The limits of a batch outside of its plain checks. */
@@ -27,12 +27,14 @@ export class BatchBody {
   /** For each check, the message of its error, or null when the check is valid. */
   readonly errors: (string | null)[] = Array.from({ length: MAX_BATCH_CHECKS }, () => null)
   readonly #checks: readonly RequestBody[]
+  readonly #parsers: readonly PlainBodyParser[]
   /** The limits for the rest of the batch. */
   readonly #limits: JsonLimits = { ...BATCH_LIMITS }
 
   /** `checks` are MAX_BATCH_CHECKS bodies, which `read` fills. */
   constructor(checks: readonly RequestBody[]) {
     this.#checks = checks
+    this.#parsers = checks.map((check) => new PlainBodyParser(check))
   }
 
   /** Reads a body. Returns false when the body is not a valid batch. `describeBatch` then returns the reason. */
@@ -58,7 +60,7 @@ export class BatchBody {
   #readCheck(body: Uint8Array, at: number): number {
     const n = this.count
     if (n === MAX_BATCH_CHECKS) return -1
-    let end = parsePlainObject('validateV2', body, at, this.#checks[n]!)
+    let end = this.#parsers[n]!.parseObject('validateV2', body, at)
     if (end < 0) end = this.#readSlowly(body, at, n)
     else this.errors[n] = null
     if (end >= 0) this.count++

@@ -14,7 +14,7 @@ import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import type { ReleaseResult } from '../shared/messages.ts'
 import { describeBody } from './request-body-errors.ts'
-import { parsePlainBody } from './request-body-fast-path.ts'
+import { PlainBodyParser } from './request-body-fast-path.ts'
 import { createRequestBody, parseBody } from './request-body.ts'
 
 /** Releases slots in Postgres through the main thread. The caller must not write to the arrays after the call. */
@@ -40,6 +40,7 @@ export class Deactivation {
   readonly #parts: DeactivationParts
   /** The body of the current request. The next request overwrites it. */
   readonly #body = createRequestBody()
+  readonly #parser = new PlainBodyParser(this.#body)
 
   constructor(parts: DeactivationParts) {
     this.#parts = parts
@@ -50,7 +51,7 @@ export class Deactivation {
     const credential = authenticator.authenticate(exchange, Date.now())
     if (credential === null) return
     const body = this.#body
-    if (!parsePlainBody('deactivate', bytes, body) && !parseBody('deactivate', bytes, body))
+    if (!this.#parser.parse('deactivate', bytes) && !parseBody('deactivate', bytes, body))
       return exchange.fail('INVALID_REQUEST', describeBody('deactivate', bytes))
     if (body.licenseKeyLength > MAX_LICENSE_KEY_BYTES) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)

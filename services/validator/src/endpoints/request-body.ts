@@ -17,28 +17,20 @@ export interface RequestBody {
   licenseKey: Uint8Array
   /** The length of the license key in bytes. If it exceeds MAX_LICENSE_KEY_BYTES, no license has this key, and the bytes are undefined. */
   licenseKeyLength: number
-  /** The memory of `licenseKey`. Its length is a multiple of 4, so that words can be copied. */
-  licenseKeyView: DataView
   machineId: Uint8Array
   /** The length of the machine id in bytes, or 0 without a machine id. */
   machineIdLength: number
-  /** The memory of `machineId`. Its length is a multiple of 4. */
-  machineIdView: DataView
   hostname: string | null
   /** Whether `include` names the entitlements (docs/api.md#h12). */
   wantsEntitlements: boolean
 }
 
 export function createRequestBody(): RequestBody {
-  const licenseKey = new Uint8Array(MAX_LICENSE_KEY_BYTES)
-  const machineId = new Uint8Array(MAX_MACHINE_ID_BYTES)
   return {
-    licenseKey,
+    licenseKey: new Uint8Array(MAX_LICENSE_KEY_BYTES),
     licenseKeyLength: 0,
-    licenseKeyView: new DataView(licenseKey.buffer),
-    machineId,
+    machineId: new Uint8Array(MAX_MACHINE_ID_BYTES),
     machineIdLength: 0,
-    machineIdView: new DataView(machineId.buffer),
     hostname: null,
     wantsEntitlements: false,
   }

@@ -15,7 +15,7 @@ import { rejectionResponse } from '../http/responses.ts'
 import type { Counters } from '../shared/counters.ts'
 import { type CheckRequest, type Checks, createCheckRequest, setNotFound } from './checks.ts'
 import { describeBody } from './request-body-errors.ts'
-import { parsePlainBody } from './request-body-fast-path.ts'
+import { PlainBodyParser } from './request-body-fast-path.ts'
 import { type BodyKind, parseBody } from './request-body.ts'
 
 interface ValidationParts {
@@ -31,6 +31,7 @@ export class Validation {
   readonly #source: ExchangeSource
   /** The check of the current request. The next request overwrites it. */
   readonly #check = createCheckRequest()
+  readonly #parser = new PlainBodyParser(this.#check)
   /** The verdict of the current request. The next request overwrites it. */
   readonly #verdict = createVerdict()
 
@@ -46,7 +47,7 @@ export class Validation {
     if (credential === null) return
     const check = this.#check
     const verdict = this.#verdict
-    if (!parsePlainBody(kind, body, check)) {
+    if (!this.#parser.parse(kind, body)) {
       counters.count('slowBody')
       if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST', describeBody(kind, body))
     }

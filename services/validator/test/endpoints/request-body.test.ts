@@ -2,7 +2,7 @@ import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract'
 import { random, type Random } from '@keyward/testkit'
 import { expect, test } from 'vitest'
 
-import { parsePlainBody } from '../../src/endpoints/request-body-fast-path.ts'
+import { PlainBodyParser } from '../../src/endpoints/request-body-fast-path.ts'
 import { type BodyKind, createRequestBody, type RequestBody, parseBody } from '../../src/endpoints/request-body.ts'
 
 const ROUNDS = process.env['KEYWARD_LONG'] ? 1_000_000 : 40_000
@@ -22,11 +22,12 @@ function resultOf(body: RequestBody): object {
 }
 
 const fast = createRequestBody()
+const parser = new PlainBodyParser(fast)
 const reference = createRequestBody()
 
 /** Returns whether the fast path read the body. If so, its result must equal the result of the reference. */
 function compare(kind: BodyKind, body: Uint8Array): boolean {
-  if (!parsePlainBody(kind, body, fast)) return false
+  if (!parser.parse(kind, body)) return false
   expect(parseBody(kind, body, reference), Buffer.from(body).toString('latin1')).toBe(true)
   expect(resultOf(fast), Buffer.from(body).toString('latin1')).toEqual(resultOf(reference))
   return true
@@ -118,7 +119,7 @@ test('reads no bytes of an earlier body', () => {
   const body = encoder.encode('{"license":"A1B2-C3D4-E5F6-G7H8","fingerprint":"machine-1"}')
   for (let length = 0; length < body.length; length++) {
     expect(compare('validateV2', body)).toBe(true)
-    expect(parsePlainBody('validateV2', body.subarray(0, length), fast), String(length)).toBe(false)
+    expect(parser.parse('validateV2', body.subarray(0, length)), String(length)).toBe(false)
   }
 })
 
@@ -150,5 +151,5 @@ test('rejects invalid bodies, and members that are unknown, repeated, escaped or
     '{"license":"a"',
     '{"license":"a"}{"license":"a"}',
   ])
-    expect(parsePlainBody('validateV2', encoder.encode(text), fast), text).toBe(false)
+    expect(parser.parse('validateV2', encoder.encode(text)), text).toBe(false)
 })
