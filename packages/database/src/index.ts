@@ -14,7 +14,7 @@ export {
 } from './errors.ts'
 export { FEATURES } from './features.ts'
 export type * from './feed/entities.ts'
-export { landmarkOf, mayContinue, openChangeLog } from './feed/history.ts'
+export { lastPublished, mayContinue, openChangeLog } from './feed/history.ts'
 export { type LoadedFeed, loadFeed, type LoadOptions } from './feed/load.ts'
 export { type Listener, listenForChanges, type ListenOptions } from './feed/listen.ts'
 export { KEEP_LOG_MS, pruneFeed } from './feed/prune.ts'
@@ -25,7 +25,7 @@ export {
   type LargePage,
   readLargeChange,
 } from './feed/large-change.ts'
-export { type FeedReading, type FeedReadOptions, MAX_CHANGES, readFeed, type Suspect } from './feed/read.ts'
+export { type FeedReading, type FeedReadOptions, MAX_CHANGES, readFeed, type RowId } from './feed/read.ts'
 export { bytesToUuid, machineKey, toHex, uuidToBytes, uuidv7, uuidv7Bytes } from './ids.ts'
 export { readDecideSecret } from './internal-keys.ts'
 export { NotMigrated, requireMigrated } from './migrations.ts'

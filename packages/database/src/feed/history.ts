@@ -12,7 +12,7 @@ import { FEATURES } from '../features.ts'
  * Returns the latest snapshot that a validator has published in the history of this server (`noteValidator`), or null.
  * The server has every transaction that is visible in that snapshot.
  */
-export async function landmarkOf(client: Pick<pg.ClientBase, 'query'>, validatorId: string): Promise<string | null> {
+export async function lastPublished(client: Pick<pg.ClientBase, 'query'>, validatorId: string): Promise<string | null> {
   const { rows } = await client.query<{ landmark: string | null }>('select landmark_of($1::uuid) as landmark', [
     validatorId,
   ])

@@ -30,7 +30,7 @@ export interface FeedReading {
 }
 
 /** A row, or a machine of a license, to read even if the log does not contain it. */
-export interface Suspect {
+export interface RowId {
   readonly entity: FeedChange['entity']
   /** The id of the row, or of the machine's license. */
   readonly id: Id
@@ -41,7 +41,7 @@ export interface FeedReadOptions {
   /** The organizations whose changes are read separately. */
   readonly except?: readonly Id[]
   /** Rows to read in addition to the changed ones. */
-  readonly suspects?: readonly Suspect[]
+  readonly also?: readonly RowId[]
   /** The maximum number of changes in the result, MAX_CHANGES by default. */
   readonly maxChanges?: number
 }
@@ -71,16 +71,16 @@ const HEAD_LETTER = 'S'
 export async function readFeed(
   client: Pick<pg.ClientBase, 'query'>,
   snapshot: string,
-  { except = [], suspects = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
+  { except = [], also = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {},
 ): Promise<FeedReading> {
   const organizations = except.map((id) => bytesToUuid(id))
   const values: unknown[] = [snapshot, maxChanges + 1, organizations, maxChanges * ENTRIES_PER_CHANGE + 1]
-  const statement = suspects.length === 0 ? READ_FEED : READ_FEED_WITH_SUSPECTS
-  if (suspects.length > 0) {
+  const statement = also.length === 0 ? READ_FEED : READ_FEED_AND_ROWS
+  if (also.length > 0) {
     values.push(
-      suspects.map(({ entity }) => letterOf(entity)),
-      suspects.map(({ id }) => bytesToUuid(id)),
-      suspects.map(({ machineId }) => machineId && Buffer.from(machineId)),
+      also.map(({ entity }) => letterOf(entity)),
+      also.map(({ id }) => bytesToUuid(id)),
+      also.map(({ machineId }) => machineId && Buffer.from(machineId)),
     )
   }
   const { rows } = await client.query<LogRow>({ ...statement, values })
@@ -185,7 +185,7 @@ export const MACHINES = `select changed.entity::text as letter, uuid_send(change
     record_send(row(${listOf(columnsOf(readChangedMachine))})) as record, ${NO_HEAD}
     from changed where changed.entity = '${MACHINE_LETTER}'`
 
-const SUSPECTS = `
+const ROWS = `
     union select * from unnest($5::"char"[], $6::uuid[], $7::bytea[]) where (select not behind from feed)`
 
 /**
@@ -219,4 +219,4 @@ const readFeedText = (more: string): string => `
 
 const READ_FEED = { name: 'keyward-read-feed', text: readFeedText('') }
 /** This statement is rare, so it is not prepared. */
-const READ_FEED_WITH_SUSPECTS = { text: readFeedText(SUSPECTS) }
+const READ_FEED_AND_ROWS = { text: readFeedText(ROWS) }

@@ -7,7 +7,7 @@ import { insertOrganization } from '@keyward/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { landmarkOf, loadFeed, mayContinue, noteValidator, readFeed, uuidv7 } from '../../src/index.ts'
+import { lastPublished, loadFeed, mayContinue, noteValidator, readFeed, uuidv7 } from '../../src/index.ts'
 import { migrate } from '../../src/migrate.ts'
 
 // These tests stop and crash a separate server.
@@ -70,7 +70,7 @@ test('reports another log after a crash of Postgres, and continues from the last
     await insertOrganization(client)
     const reading = await readFeed(client, before.snapshot)
     // A commit that waits for the disk would also write the earlier transactions to disk, so no such commit follows.
-    expect(await landmarkOf(client, heartbeat.id)).toBe(before.snapshot)
+    expect(await lastPublished(client, heartbeat.id)).toBe(before.snapshot)
     process.kill(postgres.pid, 'SIGQUIT') // an immediate shutdown, which loses unwritten data like a crash
     return reading
   })
@@ -84,14 +84,14 @@ test('reports another log after a crash of Postgres, and continues from the last
   // If the heartbeat has survived the crash, the server's history contains the validator's history up to the heartbeat. The log is kept.
   expect(mayContinue(before.server, after.server)).toBe(true)
   await onServer(async (client) => {
-    expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))
+    expect([before.snapshot, null]).toContain(await lastPublished(client, heartbeat.id))
     expect((await readFeed(client, before.snapshot)).behind).toBe(false)
     await note(client, '1:900000:', before.server)
-    expect([before.snapshot, null]).toContain(await landmarkOf(client, heartbeat.id))
+    expect([before.snapshot, null]).toContain(await lastPublished(client, heartbeat.id))
     await note(client, after.snapshot, after.server)
-    expect(await landmarkOf(client, heartbeat.id)).toBe(after.snapshot)
+    expect(await lastPublished(client, heartbeat.id)).toBe(after.snapshot)
     await note(client, '1:900000:', before.server)
-    expect(await landmarkOf(client, heartbeat.id)).toBe(after.snapshot)
+    expect(await lastPublished(client, heartbeat.id)).toBe(after.snapshot)
   })
 })
 

@@ -284,14 +284,14 @@ describe('a reader that has fallen behind', () => {
     open.release()
   })
 
-  test('reads suspects in addition to the changes', async () => {
+  test('reads other rows in addition to the changes', async () => {
     const organizationId = await insertOrganization(database.pool)
     const license = await insertLicense(database.pool, { organizationId, maxMachines: 2 })
     await readNames()
     await sql(`update licenses set status = 'suspended' where id = $1`, [license.id])
     const [id, gone] = [uuidToBytes(license.id), new Uint8Array(16).fill(7)]
     const { changes } = await readFeed(reader, snapshot, {
-      suspects: [
+      also: [
         { entity: 'license', id, machineId: null },
         { entity: 'rule', id: gone, machineId: null },
         { entity: 'machine', id, machineId: new TextEncoder().encode('m') },

@@ -106,10 +106,10 @@ export class Comparison {
 async function readOnce(
   connection: FeedConnection,
   snapshot: string,
-  suspects: FeedTarget['unsettled'],
+  also: FeedTarget['unsettled'],
 ): Promise<FeedReading | null> {
   try {
-    const reading = await connection.read(snapshot, { maxChanges: MAX_CHANGES_OF_GAP, suspects })
+    const reading = await connection.read(snapshot, { maxChanges: MAX_CHANGES_OF_GAP, also })
     return reading.large.length > 0 ? null : reading
   } catch (error) {
     if (isTooSlow(error)) return null

@@ -1,6 +1,6 @@
 /** Defines the interfaces of the follower: the source of changes, the target that applies them, and the events of progress. */
 
-import type { FeedChange, FeedReading, FeedReadOptions, Id, LargeChange, LargePage, Suspect } from '@keyward/database'
+import type { FeedChange, FeedReading, FeedReadOptions, Id, LargeChange, LargePage, RowId } from '@keyward/database'
 import type { Change } from '@keyward/engine'
 
 import type { SigningKeyChange } from '../public-keys/store.ts'
@@ -26,12 +26,12 @@ interface ServerState {
   /** Identifies the server, its timeline and its log. */
   readonly identity: string
   /** The latest snapshot that this validator has published in the history of the server, or null. */
-  readonly landmark: string | null
+  readonly published: string | null
 }
 
 /** A connection that listens for notifications. Every statement on it has a timeout. */
 export interface FeedConnection {
-  /** Returns the identity and landmark of the server. Rejects on a standby. */
+  /** Returns the identity and published of the server. Rejects on a standby. */
   identify(): Promise<ServerState>
   /**
    * Reads the changes after `snapshot`, except those of the organizations in `except`. In the result, `behind` means that the
@@ -75,8 +75,8 @@ export interface FeedTarget {
   abandonPages(): void
   /** Records that the server has another history. Earlier transaction numbers are meaningless from then on. */
   changeHistory(): void
-  /** Returns the rows whose applied changes are not visible in `landmark`, or null when these rows are unknown. */
-  suspectsSince(landmark: string): Suspect[] | null
+  /** Returns the rows whose applied changes are not visible in `published`, or null when these rows are unknown. */
+  changedSince(published: string): RowId[] | null
   /**
    * Begins a reload, or restarts it. `snapshot` is the snapshot of the reload when the index has no position. It is null when
    * changes are applied meanwhile. These changes count as newer than the rows of the reload.
@@ -88,7 +88,7 @@ export interface FeedTarget {
    * The machines of own writes that were applied during a reload whose snapshot already contains their transactions. They must be read
    * again with the changes since that snapshot. The list is empty unless a loaded index without a position is being reloaded.
    */
-  readonly unsettled: readonly Suspect[]
+  readonly unsettled: readonly RowId[]
   /** Whether the rows of the reload are written as they arrive. If so, other changes cannot be applied before the reload ends. */
   readonly isInPlace: boolean
   /** Whether so many rows have changed since the reload began that it should be abandoned. */

@@ -4,7 +4,7 @@
  * no data and may be lost.
  *
  * A reload compares the tables with the index in the background, and changes are followed meanwhile. After a crash or a
- * failover, the rows of lost transactions are read again first (`trail.ts`). A gap exists when the log no longer contains the
+ * failover, the rows of lost transactions are read again first (`recent-changes.ts`). A gap exists when the log no longer contains the
  * position of the index. The validator is then not ready, and changes are applied only after a reload has ended.
  *
  * If an organization has too many changes for one read, they are read separately, in pages, while the changes of the other
@@ -16,7 +16,7 @@
  *                  (first load)   gap
  */
 
-import { type FeedReading, type Id, mayContinue, type Suspect } from '@keyward/database'
+import { type FeedReading, type Id, mayContinue, type RowId } from '@keyward/database'
 import { Snapshot } from '@keyward/database/snapshot'
 import { INDEX_IS_FULL } from '@keyward/engine'
 
@@ -34,7 +34,7 @@ import type {
 } from './follower-interfaces.ts'
 import { LargeRead } from './large-read.ts'
 import { LimitedReads } from './limited-reads.ts'
-import { type IndexPosition, Parking } from './parking.ts'
+import { type IndexPosition, Pause } from './pause.ts'
 
 export type * from './follower-interfaces.ts'
 
@@ -49,7 +49,7 @@ export class Follower {
   readonly #events: FollowerEvents
   readonly #clock: Clock
   readonly #stopping = new AbortController()
-  readonly #parking: Parking
+  readonly #pause: Pause
   readonly #reads = new LimitedReads()
   /** The identity of the server from which the index was loaded, or null before the follower has joined a server. */
   #identity: string | null = null
@@ -83,7 +83,7 @@ export class Follower {
     this.#target = target
     this.#events = events
     this.#clock = clock
-    this.#parking = new Parking(clock)
+    this.#pause = new Pause(clock)
   }
 
   /** Starts the loop. `from` is the position of an index that was restored from a file, or null for an empty index. */
@@ -109,11 +109,11 @@ export class Follower {
 
   /** Stops reading until `resume`, and returns the position. Returns null and continues if there is no position within three seconds. */
   pause(): Promise<IndexPosition | null> {
-    return this.#parking.pause(() => this.#wake())
+    return this.#pause.pause(() => this.#wake())
   }
 
   resume(): void {
-    this.#parking.resume()
+    this.#pause.resume()
   }
 
   /** Starts a read immediately, or after the read in progress. */
@@ -157,7 +157,7 @@ export class Follower {
     try {
       const identity = await this.#join(connection)
       while (!this.#stopping.signal.aborted) {
-        await this.#parking.stop(this.position)
+        await this.#pause.stop(this.position)
         // A stop ends the pause, but the index may still be being copied to the index file.
         if (this.#stopping.signal.aborted) break
         if (isLost) throw new Error('The connection that listens for changes was lost.')
@@ -176,18 +176,18 @@ export class Follower {
    * gap. Returns the identity of the server.
    */
   async #join(connection: FeedConnection): Promise<string> {
-    const { identity, landmark } = await connection.identify()
+    const { identity, published } = await connection.identify()
     const before = this.#identity
     const isOther = identity !== before
-    const suspects = this.#suspectsSince(landmark, identity)
+    const also = this.#changedSince(published, identity)
     if (isOther) {
       await this.#stopComparison()
       this.#target.changeHistory()
       this.#reloads = null
     }
-    if (landmark !== null && suspects !== null) {
+    if (published !== null && also !== null) {
       const startedMs = this.#clock.nowMs()
-      const reading = await this.#reads.read(connection, landmark, { suspects })
+      const reading = await this.#reads.read(connection, published, { also })
       if (!reading.behind && reading.large.length === 0) {
         this.#identity = identity
         this.#apply(reading, { identity, startedMs })
@@ -200,9 +200,9 @@ export class Follower {
   }
 
   /** Returns the rows of transactions that the server may have lost, or null when they are unknown. */
-  #suspectsSince(landmark: string | null, identity: string): Suspect[] | null {
-    if (landmark === null || this.#identity === null || this.#snapshot === null) return null
-    return mayContinue(this.#identity, identity) ? this.#target.suspectsSince(landmark) : null
+  #changedSince(published: string | null, identity: string): RowId[] | null {
+    if (published === null || this.#identity === null || this.#snapshot === null) return null
+    return mayContinue(this.#identity, identity) ? this.#target.changedSince(published) : null
   }
 
   async #read(connection: FeedConnection, identity: string, from: string): Promise<void> {

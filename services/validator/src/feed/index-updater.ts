@@ -3,7 +3,7 @@
  * validator's own claims and releases, and ensures that older data never overwrites newer data.
  */
 
-import type { LargePage, Suspect } from '@keyward/database'
+import type { LargePage, RowId } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 import { Snapshot } from '@keyward/database/snapshot'
 import { type Change, INDEX_IS_FULL, type IndexWriter, type Rejected } from '@keyward/engine'
@@ -13,7 +13,7 @@ import type { PublicKeyStore, SigningKeyChange } from '../public-keys/store.ts'
 import type { SkippedRow } from './convert.ts'
 import type { FeedTarget, Since } from './follower.ts'
 import { type MachineChange, type OwnChange, OwnWrites } from './own-writes.ts'
-import { suspectOf, Trail } from './trail.ts'
+import { rowOf, RecentChanges } from './recent-changes.ts'
 
 /** The maximum number of differing rows that a reload keeps in memory. They take about 200 MB. */
 const MAX_DIFFERENCES = 500_000
@@ -50,7 +50,7 @@ export class IndexUpdater implements FeedTarget {
   readonly #publicKeys: PublicKeyStore
   readonly #options: UpdaterOptions
   readonly #ownWrites = new OwnWrites()
-  readonly #trail = new Trail()
+  readonly #recent = new RecentChanges()
   /** The rows that the index lacks because it is full, with their latest change. */
   readonly #missing = new Map<string, Change>()
   /** The number of missing rows that did not fit into `#missing`: now, and when the reload began. */
@@ -60,8 +60,8 @@ export class IndexUpdater implements FeedTarget {
   #isInPlace = false
   /** Whether a large change is being applied in pages. */
   #isPaging = false
-  /** Whether the trail lacks the rows of a large change. */
-  #isTrailLost = false
+  /** Whether `#recent` lacks the rows of a large change. */
+  #areRecentLost = false
   /**
    * The snapshot of the last feed read, or that of the reload while an index without a position in the change log is being reloaded. Null
    * when no snapshot of this server is known.
@@ -71,7 +71,7 @@ export class IndexUpdater implements FeedTarget {
    * The machines of own writes that were applied although the snapshot of the reload contains their transactions. They are read
    * again before the reload ends. Null unless the loaded index has no position in the change log and its reload began as a comparison.
    */
-  #early: Map<string, Suspect> | null = null
+  #early: Map<string, RowId> | null = null
 
   constructor(index: IndexWriter, publicKeys: PublicKeyStore, options: UpdaterOptions = {}) {
     this.#index = index
@@ -93,8 +93,8 @@ export class IndexUpdater implements FeedTarget {
     return this.#isInPlace
   }
 
-  suspectsSince(landmark: string): Suspect[] | null {
-    return this.#trail.since(landmark)
+  changedSince(published: string): RowId[] | null {
+    return this.#recent.since(published)
   }
 
   /** Applies changes of the journal to an index that is being restored from a file. */
@@ -106,7 +106,7 @@ export class IndexUpdater implements FeedTarget {
   /** Records that the index was restored from a file and contains exactly the rows that are visible in the snapshot. */
   restored(snapshot: string): void {
     this.#seen = new Snapshot(snapshot)
-    this.#trail.restart(snapshot)
+    this.#recent.restart(snapshot)
   }
 
   /** Records that the restored index is in service, although the validator has not reached Postgres yet. */
@@ -141,7 +141,7 @@ export class IndexUpdater implements FeedTarget {
       this.#isInPlace = true
       this.#isLoaded = false
       this.#seen = new Snapshot(snapshot)
-      this.#trail.restart(null)
+      this.#recent.restart(null)
       this.#forgetMissing()
       this.#options.onRebuild?.()
       rejected.push(...this.#index.continueInPlace())
@@ -149,7 +149,7 @@ export class IndexUpdater implements FeedTarget {
     return this.#noteMissing(rejected)
   }
 
-  get unsettled(): readonly Suspect[] {
+  get unsettled(): readonly RowId[] {
     return [...(this.#early?.values() ?? [])]
   }
 
@@ -172,8 +172,8 @@ export class IndexUpdater implements FeedTarget {
     const known = new Set(rejected.map(({ change }) => keyOf(change)))
     const retried = this.#index.apply(missing.filter((change) => !known.has(keyOf(change))))
     this.#seen = new Snapshot(snapshot)
-    this.#trail.restart(snapshot)
-    this.#isTrailLost = false
+    this.#recent.restart(snapshot)
+    this.#areRecentLost = false
     this.#early = null
     this.#isLoaded = true
     this.#isInPlace = false
@@ -191,10 +191,10 @@ export class IndexUpdater implements FeedTarget {
     this.#publicKeys.apply(signingKeys)
     this.#seen = new Snapshot(snapshot)
     this.#isLoaded ||= !this.#isInPlace
-    if (this.#isTrailLost && !this.#isPaging) {
-      this.#trail.restart(snapshot)
-      this.#isTrailLost = false
-    } else this.#trail.add(changes, signingKeys, snapshot)
+    if (this.#areRecentLost && !this.#isPaging) {
+      this.#recent.restart(snapshot)
+      this.#areRecentLost = false
+    } else this.#recent.add(changes, signingKeys, snapshot)
     const filtered = this.#ownWrites.filter(changes, snapshot)
     if (this.#missing.size === 0) return this.#noteMissing(this.#index.apply(filtered))
     // The rows that did not fit are retried, unless they have changed since.
@@ -207,14 +207,14 @@ export class IndexUpdater implements FeedTarget {
   }
 
   /**
-   * Discards the trail. From now on, the pages deliver the machines of every deleted license, but a read of other organizations may deliver
-   * the deletion of the license itself. If a crash undoes this deletion, the trail would lack the machines.
+   * Discards `#recent`. From now on, the pages deliver the machines of every deleted license, but a read of other organizations may deliver
+   * the deletion of the license itself. If a crash undoes this deletion, `#recent` would lack the machines.
    */
   beginPages(): void {
     this.#options.recorder?.interrupt()
     this.#isPaging = true
-    this.#isTrailLost = true
-    this.#trail.restart(null)
+    this.#areRecentLost = true
+    this.#recent.restart(null)
   }
 
   applyPage(
@@ -264,19 +264,19 @@ export class IndexUpdater implements FeedTarget {
   applyOwn(change: OwnChange, xid: bigint): void {
     if (this.#seen?.contains(xid) === true) {
       if (this.#early === null) return
-      this.#early.set(keyOf(change), suspectOf(change))
+      this.#early.set(keyOf(change), rowOf(change))
       this.#index.apply([change])
       return
     }
     this.#ownWrites.add(change, xid)
-    this.#trail.addOwn(change, xid)
+    this.#recent.addOwn(change, xid)
     this.#index.apply([change])
   }
 
   /** Applies a machine's state as transaction `xid` read it. Ignores the state if the snapshot of the last feed read contains `xid`. */
   applySeen(change: MachineChange, xid: bigint): void {
     if (this.#seen?.contains(xid) === true) return
-    this.#trail.addOwn(change, xid)
+    this.#recent.addOwn(change, xid)
     this.#index.apply([change])
   }
 }

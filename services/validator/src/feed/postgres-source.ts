@@ -6,7 +6,7 @@
 import {
   createPool,
   isStandby,
-  landmarkOf,
+  lastPublished,
   type Listener,
   loadFeed,
   listenForChanges,
@@ -65,7 +65,7 @@ export class PostgresSource implements FeedSource {
       const listening = await this.#listen(onWake, onLost)
       closers.push(() => listening.close())
       return {
-        identify: async () => ({ identity, landmark: await landmarkOf(reader, this.#validatorId) }),
+        identify: async () => ({ identity, published: await lastPublished(reader, this.#validatorId) }),
         read: (snapshot, options) => readFeed(reader, snapshot, options),
         readLarge: (since, organizations, onPage) =>
           readLargeChange(url, { since, organizations, onPage, applicationName: 'keyward validator large change' }),

@@ -22,7 +22,7 @@ const target: FeedTarget = {
   endPages: nothing,
   abandonPages: nothing,
   changeHistory: nothing,
-  suspectsSince: () => null,
+  changedSince: () => null,
   beginReload: nothing,
   receive: () => [],
   unsettled: [],
@@ -54,7 +54,7 @@ test('reads fewer changes, with a longer timeout, after a timeout, and reads org
   const large: (readonly Uint8Array[])[] = []
   const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()
   const connection: FeedConnection = {
-    identify: () => Promise.resolve({ identity: 'server', landmark: null }),
+    identify: () => Promise.resolve({ identity: 'server', published: null }),
     read: (snapshot, { maxChanges = 0, except = [] } = {}) => {
       limits.push(maxChanges)
       if (except.length > 0 || snapshot === READING.snapshot) return Promise.resolve(READING)
@@ -91,7 +91,7 @@ test('completes a load although the changes after it cannot be read in time, and
   const positions: string[] = []
   const { promise: isCaughtUp, resolve } = Promise.withResolvers<void>()
   const connection: FeedConnection = {
-    identify: () => Promise.resolve({ identity: 'server', landmark: null }),
+    identify: () => Promise.resolve({ identity: 'server', published: null }),
     read: (snapshot, { maxChanges = 0 } = {}) => {
       limits.push(maxChanges)
       if (snapshot === READING.snapshot || maxChanges <= MAX_CHANGES / 2) return Promise.resolve(READING)

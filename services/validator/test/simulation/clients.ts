@@ -86,7 +86,7 @@ export class SimulatedSource implements FeedSource {
       identify: () =>
         line.query(() => {
           const identity = this.#postgres.openChangeLog()
-          return { identity, landmark: this.#postgres.heartbeatOf(this.#options.life)?.landmark ?? null }
+          return { identity, published: this.#postgres.heartbeatOf(this.#options.life)?.published ?? null }
         }),
       read: (since, options) => this.#readInTime(line, since, options),
       readLarge: (since, organizations, onPage) => this.#readLarge(since, organizations.map(numberOf), onPage),
@@ -114,17 +114,17 @@ export class SimulatedSource implements FeedSource {
   }
 
   /** Simulates the statement of `readFeed`. */
-  #read(since: string, { except = [], suspects = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {}): FeedReading {
+  #read(since: string, { except = [], also = [], maxChanges = MAX_CHANGES }: FeedReadOptions = {}): FeedReading {
     const reading = this.#postgres.read(since, {
       except: except.map(numberOf),
-      suspects: suspects.map(entryOf),
+      also: also.map(entryOf),
       isLong: maxChanges > MAX_CHANGES,
       isShort: maxChanges <= SHORT_READ,
     })
     const { snapshot, behind, entries, state, reloads } = reading
     this.reads++
     if (behind) this.#network.tell(`the log does not contain everything since ${since}`)
-    if (suspects.length > 0) this.#network.tell(`${suspects.length} suspects are read with the changes since ${since}`)
+    if (also.length > 0) this.#network.tell(`${also.length} other rows are read with the changes since ${since}`)
     const large = reading.large.map((organization) => idOf('organization', organization))
     return { snapshot, behind, large, changes: entries.map((entry) => changeOf(state, entry, false)), reloads }
   }

@@ -35,7 +35,7 @@ export interface Heartbeat {
   /** A later snapshot, and the organizations whose changes up to that snapshot are not applied. */
   readonly others: ValidatorDetails['others']
   /** The latest snapshot that the validator has published in the history of this server. */
-  readonly landmark: string | null
+  readonly published: string | null
   readonly seenMs: number
 }
 
@@ -75,7 +75,7 @@ export interface Reading {
 
 export interface ReadOptions {
   readonly except?: readonly number[]
-  readonly suspects?: readonly Pick<Entry, 'table' | 'row'>[]
+  readonly also?: readonly Pick<Entry, 'table' | 'row'>[]
   /** Whether the read may return ten times `maxChanges` changes. */
   readonly isLong?: boolean
   /** Whether the read is limited to so few changes that it is fast on a slow server. */
@@ -177,12 +177,12 @@ export class SimulatedPostgres {
     if (life < (this.#disk.heartbeat?.life ?? 0)) return
     const isOfHistory = server === this.#identity
     const applied = snapshot === null || isOfHistory ? snapshot : '1:1:'
-    const landmark = (isOfHistory ? snapshot : null) ?? this.heartbeatOf(life)?.landmark ?? null
+    const published = (isOfHistory ? snapshot : null) ?? this.heartbeatOf(life)?.published ?? null
     const transaction = this.begin()
     this.#complete(transaction)
     this.#write({
       ...this.#disk,
-      heartbeat: { life, applied, others, landmark, seenMs: this.#nowMs() },
+      heartbeat: { life, applied, others, published, seenMs: this.#nowMs() },
       xid: transaction.xid,
     })
   }
@@ -236,14 +236,14 @@ export class SimulatedPostgres {
   }
 
   /** Simulates the statement of `readFeed`. */
-  read(since: string, { except = [], suspects = [], isLong = false, isShort = false }: ReadOptions = {}): Reading {
+  read(since: string, { except = [], also = [], isLong = false, isShort = false }: ReadOptions = {}): Reading {
     const snapshot = this.snapshot()
     const { state, gone, reloads } = this.#disk
     const behind = !covers(since, gone) || !covers(snapshot, since)
     const all = behind ? [] : this.#changedSince(since)
     const isRead = ({ organization }: Entry): boolean =>
       organization === null ? except.length === 0 : !except.includes(organization)
-    const entries = behind ? [] : distinct([...all.filter((entry) => isRead(entry)), ...suspects])
+    const entries = behind ? [] : distinct([...all.filter((entry) => isRead(entry)), ...also])
     const maxChanges = isShort ? Math.min(this.maxChanges, this.slowAbove) : this.maxChanges * (isLong ? 10 : 1)
     const reading = { snapshot, behind, large: [], state, reloads }
     if (entries.length <= maxChanges) return { ...reading, entries }

@@ -1,6 +1,6 @@
 /** Converts simulated rows to the form in which the change feed delivers them. */
 
-import type { FeedChange, Suspect } from '@keyward/database'
+import type { FeedChange, RowId } from '@keyward/database'
 
 import type { Entry } from './postgres.ts'
 import { keyNumberOf, machineName, type State, TABLES, type TableName, usedOf } from './world.ts'
@@ -124,8 +124,8 @@ export function numberOf(id: Uint8Array): number {
   return new DataView(id.buffer, id.byteOffset).getUint32(12)
 }
 
-/** Returns the entry of the change log for the row of a suspect. */
-export function entryOf({ entity, id, machineId }: Suspect): Pick<Entry, 'table' | 'row'> {
+/** Returns the entry of the change log for a row. */
+export function entryOf({ entity, id, machineId }: RowId): Pick<Entry, 'table' | 'row'> {
   if (entity === 'signingKey') throw new Error('The simulation has no signing keys.')
   if (entity !== 'machine') return { table: entity, row: numberOf(id) }
   return { table: 'machine', row: machineName(numberOf(id), new TextDecoder().decode(machineId ?? undefined)) }

@@ -11,10 +11,10 @@ export interface IndexPosition {
 /** The maximum time that `pause` waits for the end of a read. */
 const LIMIT_MS = 3_000
 
-export class Parking {
+export class Pause {
   readonly #clock: Clock
   /** Receives the position when the loop has stopped. The function is null while no caller waits for a pause. */
-  #onParked: ((position: IndexPosition | null) => void) | null = null
+  #onStopped: ((position: IndexPosition | null) => void) | null = null
   /** Ends the pause. The function is null while the loop runs. */
   #resume: (() => void) | null = null
 
@@ -29,10 +29,10 @@ export class Parking {
   async pause(wake: () => void): Promise<IndexPosition | null> {
     const { promise, resolve } = Promise.withResolvers<IndexPosition | null>()
     const cancel = this.#clock.after(LIMIT_MS, () => resolve(null))
-    this.#onParked = resolve
+    this.#onStopped = resolve
     wake()
     const position = await promise
-    this.#onParked = null
+    this.#onStopped = null
     cancel()
     return position
   }
@@ -43,12 +43,12 @@ export class Parking {
 
   /** Waits until `resume` is called, if a pause was requested and there is a position. The loop calls this method between two reads. */
   async stop(position: IndexPosition | null): Promise<void> {
-    const onParked = this.#onParked
-    if (onParked === null) return
-    this.#onParked = null
+    const onStopped = this.#onStopped
+    if (onStopped === null) return
+    this.#onStopped = null
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#resume = resolve
-    onParked(position)
+    onStopped(position)
     if (position !== null) await promise
     this.#resume = null
   }
