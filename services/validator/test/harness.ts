@@ -79,7 +79,7 @@ export async function startLoaded(
   databaseUrl: string,
   given: Partial<ValidatorConfig> = {},
 ): Promise<RunningValidator> {
-  const validator = await startValidator(configFor(databaseUrl, given))
+  const validator = await startValidator(configFor(databaseUrl, given), 'small')
   await validator.loaded
   const balancer = await startBalancer('validator', validator)
   const close = async (): Promise<void> => {

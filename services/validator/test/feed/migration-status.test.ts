@@ -29,7 +29,7 @@ test('names the missing migration in /readyz until it is applied', async () => {
   const { database } = await createWorld()
   const taken = `delete from migrations where name = '0001_baseline'`
   await database.pool.query(taken)
-  const validator = await startValidator(configFor(database.validatorUrl))
+  const validator = await startValidator(configFor(database.validatorUrl), 'small')
   try {
     const ready = () => send(validator.adminPort, '/readyz', { method: 'GET' })
     await until(async () => (await ready()).text.includes('0001_baseline'))

@@ -21,7 +21,7 @@ test('replaces a failed worker and keeps its counts', async () => {
     host: '127.0.0.1',
     port: 0,
     setup: {
-      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
       control: new Control().shared,
       recheckThrottle: new Throttle().shared,
       renewalThrottle: new Throttle().shared,
@@ -66,7 +66,7 @@ test('passes the same number of connections to each worker', async () => {
     host: '127.0.0.1',
     port: 0,
     setup: {
-      index: createIndex({ hashKey: randomBytes(16) }).shared,
+      index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
       control: new Control().shared,
       recheckThrottle: new Throttle().shared,
       renewalThrottle: new Throttle().shared,
