@@ -37,14 +37,12 @@ export class CheckCounts {
   constructor(reader: Pick<IndexReader, 'organizationId' | 'productId'>, capacity: number) {
     this.#reader = reader
     this.#share = new FairShare(capacity)
-    // The ids of a check are written to the next entry before its capacity is known, so the arrays have one more entry.
-    const entries = capacity + 1
-    this.#generations = new Int32Array(entries)
-    this.#hoursMs = new Float64Array(entries)
-    this.#organizationIds = new Uint8Array(entries * ID_BYTES)
-    this.#productIds = new Uint8Array(entries * ID_BYTES)
-    this.#isKnown = new Uint8Array(entries)
-    this.#counts = new Int32Array(entries * CODES.length)
+    this.#generations = new Int32Array(capacity)
+    this.#hoursMs = new Float64Array(capacity)
+    this.#organizationIds = new Uint8Array(capacity * ID_BYTES)
+    this.#productIds = new Uint8Array(capacity * ID_BYTES)
+    this.#isKnown = new Uint8Array(capacity)
+    this.#counts = new Int32Array(capacity * CODES.length)
   }
 
   get size(): number {
@@ -61,11 +59,15 @@ export class CheckCounts {
     if (entry < 0 || this.#generations[entry] !== generation || this.#hoursMs[entry] !== hourMs) {
       entry = this.#size
       const from = entry * ID_BYTES
-      const organizationId = this.#organizationIds.subarray(from, from + ID_BYTES)
-      if (!this.#reader.organizationId(record.organization, organizationId)) return true
-      const productId = this.#productIds.subarray(from, from + ID_BYTES)
-      if (isKnown && !this.#reader.productId(row, generation, productId)) return true
+      // The rows of the ids are rarely in the processor's cache, so a check without capacity does not read them.
       if (!this.#share.take(record.organization)) return false
+      const organizationId = this.#organizationIds.subarray(from, from + ID_BYTES)
+      const productId = this.#productIds.subarray(from, from + ID_BYTES)
+      const isOwned = this.#reader.organizationId(record.organization, organizationId)
+      if (!isOwned || (isKnown && !this.#reader.productId(row, generation, productId))) {
+        this.#share.release(record.organization)
+        return true
+      }
       this.#hasReplaced ||= entries.get(row) !== 0
       this.#size++
       entries.set(row, entry + 1)
