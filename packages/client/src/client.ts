@@ -21,7 +21,7 @@ export interface LicenseClient {
   validate(): Promise<ValidationResult>
   /** Checks the license like `validate` and sends the name of this machine. */
   activate(): Promise<ValidationResult>
-  /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
+  /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
   deactivate(): Promise<DeactivationResult>
   /** Fetches and stores a new license file now. `validate` and `activate` fetch a new file in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
@@ -77,8 +77,9 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
       const outcome = await call(own, deactivateEndpoint(own))
       if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
       if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
+      if (!outcome.value.deactivated) continue
       await store.change(() => cache.reject('DEACTIVATED'))
-      if (outcome.value.deactivated) return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
+      return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
     }
     return { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
   }

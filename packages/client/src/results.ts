@@ -126,7 +126,7 @@ export type ValidationResult =
 
 /**
  * The result of `deactivate`. `NOT_ACTIVE`: no slot was released, because this machine held none or the license has reached its limit of
- * releases (docs/api.md#l2).
+ * releases (docs/api.md#l2). The stored file can still be used.
  */
 export type DeactivationResult =
   | { source: 'online'; deactivated: true; code: 'DEACTIVATED' }

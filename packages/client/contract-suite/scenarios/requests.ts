@@ -42,6 +42,18 @@ const activation: Scenario[] = [
     },
   },
   {
+    name: '`deactivate` keeps the file when the license has reached its limit of releases',
+    async run(world) {
+      await getFile(world)
+      world.service.isReleaseLimitReached = true
+      await world.requireResult('deactivate', { source: 'online', deactivated: false, code: 'NOT_ACTIVE' })
+      world.gateway.fault = { kind: 'drop' }
+      await world.requireResult('validate', OFFLINE_VALID)
+      await restartOffline(world)
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
     name: '`deactivate` keeps the file after an outage, an HTML page, or a configuration error',
     async run(world) {
       await getFile(world)

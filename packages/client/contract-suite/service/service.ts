@@ -19,6 +19,8 @@ export interface Service {
   publicKeys: { keyId: string; publicKey: string }[]
   /** The state of the license, which tests change. */
   license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
+  /** True when the license has reached its limit of releases. */
+  isReleaseLimitReached: boolean
   /** The host names of the machines with a slot, by machine id. */
   machines: Map<string, string | null>
   /** The key that signs files. Tests replace it to simulate an impostor. */
@@ -55,6 +57,7 @@ export async function startService(): Promise<Service> {
     licenseKey: 'K7QX-93FM-TTRW-H2ZD',
     publicKeys: [{ keyId: signer.keyId, publicKey: publicKeyToSpki(signer.publicKey) }],
     license: { rejectedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
+    isReleaseLimitReached: false,
     machines: new Map(),
     signer,
     productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
@@ -108,7 +111,10 @@ async function respondTo(service: Service, request: IncomingMessage): Promise<Se
       return { status: 200, body: { valid: false, code, detail: 'The check was rejected.', ...counted } }
     }
     case '/api/v1/deactivate':
-      return { status: 200, body: { deactivated: service.machines.delete(machine ?? '') } }
+      return {
+        status: 200,
+        body: { deactivated: !service.isReleaseLimitReached && service.machines.delete(machine ?? '') },
+      }
     case '/api/v1/licenses/file': {
       const code = decide(service, body['licenseKey'], machine, null)
       return code === 'VALID'

@@ -80,12 +80,11 @@ public:
         return check("/api/v1/activate", content, read_verdict);
     }
 
-    // Releases the slot of this machine and ends the use of the stored file. Requires the service.
+    // Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service.
     Result deactivate() {
         const auto deadline = Clock::now() + options_.timeout;
         const Result result = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation).result;
-        if (result.code == "DEACTIVATED" || result.code == "NOT_ACTIVE")
-            change([&](State& state) { reject(state, "DEACTIVATED"); });
+        if (result.code == "DEACTIVATED") change([&](State& state) { reject(state, "DEACTIVATED"); });
         return result;
     }
 

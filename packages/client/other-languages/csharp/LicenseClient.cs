@@ -93,13 +93,13 @@ public sealed partial class LicenseClient
         return CheckAsync("/api/v1/activate", body, LicenseTransport.ReadVerdict);
     }
 
-    /// <summary>Releases the slot of this machine and ends the use of the stored file. Requires the service.</summary>
+    /// <summary>Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service.</summary>
     public async Task<LicenseResult> DeactivateAsync()
     {
         var elapsed = Stopwatch.StartNew();
         var call = transport.CallAsync("/api/v1/deactivate", Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation);
         var result = (await call.ConfigureAwait(false)).Result;
-        if (result.Code is "DEACTIVATED" or "NOT_ACTIVE") Change(state => Reject(state, "DEACTIVATED"));
+        if (result.Code == "DEACTIVATED") Change(state => Reject(state, "DEACTIVATED"));
         return result;
     }
 

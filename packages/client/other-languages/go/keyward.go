@@ -123,7 +123,7 @@ func (c *Client) Activate() Result {
 	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), readVerdict)
 }
 
-// Deactivate releases the slot of this machine and ends the use of the stored file. It requires the service.
+// Deactivate releases the slot of this machine. A released slot ends the use of the stored file. It requires the service.
 func (c *Client) Deactivate() Result {
 	result := c.call("/api/v1/deactivate", c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
 		deactivated, ok := parseObject(text)["deactivated"].(bool)
@@ -135,7 +135,7 @@ func (c *Client) Deactivate() Result {
 		}
 		return &Result{Source: "online", Code: "NOT_ACTIVE"}
 	})
-	if result.Code == "DEACTIVATED" || result.Code == "NOT_ACTIVE" {
+	if result.Code == "DEACTIVATED" {
 		c.change(func(state *state) { c.reject(state, "DEACTIVATED") })
 	}
 	return result.Result

@@ -107,7 +107,7 @@ final class LicenseClient
         return $this->check('/api/v1/activate', $body, self::readVerdict(...));
     }
 
-    /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
+    /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
     public function deactivate(): Result
     {
         $read = static function (int $status, string $text): ?Result {
@@ -116,7 +116,7 @@ final class LicenseClient
             return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
         };
         [$result] = $this->call('/api/v1/deactivate', $this->body('licenseKey'), $this->deadline(), $read);
-        if ($result->source === 'online' && $result->code !== 'CONFIGURATION') {
+        if ($result->code === 'DEACTIVATED') {
             $this->change(fn (array &$state) => $this->reject($state, 'DEACTIVATED'));
         }
         return $result;

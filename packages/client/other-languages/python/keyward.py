@@ -105,7 +105,7 @@ class LicenseClient:
         return self._check("/api/v1/activate", body, _verdict_v1)
 
     def deactivate(self) -> Result:
-        """Releases the slot of this machine and ends the use of the stored file. Requires the service."""
+        """Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service."""
         body = {"licenseKey": self._license_key, **self._identity}
         deadline = time.monotonic() + self._timeout
         try:
@@ -114,8 +114,10 @@ class LicenseClient:
             return Result("offline", "UNREACHABLE", message=str(outage))
         except _Misconfiguration as error:
             return error.result
+        if not released:
+            return Result("online", "NOT_ACTIVE")
         self._change(rejected_as="DEACTIVATED")
-        return Result("online", "DEACTIVATED" if released else "NOT_ACTIVE")
+        return Result("online", "DEACTIVATED")
 
     def _check(self, path: str, body: dict, read: Callable) -> Result:
         deadline = time.monotonic() + self._timeout

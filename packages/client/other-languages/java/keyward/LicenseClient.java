@@ -65,12 +65,11 @@ public final class LicenseClient {
         return check("/api/v1/activate", body, Transport::readVerdict);
     }
 
-    /** Releases the slot of this machine and ends the use of the stored file. Requires the service. */
+    /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
     public Result deactivate() {
         long deadline = System.nanoTime() + timeout.toNanos();
         Result result = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation).result();
-        if (result.code().equals("DEACTIVATED") || result.code().equals("NOT_ACTIVE"))
-            change(state -> reject(state, "DEACTIVATED"));
+        if (result.code().equals("DEACTIVATED")) change(state -> reject(state, "DEACTIVATED"));
         return result;
     }
 
