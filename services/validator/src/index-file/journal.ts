@@ -21,6 +21,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 /** The maximum length of all segments. A longer journal is interrupted until the next index file. */
 const MAX_BYTES = 128 * 1024 * 1024
+/** The maximum number of changes of one read that are recorded. Encoding a change takes the main thread up to 10 us. */
+const MAX_CHANGES = 2_000
 
 /** The changes that one read has delivered. */
 export interface JournaledChanges {
@@ -101,7 +103,10 @@ export class Journal {
 
   /** Receives changes that were applied to the index. */
   applied(changes: readonly Change[], signingKeys: readonly SigningKeyChange[]): void {
-    if (this.#segment !== null && changes.length + signingKeys.length > 0) this.#reads.push({ changes, signingKeys })
+    const count = changes.length + signingKeys.length
+    if (this.#segment === null || count === 0) return
+    if (count > MAX_CHANGES) this.interrupt()
+    else this.#reads.push({ changes, signingKeys })
   }
 
   /** Records that the index has changed in a way that changes do not repeat. */

@@ -131,6 +131,18 @@ test('acknowledges nothing while it can neither append nor remove the journal', 
   expect(restored(segment)).toBeNull()
 })
 
+test('is interrupted by a read of more than 2,000 changes, which would occupy the main thread', async () => {
+  const journal = open()
+  const segment = await journal.begin()
+  const deletion = { entity: 'license', id: id(1), row: null } as const
+  journal.applied(
+    Array.from({ length: 2_001 }, () => deletion),
+    [],
+  )
+  expect(await journal.commit({ identity: 'i', snapshot: '1:1:', currentAtMs: 1 })).toBe(true)
+  expect([journal.isRecording, restored(segment)]).toEqual([false, null])
+})
+
 test('makes a file incomplete that is completed after an interruption', async () => {
   const journal = open()
   const segment = await journal.begin()
