@@ -81,7 +81,8 @@ export const SCREENS: readonly Screen[] = [
     name: 'edit-license',
     path: ({ overused }) => `/licenses/${overused}`,
     prepare: async (page) => {
-      await page.getByRole('button', { name: 'Change the terms' }).click()
+      await page.getByRole('button', { name: 'More actions' }).click()
+      await page.getByRole('menuitem', { name: 'Change the terms' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).waitFor()
     },
   },

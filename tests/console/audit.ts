@@ -12,7 +12,7 @@ export function auditTests(open: () => Stage): void {
       await stage.api(`/licenses/${id}`, change, created, 'PATCH')
       await stage.api(`/licenses/${id}/suspend`, {}, created)
       await stage.open(`/licenses/${id}`)
-      await stage.link('History').click()
+      await stage.act('History')
       await page.getByText('Only changes of AUDIT-0000-0000-001.').waitFor()
       const rows = page.locator('tbody tr')
       await rows.filter({ hasText: 'License changed' }).waitFor()
@@ -28,7 +28,7 @@ export function auditTests(open: () => Stage): void {
       )
       await rows.filter({ hasText: 'License created' }).getByText('Product of AUDIT-0000-0000-001').waitFor()
       await changed.getByRole('link', { name: 'AUDIT-0000-0000-001' }).click()
-      await page.getByRole('heading', { name: 'License', exact: true }).waitFor()
+      await page.getByRole('heading', { name: 'AUDIT-0000-0000-001', exact: true }).waitFor()
     })
 
     test('filters the audit log by resource type and by actor, and fits a narrow screen', async () => {

@@ -53,8 +53,8 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
       'The only slot is taken by another machine. Release it, or allow more machines.',
     ])
     expect(await violationsOf(stage.page)).toEqual([])
-    await stage.button('Let this machine through').click()
-    await stage.dialog().getByRole('button', { name: 'Let this machine through' }).click()
+    await stage.button('Let through').click()
+    await stage.page.getByRole('menuitem', { name: 'For 7 days' }).click()
     await stage.page.getByText(/An exclusion lets it through/).waitFor()
     expect(await stage.check('WHY0-0000-0000-0001', 'second')).toBe('VALID')
   })
@@ -63,23 +63,22 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     const id = await stage.addLicense('SLOT-0000-0000-0001')
     expect(await stage.check('SLOT-0000-0000-0001', 'old laptop')).toBe('VALID')
     await stage.open(`/licenses/${id}`)
-    await stage.button('Release slot').click()
-    await stage.dialog().getByRole('button', { name: 'Release slot' }).click()
-    await stage.done('Released the slot.')
+    await stage.button('Free').click()
+    await stage.done('Freed the slot.')
     expect(await stage.check('SLOT-0000-0000-0001', 'new laptop')).toBe('VALID')
   })
 
   test('suspends and reinstates a license and replaces its key', async () => {
     const id = await stage.addLicense('KEY0-0000-0000-0001')
     await stage.open(`/licenses/${id}`)
-    await stage.button('Suspend').click()
-    await stage.dialog().getByRole('button', { name: 'Suspend' }).click()
+    await stage.act('Suspend')
     await stage.page.getByText('Suspended', { exact: true }).waitFor()
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('SUSPENDED')
     await stage.button('Undo').click()
     await stage.page.getByText('Active', { exact: true }).waitFor()
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('VALID')
-    await stage.button('Replace the key').click()
+    await stage.act('Replace the key')
+    await stage.dialog().getByText('KEY0-0000-0000-0001').waitFor()
     await stage.dialog().getByRole('button', { name: 'Replace the key' }).click()
     await stage.done('Replaced the license key. Live on 1 of 1 validator.')
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('NOT_FOUND')
@@ -88,10 +87,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   test('downloads an offline license file', async () => {
     const id = await stage.addLicense('FILE-0000-0000-0001')
     await stage.open(`/licenses/${id}`)
-    const [download] = await Promise.all([
-      stage.page.waitForEvent('download'),
-      stage.button('Download offline file').click(),
-    ])
+    const [download] = await Promise.all([stage.page.waitForEvent('download'), stage.button('Offline file').click()])
     const payload = readFileSync(await download.path(), 'utf8').split('.')[0] ?? ''
     expect(Buffer.from(payload, 'base64url').toString()).toContain('FILE-0000-0000-0001')
   })

@@ -46,6 +46,10 @@ export interface Hands {
   find: (text: string, offer: string | RegExp) => Promise<void>
   /** Presses a button or follows a link. */
   press: (target: Locator) => Promise<void>
+  /** Chooses an action from the menu of the other actions of a page. */
+  act: (action: string) => Promise<void>
+  /** Chooses an item from the menu that a button opens. */
+  pick: (menu: Locator, item: string) => Promise<void>
   /** Selects one of a few alternatives that are always visible. */
   select: (label: string) => Promise<void>
   /** Replaces the text of a field by typing. */
@@ -62,6 +66,9 @@ async function paste(page: Page, text: string): Promise<void> {
 const offered = (page: Page, name: string | RegExp): Locator =>
   page.getByRole('option', { name, exact: typeof name === 'string' }).first()
 
+const OTHER_ACTIONS = 'More actions'
+const menuItem = (page: Page, name: string): Locator => page.getByRole('menuitem', { name, exact: true })
+
 /** Replaces the text of the focused field by typing. */
 async function retype(field: Locator, text: string): Promise<void> {
   if ((await field.inputValue()) !== '') await field.press('Control+a')
@@ -70,6 +77,10 @@ async function retype(field: Locator, text: string): Promise<void> {
 
 export function mouse(page: Page): Hands {
   const click = (target: Locator) => target.click()
+  const pick: Hands['pick'] = async (menu, item) => {
+    await click(menu)
+    await click(menuItem(page, item))
+  }
   return {
     go: (section) => click(page.getByRole('navigation').getByRole('link', { name: section, exact: true })),
     find: async (text, offer) => {
@@ -78,6 +89,8 @@ export function mouse(page: Page): Hands {
       await click(offered(page, offer))
     },
     press: click,
+    pick,
+    act: (action) => pick(page.getByRole('button', { name: OTHER_ACTIONS }), action),
     select: (label) => click(page.getByText(label, { exact: true })),
     write: async (field, text) => {
       await click(field)
@@ -123,9 +136,16 @@ export function keyboard(page: Page): Hands {
     const option = offered(page, offer)
     await accept(option, async () => (await option.getAttribute('aria-selected')) === 'true')
   }
+  const pick: Hands['pick'] = async (menu, item) => {
+    await focus(menu)
+    await page.keyboard.press('Enter')
+    await accept(menuItem(page, item), () => isFocused(menuItem(page, item)))
+  }
   return {
     go: (section) => find(section, section),
     find,
+    pick,
+    act: (action) => pick(page.getByRole('button', { name: OTHER_ACTIONS }), action),
     press: async (target) => {
       await focus(target)
       await page.keyboard.press('Enter')

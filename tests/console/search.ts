@@ -22,7 +22,7 @@ export function searchTests(open: () => Stage): void {
       await search(stage, 'find-me00-0000-0001')
       await stage.page.keyboard.press('Enter')
       await stage.page.waitForURL(`**/licenses/${id}`)
-      expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('License')
+      expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('FIND-ME00-0000-0001')
     })
 
     test('finds a customer by e-mail and a machine by its id, and lists recently opened resources', async () => {
@@ -45,7 +45,7 @@ export function searchTests(open: () => Stage): void {
         .waitFor()
       await page.keyboard.press('Enter')
       await page.waitForURL(`**/licenses/${id}*`)
-      await page.getByRole('heading', { name: 'License', exact: true }).waitFor()
+      await page.getByRole('heading', { name: 'FIND-ME00-0000-0002', exact: true }).waitFor()
       await search(stage, '')
       const recent = page.getByRole('group', { name: 'Recent' }).getByRole('option')
       await recent.first().waitFor()

@@ -132,6 +132,12 @@ export class Stage {
     return this.page.getByRole('button', { name, exact: typeof name === 'string' })
   }
 
+  /** Chooses an action from the menu of the other actions. */
+  async act(name: string): Promise<void> {
+    await this.button('More actions').click()
+    await this.page.getByRole('menuitem', { name, exact: true }).click()
+  }
+
   link(name: string) {
     return this.page.getByRole('link', { name, exact: true })
   }

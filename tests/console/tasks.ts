@@ -17,7 +17,7 @@ export interface Task {
 const key = (task: number, run: string) => `TASK-${String(task).padStart(4, '0')}-${run}`
 const openLicense = async (stage: Stage, hands: Hands, task: number, run: string) => {
   await hands.find(key(task, run), new RegExp(`^${key(task, run)}`))
-  await stage.page.getByRole('heading', { name: 'License', exact: true }).waitFor()
+  await stage.page.getByRole('heading', { name: key(task, run), exact: true }).waitFor()
 }
 const counted = z.object({ matchCount: z.int() })
 const membership = z.object({ data: z.array(z.object({ email: z.string(), permissions: z.array(z.string()) })) })
@@ -33,7 +33,7 @@ const takenLicense = (task: number) => async (stage: Stage, run: string) => {
 /** Opens the page "Check" for a license and decides a check of the machine `second`. */
 const explain = async (stage: Stage, hands: Hands, task: number, run: string) => {
   await openLicense(stage, hands, task, run)
-  await hands.press(stage.link('Check this license'))
+  await hands.press(stage.link('Check a machine'))
   await hands.write(stage.field('Machine id'), `second-${run}`)
   await hands.press(stage.button('Decide'))
   await stage.page.getByText('Every slot is taken by another machine.').waitFor()
@@ -65,7 +65,7 @@ export const TASKS: readonly Task[] = [
       await hands.find(`task2-${run}@example.com`, new RegExp(`^task2-${run}@`))
       await stage.page.getByRole('heading', { name: `task2-${run}@example.com` }).waitFor()
       await hands.find(`first-${run}`, new RegExp(`^first-${run}`))
-      await stage.page.getByRole('heading', { name: 'License', exact: true }).waitFor()
+      await stage.page.getByRole('heading', { name: key(2, run), exact: true }).waitFor()
     },
   },
   {
@@ -78,8 +78,7 @@ export const TASKS: readonly Task[] = [
     prepare: takenLicense(4),
     perform: async (stage, hands, run) => {
       await explain(stage, hands, 4, run)
-      await hands.press(stage.button('Let this machine through'))
-      await confirm(stage, hands, 'Let this machine through')
+      await hands.pick(stage.button('Let through'), 'For 7 days')
       await stage.page.getByText(/An exclusion lets it through/).waitFor()
       expect(await stage.check(key(4, run), `second-${run}`)).toBe('VALID')
     },
@@ -139,9 +138,8 @@ export const TASKS: readonly Task[] = [
     prepare: takenLicense(8),
     perform: async (stage, hands, run) => {
       await openLicense(stage, hands, 8, run)
-      await hands.press(stage.button('Release slot'))
-      await confirm(stage, hands, 'Release slot')
-      await stage.done('Released the slot.')
+      await hands.press(stage.button('Free'))
+      await stage.done('Freed the slot.')
       expect(await stage.check(key(8, run), 'another')).toBe('VALID')
     },
   },
@@ -155,8 +153,7 @@ export const TASKS: readonly Task[] = [
     perform: async (stage, hands, run) => {
       const { page } = stage
       await openLicense(stage, hands, 9, run)
-      await hands.press(stage.button('Suspend'))
-      await confirm(stage, hands, 'Suspend')
+      await hands.act('Suspend')
       await page.getByText('Suspended', { exact: true }).waitFor()
       await hands.press(stage.button('Reinstate'))
       await page.getByText('Active', { exact: true }).waitFor()
@@ -168,7 +165,7 @@ export const TASKS: readonly Task[] = [
         .first()
         .waitFor()
       await stage.dialog().waitFor({ state: 'hidden' })
-      await hands.press(stage.button('Replace the key'))
+      await hands.act('Replace the key')
       await confirm(stage, hands, 'Replace the key')
       await stage.dialog().waitFor({ state: 'hidden' })
       expect(await stage.check(key(9, run), 'm')).toBe('NOT_FOUND')
@@ -180,7 +177,7 @@ export const TASKS: readonly Task[] = [
     perform: async (stage, hands, run) => {
       await openLicense(stage, hands, 10, run)
       const download = stage.page.waitForEvent('download')
-      await hands.press(stage.button('Download offline file'))
+      await hands.press(stage.button('Offline file'))
       expect((await download).suggestedFilename()).toMatch(/\.lic$/)
     },
   },

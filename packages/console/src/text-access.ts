@@ -14,6 +14,8 @@ export const accessText = {
     result: 'Decision',
     copyAloud: 'Copy the explanation',
     openLicense: 'Open the license',
+    panel: 'Check',
+    now: 'The decision for the same machine now, without its address. Addresses are not stored.',
     unrestricted: 'A restriction allows only other checks.',
     steps: {
       label: 'The decision step by step',
@@ -83,11 +85,6 @@ export const accessText = {
       TOO_MANY_MACHINES: 'Every slot is taken by another machine.',
     } satisfies Record<Code, string>,
     excluded: 'An exclusion lets it through. Blacklists and the machine limit do not apply.',
-    letThrough: 'Let this machine through',
-    letThroughTitle: 'Let this machine through?',
-    letThroughHint:
-      'Adds an exclusion for this machine and this license. Blacklists and the machine limit no longer apply to its checks.',
-    letThroughDone: 'Created the exclusion.',
   },
 
   alerts: {
@@ -118,6 +115,7 @@ export const accessText = {
     outcome: 'Outcome',
     machine: 'Machine',
     count: 'Times',
+    why: 'Why?',
     types: {
       CHECK: 'Check',
       MACHINE_ACTIVATED: 'Machine activated',

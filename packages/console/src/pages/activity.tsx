@@ -1,13 +1,14 @@
 import { CODES } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
+import type { Me } from '@keyward/contract/management/sign-in'
 
 import { useList } from '../api/hooks.ts'
-import { ActivityTable } from '../parts/activity-table.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../parts/filters.tsx'
-import { Screen } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
 import { fromOf, PERIODS } from '../parts/periods.ts'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
+import { ActivityTable } from './activity-table.tsx'
 
 const t = text.activity
 const FILTERS = { type: null, code: null, machineId: null, hours: null }
@@ -15,7 +16,7 @@ const FILTERS = { type: null, code: null, machineId: null, hours: null }
 const LIVE_MS = 10_000
 const CODE_NAMES = Object.fromEntries(CODES.map((code) => [code, text.codes[code]]))
 
-export default function Activity() {
+export default function Activity({ me }: { me: Me }) {
   const [filters, setFilters, clear] = useUrlFilters(FILTERS)
   const { hours, ...query } = filters
   const list = useList(activity.listActivity, { query: { ...query, from: fromOf(hours) } }, LIVE_MS)
@@ -42,7 +43,12 @@ export default function Activity() {
           onChange={(value) => setFilters({ hours: value })}
         />
       </FilterBar>
-      <ActivityTable list={list} empty={clear ? t.emptyFiltered : t.empty} showsLicense />
+      <ActivityTable
+        list={list}
+        empty={clear ? t.emptyFiltered : t.empty}
+        showsLicense
+        canWrite={me.permissions.includes('licenses.write')}
+      />
     </Screen>
   )
 }

@@ -3,8 +3,10 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
 
 import { type ItemOf, useCall, useList } from '../api/hooks.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { CredentialList } from '../parts/credential-list.tsx'
-import { ConfirmButton, Copyable, DotBadge, Part, Screen, When } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { Copyable, DotBadge, Part, When } from '../parts/parts.tsx'
 import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
@@ -70,7 +72,7 @@ function SigningKeys() {
           label={t.rotate}
           title={t.rotateTitle}
           consequence={t.rotateHint}
-          color="orange"
+          isDangerous={false}
           onConfirm={() => rotate.mutateAsync({})}
         />
       }

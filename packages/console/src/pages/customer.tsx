@@ -5,8 +5,11 @@ import { Link, useLocation } from 'wouter'
 
 import { useCall, useList, useRead } from '../api/hooks.ts'
 import { useRemembered } from '../api/recent.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { CustomerWindow } from '../parts/customer-window.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, StatusBadge, Waiting, When } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { Copyable, Fact, StatusBadge, Waiting, When } from '../parts/parts.tsx'
+import { ErrorMessage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 

@@ -7,8 +7,10 @@ import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { useCall, useList, useRead } from '../api/hooks.ts'
-import { ErrorMessage, Screen, Waiting } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { Waiting } from '../parts/parts.tsx'
 import { SearchField } from '../parts/search-field.tsx'
+import { ErrorMessage } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
 const t = text.customers

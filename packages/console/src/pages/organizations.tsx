@@ -4,8 +4,10 @@ import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 
 import { useCall, useList } from '../api/hooks.ts'
+import { ConfirmButton } from '../parts/confirm.tsx'
 import { FormWindow } from '../parts/form.tsx'
-import { ConfirmButton, Copyable, Fact, Screen, When } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { Copyable, Fact, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
@@ -85,7 +87,6 @@ export default function Organizations() {
             label={t.suspend}
             title={t.suspendTitle}
             consequence={t.suspendHint}
-            color="orange"
             onConfirm={() => suspend.mutateAsync({ params: { id } })}
           />
           <Button size="xs" variant="default" onClick={() => reinstate.mutate({ params: { id } })}>
@@ -96,7 +97,7 @@ export default function Organizations() {
             label={t.recovery}
             title={t.recoveryTitle}
             consequence={t.recoveryHint}
-            color="indigo"
+            isDangerous={false}
             onConfirm={() => recover.mutateAsync({ params: { id }, body: {} })}
           />
         </Group>

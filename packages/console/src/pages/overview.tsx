@@ -10,7 +10,9 @@ import { type ReactNode, useState } from 'react'
 import { useList, useRead } from '../api/hooks.ts'
 import { Chart, type Bar } from '../parts/chart.tsx'
 import { LicenseKey } from '../parts/license-key.tsx'
-import { ErrorMessage, Screen, TextLink, Waiting, When } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { TextLink, Waiting, When } from '../parts/parts.tsx'
+import { ErrorMessage } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
 const t = text.overview

@@ -3,7 +3,8 @@
 import { validators } from '@keyward/contract/management/validators'
 
 import { type ItemOf, useList } from '../api/hooks.ts'
-import { DotBadge, Screen, When } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
+import { DotBadge, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 

@@ -6,7 +6,7 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { ApiError } from '../api/client.ts'
 import { type FieldErrors, InputError } from '../api/input.ts'
 import { text } from '../text.ts'
-import { ErrorMessage } from './parts.tsx'
+import { ErrorMessage } from './states.tsx'
 import { Window } from './window.tsx'
 
 /** Returns the validation errors by field. The pointer of a field begins with `#/`, and that of a query parameter with `?`. */

@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 
 import { type BadRow, useWork } from '../api/work.ts'
 import { text } from '../text.ts'
-import { Screen } from './parts.tsx'
+import { Screen } from './page-header.tsx'
 import { BadRows, WorkPanel } from './work-panel.tsx'
 
 /** Shows `form`, or the task that the screen at `path` has started. `actions` follow the result. */

@@ -1,15 +1,11 @@
 import type { Code, LicenseStatus } from '@keyward/contract'
-import { ActionIcon, Button, Center, CopyButton, Group, Loader, Stack, Text, Tooltip } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
+import { ActionIcon, Center, CopyButton, Group, Loader, Text, Tooltip } from '@mantine/core'
 import { IconCheck, IconCopy } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { text } from '../text.ts'
-import { Window } from './window.tsx'
-
-export { Screen } from './page-header.tsx'
-export { ErrorMessage } from './states.tsx'
+import { lastDayText } from './days.ts'
 
 // Lists show hundreds of links, times and badges. Plain elements render several times faster than components of the library.
 
@@ -61,13 +57,16 @@ export function When({ at, never = text.never }: { at: string | null; never?: st
   )
 }
 
+const DAY_MS = 86_400_000
 const DIVISIONS = [
   { unit: 'minute', ms: 60_000 },
   { unit: 'hour', ms: 3_600_000 },
-  { unit: 'day', ms: 86_400_000 },
+  { unit: 'day', ms: DAY_MS },
+  { unit: 'month', ms: 30.44 * DAY_MS },
+  { unit: 'year', ms: 365.25 * DAY_MS },
 ] as const
-/** The age in days from which a date says more than a number of days. */
-const MAX_DAYS = 45
+/** The age from which a date says more than its distance. */
+const MOST_AGE_MS = 45 * DAY_MS
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' })
 const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
@@ -77,7 +76,7 @@ export function distance(at: string): string {
   const ms = Date.parse(at) - Date.now()
   const size = Math.abs(ms)
   if (size < DIVISIONS[0].ms) return relative.format(0, 'second')
-  if (size > MAX_DAYS * DIVISIONS[2].ms) return localDay.format(new Date(at))
+  if (ms < -MOST_AGE_MS) return localDay.format(new Date(at))
   const division = DIVISIONS.findLast((one) => size >= one.ms) ?? DIVISIONS[0]
   return relative.format(Math.trunc(ms / division.ms), division.unit)
 }
@@ -107,37 +106,61 @@ export function KeyText({ value }: { value: string }) {
   )
 }
 
+/** The last day of a term. */
+export function LastDay({ at }: { at: string }) {
+  return (
+    <time dateTime={at} className="time" title={localTime.format(new Date(at))}>
+      {lastDayText(at)}
+    </time>
+  )
+}
+
+/** A button that copies a value. */
+export function CopyIcon({ value, label = text.copy }: { value: string; label?: string }) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? text.copied : label}>
+          <ActionIcon
+            variant="subtle"
+            size="sm"
+            color={copied ? 'teal' : 'gray'}
+            aria-label={copied ? text.copied : label}
+            onClick={copy}
+          >
+            {copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  )
+}
+
 /** Text in a monospaced font, with a button that copies it. */
 export function Copyable({ value, label = text.copy }: { value: string; label?: string }) {
   return (
     <Group gap={4} wrap="nowrap" align="center">
       <span className="mono">{value}</span>
-      <CopyButton value={value}>
-        {({ copied, copy }) => (
-          <Tooltip label={copied ? text.copied : label}>
-            <ActionIcon
-              variant="subtle"
-              size="sm"
-              color={copied ? 'teal' : 'gray'}
-              aria-label={copied ? text.copied : label}
-              onClick={(event) => {
-                event.stopPropagation()
-                copy()
-              }}
-            >
-              {copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
-            </ActionIcon>
-          </Tooltip>
-        )}
-      </CopyButton>
+      <CopyIcon value={value} label={label} />
     </Group>
   )
 }
 
 /** A label with a colored dot. `color` is a color of the theme. */
-export function DotBadge({ color, children, role }: { color: string; children: ReactNode; role?: 'status' }) {
+export function DotBadge({
+  color,
+  children,
+  role,
+  isPill = false,
+}: {
+  color: string
+  children: ReactNode
+  role?: 'status'
+  /** Whether the label is a pill in a table too. */
+  isPill?: boolean
+}) {
   return (
-    <span className="dot-badge" data-color={color} role={role}>
+    <span className="dot-badge" data-color={color} data-pill={isPill ? '' : undefined} role={role}>
       {children}
     </span>
   )
@@ -172,58 +195,6 @@ export function IconButton({ label, icon, onClick }: { label: string; icon: Reac
     <button type="button" className="icon-button" aria-label={label} title={label} onClick={onClick}>
       {icon}
     </button>
-  )
-}
-
-/** A button that shows the consequence and requires a confirmation before it acts. */
-export function ConfirmButton({
-  label,
-  title,
-  consequence,
-  onConfirm,
-  color = 'red',
-  isPending = false,
-  size,
-  icon,
-  isDisabled = false,
-}: {
-  label: string
-  title: string
-  consequence: ReactNode
-  onConfirm: () => Promise<unknown>
-  color?: string
-  isPending?: boolean
-  size?: string
-  /** An icon that replaces the label. The label is then the tooltip. */
-  icon?: ReactNode
-  isDisabled?: boolean
-}) {
-  const [opened, { open, close }] = useDisclosure(false)
-  return (
-    <>
-      {icon === undefined ? (
-        <Button variant="default" onClick={open} disabled={isDisabled} {...(size !== undefined && { size })}>
-          {label}
-        </Button>
-      ) : (
-        <IconButton label={label} icon={icon} onClick={open} />
-      )}
-      {opened && (
-        <Window onClose={close} title={title} centered>
-          <Stack>
-            <Text size="sm">{consequence}</Text>
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close} data-autofocus>
-                {text.cancel}
-              </Button>
-              <Button color={color} loading={isPending} onClick={() => void onConfirm().then(close, () => undefined)}>
-                {label}
-              </Button>
-            </Group>
-          </Stack>
-        </Window>
-      )}
-    </>
   )
 }
 

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 
 import { type BadRow, dismissWork, type Work } from '../api/work.ts'
 import { text } from '../text.ts'
-import { ErrorMessage } from './parts.tsx'
+import { ErrorMessage } from './states.tsx'
 
 const t = text.ruleImport
 const MAX_SHOWN = 50

@@ -7,7 +7,7 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { type ComponentType, lazy, useEffect, useState } from 'react'
 import { Redirect, Route, Switch } from 'wouter'
 
-import { Screen } from '../parts/parts.tsx'
+import { Screen } from '../parts/page-header.tsx'
 import { text } from '../text.ts'
 
 /** Functions that load the scripts of the screens. */
@@ -121,7 +121,9 @@ export function Pages({ me, home }: { me: Me; home: string }) {
         <Why me={me} />
       </Route>
       <Route path="/alerts" component={Alerts} />
-      <Route path="/activity" component={Activity} />
+      <Route path="/activity">
+        <Activity me={me} />
+      </Route>
       <Route path="/audit" component={Audit} />
       <Route path="/team">
         <Team me={me} />

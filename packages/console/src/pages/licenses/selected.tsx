@@ -6,14 +6,13 @@ import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 
 import { call } from '../../api/client.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
-import { ConfirmButton } from '../../parts/parts.tsx'
+import { ConfirmButton } from '../../parts/confirm.tsx'
 import { text } from '../../text.ts'
 
 const t = text.bulk
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const OPERATIONS = { suspend: all.suspendLicense, reinstate: all.reinstateLicense, delete: all.deleteLicense } as const
-const COLORS = { suspend: 'orange', reinstate: 'teal', delete: 'red' } as const
 /** Maps each action to the action that reverts it. A deletion is final. */
 const REVERSE: Readonly<Record<Action, Action | null>> = { suspend: 'reinstate', reinstate: 'suspend', delete: null }
 /** The maximum number of simultaneous requests. */
@@ -89,7 +88,7 @@ export function SelectedLicenses({ licenses, onDone }: { licenses: readonly Lice
                 size="xs"
                 label={t[action]}
                 title={t.title[action](chosen.length)}
-                color={COLORS[action]}
+                isDangerous={action === 'delete'}
                 isDisabled={chosen.length === 0}
                 consequence={
                   <Stack gap="xs" component="span">

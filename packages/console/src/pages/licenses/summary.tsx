@@ -1,11 +1,11 @@
-import { customers, type License, licenses } from '@keyward/contract'
+import { customers, type License, licenses, type machines } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
-import { Anchor, Button, Card, Group, SimpleGrid, Stack, Title } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { useState } from 'react'
-import { Link } from 'wouter'
 
 import { call } from '../../api/client.ts'
-import { useCall, useRead } from '../../api/hooks.ts'
+import { type ItemOf, useCall, useRead } from '../../api/hooks.ts'
+import { lastDayText } from '../../parts/days.ts'
 import {
   EntitlementList,
   type EntitlementRow,
@@ -15,11 +15,15 @@ import {
   rowsOf,
 } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { Copyable, Fact, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
+import { machineName } from '../../parts/let-through.tsx'
+import { Copyable, distance, LastDay, TextLink, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { bodyOf, formerPolicy, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
 
 const t = text.license
+/** The number of slots up to which each is drawn. */
+const MOST_BOXES = 6
+type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the text for a license without an expiry: a term that has not started, or "never". */
 export function termOf({ policy: { durationDays } }: License): string {
@@ -30,49 +34,93 @@ function slotsOf({ policy: { leaseSeconds, maxMachines } }: License): string {
   return leaseSeconds === null || maxMachines === null ? t.fixedSlots : t.floatingSlots(leaseSeconds / 60)
 }
 
-export function Summary({ license: one }: { license: License }) {
-  const owner = useRead(customers.readCustomer, { params: { id: one.customerId } })
-  const forProduct = useRead(products.readProduct, { params: { id: one.productId } })
+/** Returns the terms in one phrase, such as "Subscription until 23 Apr 2027, in 5 months". */
+export function termText(one: License): string {
+  const { type, expiresAt } = one.policy
+  const name = text.licenses.types[type]
+  if (expiresAt === null) return type === 'PERPETUAL' ? name : `${name}, ${termOf(one)}`
+  return t.until(name, lastDayText(expiresAt), distance(expiresAt))
+}
+
+/** The machines that hold the slots, one box for each slot. */
+function SlotBoxes({ license: { machines }, holders, isRefused }: SummaryProps) {
+  const { max } = machines
+  if (max === null || max > MOST_BOXES) return null
+  const free = Math.max(0, max - holders.length)
   return (
-    <Card withBorder>
-      <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} component="dl" m={0}>
-        <Fact term={text.licenses.key}>
-          <Copyable value={one.key} />
-        </Fact>
-        <Fact term={text.licenses.status}>
-          <StatusBadge status={one.status} />
-        </Fact>
-        <Fact term={text.licenses.product}>
-          <TextLink href={`/products/${one.productId}`}>{forProduct.data?.name ?? one.productId}</TextLink>
-        </Fact>
-        <Fact term={text.licenses.customer}>
-          <Anchor component={Link} href={`/customers/${one.customerId}`} size="sm">
-            {owner.data?.email ?? one.customerId}
-          </Anchor>
-        </Fact>
-        <Fact term={text.licenses.terms}>{text.licenses.types[one.policy.type]}</Fact>
-        <Fact term={text.licenses.expires}>
-          <When at={one.policy.expiresAt} never={termOf(one)} />
-        </Fact>
-        <Fact term={text.licenses.machines}>
-          {one.machines.used} / {one.machines.max ?? text.unlimited}
-        </Fact>
-        <Fact term={t.slots}>{slotsOf(one)}</Fact>
-        <Fact term={text.licenses.maxReleases}>{one.policy.maxReleases ?? text.unlimited}</Fact>
-        <Fact term={text.licenses.createdOn}>
-          <When at={one.createdAt} />
-        </Fact>
-        <Fact term="Id">
-          <Copyable value={one.id} />
-        </Fact>
-      </SimpleGrid>
-    </Card>
+    <div className="slot-boxes">
+      {holders.slice(0, max).map((one) => (
+        <div key={one.id} className="slot-box" data-state={isRefused ? 'refused' : 'taken'}>
+          <bdi className="name trunc">{machineName(one)}</bdi>
+          <span className="sub">{distance(one.lastSeenAt)}</span>
+        </div>
+      ))}
+      {Array.from({ length: free }, (_, index) => (
+        <div key={index} className="slot-box" data-state="free">
+          {t.free}
+        </div>
+      ))}
+    </div>
   )
 }
 
-/** A button that opens the window for changing the terms. */
-export function EditTerms({ license: one }: { license: License }) {
-  const [policy, setPolicy] = useState<Policy | null>(null)
+interface SummaryProps {
+  license: License
+  holders: readonly Machine[]
+  isRefused: boolean
+}
+
+/** The slots, the terms and the entitlements of a license. */
+export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: boolean }) {
+  const { license: one, isRefused } = props
+  const { used, max } = one.machines
+  return (
+    <section className="card summary" aria-label={t.summary}>
+      <div className="summary-head">
+        <h2 className="card-title">{t.machineSlots}</h2>
+        <span className={isRefused ? 'warning-text' : 'dimmed'}>{t.held(used, max)}</span>
+      </div>
+      <SlotBoxes {...props} />
+      <dl className="kv">
+        <dt>{text.licenses.terms}</dt>
+        <dd>{text.licenses.types[one.policy.type]}</dd>
+        <dt>{text.licenses.expires}</dt>
+        <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
+        <dt>{t.slots}</dt>
+        <dd>{slotsOf(one)}</dd>
+        <dt>{t.releases}</dt>
+        <dd>{one.policy.maxReleases ?? text.unlimited}</dd>
+        <dt>{text.licenses.createdOn}</dt>
+        <dd>
+          <When at={one.createdAt} />
+        </dd>
+        <dt>Id</dt>
+        <dd>
+          <Copyable value={one.id} />
+        </dd>
+      </dl>
+      <Entitlements license={one} canWrite={canWrite} />
+    </section>
+  )
+}
+
+/** The customer of a license, with the address to write to. */
+export function CustomerCard({ id }: { id: string }) {
+  const { data } = useRead(customers.readCustomer, { params: { id } })
+  if (!data) return null
+  return (
+    <section className="card summary" aria-label={text.licenses.customer}>
+      <TextLink href={`/customers/${id}`}>
+        <bdi>{data.name ?? data.email}</bdi>
+      </TextLink>
+      <Copyable value={data.email} label={t.copyEmail} />
+    </section>
+  )
+}
+
+/** The window for changing the terms. */
+export function EditTerms({ license: one, onClose }: { license: License; onClose: () => void }) {
+  const [policy, setPolicy] = useState<Policy>(() => policyOf(one))
   const params = { id: one.id }
   const saving = useCall(licenses.updateLicense, {
     done: t.saved,
@@ -80,25 +128,18 @@ export function EditTerms({ license: one }: { license: License }) {
     quiet: true,
   })
   return (
-    <>
-      <Button variant="default" onClick={() => setPolicy(policyOf(one))}>
-        {t.editTerms}
-      </Button>
-      <FormWindow
-        title={t.editTerms}
-        action={text.save}
-        opened={policy !== null}
-        onClose={() => setPolicy(null)}
-        onSubmit={async () => policy && saving.mutateAsync({ params, body: { policy: bodyOf(policy, one) } })}
-        size="lg"
-      >
-        {(errors) =>
-          policy && (
-            <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
-          )
-        }
-      </FormWindow>
-    </>
+    <FormWindow
+      title={t.editTerms}
+      action={text.save}
+      opened
+      onClose={onClose}
+      onSubmit={() => saving.mutateAsync({ params, body: { policy: bodyOf(policy, one) } })}
+      size="lg"
+    >
+      {(errors) => (
+        <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
+      )}
+    </FormWindow>
   )
 }
 
@@ -113,17 +154,15 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
     quiet: true,
   })
   return (
-    <Stack gap="sm" component="section" aria-label={text.entitlements.title}>
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          {text.entitlements.title}
-        </Title>
+    <section className="summary-part" aria-label={text.entitlements.title}>
+      <div className="summary-head">
+        <h2 className="card-title">{text.entitlements.title}</h2>
         {canWrite && (
           <Button size="xs" variant="default" onClick={() => setRows(rowsOf(one.entitlements))}>
             {text.entitlements.edit}
           </Button>
         )}
-      </Group>
+      </div>
       <EntitlementList defaults={defaults} overrides={one.entitlements} />
       <FormWindow
         title={text.entitlements.title}
@@ -136,6 +175,6 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
       >
         {(errors) => <EntitlementsField rows={rows ?? []} onChange={setRows} defaults={defaults} errors={errors} />}
       </FormWindow>
-    </Stack>
+    </section>
   )
 }

@@ -9,18 +9,11 @@ import { Link, useLocation } from 'wouter'
 
 import { type ItemOf, useCall, useList, useRead } from '../../api/hooks.ts'
 import { useRemembered } from '../../api/recent.ts'
+import { ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlements-field.tsx'
-import {
-  ConfirmButton,
-  Copyable,
-  ErrorMessage,
-  Fact,
-  Part,
-  Screen,
-  TextLink,
-  Waiting,
-  When,
-} from '../../parts/parts.tsx'
+import { Screen } from '../../parts/page-header.tsx'
+import { Copyable, Fact, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'

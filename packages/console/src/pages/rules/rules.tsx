@@ -7,7 +7,7 @@ import { Link } from 'wouter'
 
 import { hrefOf } from '../../api/client.ts'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
-import { Screen } from '../../parts/parts.tsx'
+import { Screen } from '../../parts/page-header.tsx'
 import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { RulesTable } from './rules-table.tsx'

@@ -6,7 +6,8 @@ import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine
 
 import { ApiError } from '../../api/client.ts'
 import { useRead } from '../../api/hooks.ts'
-import { DotBadge, ErrorMessage, When } from '../../parts/parts.tsx'
+import { DotBadge, When } from '../../parts/parts.tsx'
+import { ErrorMessage } from '../../parts/states.tsx'
 import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 import { type Attempt, explain } from './outcome.ts'

@@ -6,8 +6,11 @@ import { useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useCall, useChange, useRead } from '../../api/hooks.ts'
+import { ConfirmButton } from '../../parts/confirm.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { ConfirmButton, Copyable, ErrorMessage, Fact, Screen, Waiting, When } from '../../parts/parts.tsx'
+import { Screen } from '../../parts/page-header.tsx'
+import { Copyable, Fact, Waiting, When } from '../../parts/parts.tsx'
+import { ErrorMessage } from '../../parts/states.tsx'
 import { text } from '../../text.ts'
 import { Deliveries } from './deliveries.tsx'
 import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
@@ -94,7 +97,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
         label={t.rotate}
         title={t.rotateTitle}
         consequence={t.rotateHint}
-        color="orange"
+        isDangerous={false}
         onConfirm={() => rotate.mutateAsync({ params: { id } })}
       />
       {enabled && (

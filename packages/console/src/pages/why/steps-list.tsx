@@ -1,11 +1,13 @@
-import type { AccessRule } from '@keyward/contract'
-import { Text, ThemeIcon, VisuallyHidden } from '@mantine/core'
+import { type AccessRule, type License, machines } from '@keyward/contract'
+import { Button, Text, ThemeIcon, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'
 
+import { useCall } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
-import { TextLink } from '../../parts/parts.tsx'
+import { machineName } from '../../parts/let-through.tsx'
+import { Ago, TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
-import type { Step } from './steps.ts'
+import type { Decision, Step } from './steps.ts'
 
 const t = text.why.steps
 const COLORS = { passed: 'gray', allows: 'teal', rejects: 'red', skipped: 'gray' } as const
@@ -74,12 +76,54 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
   )
 }
 
-export function StepsList({ steps }: { steps: readonly Step[] }) {
+/** The machines that hold the slots, each with a button that takes its slot. */
+function Holders({ license, holders, canWrite, onChange }: Remedies & { license: License }) {
+  const release = useCall(machines.removeMachine, { done: text.license.released, onDone: onChange })
   return (
-    <ol className="steps" aria-label={t.label}>
-      {steps.map((one) => (
-        <StepItem key={one.title} step={one} />
+    <ul className="holders">
+      {holders.map((one) => (
+        <li key={one.id} className="slot-box" data-state="refused">
+          <div className="grow">
+            <bdi className="name">{machineName(one)}</bdi>
+            {one.hostname !== null && <span className="sub mono">{one.machineId}</span>}
+          </div>
+          <span className="dimmed">
+            <Ago at={one.lastSeenAt} />
+          </span>
+          {canWrite && (
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => release.mutate({ params: { id: license.id, machineId: one.id } })}
+            >
+              {text.license.release}
+            </Button>
+          )}
+        </li>
       ))}
-    </ol>
+    </ul>
+  )
+}
+
+interface Remedies {
+  holders: Decision['holders']
+  canWrite: boolean
+  onChange: () => void
+}
+
+export function StepsList({
+  steps,
+  license,
+  ...remedies
+}: Remedies & { steps: readonly Step[]; license: License | null }) {
+  return (
+    <>
+      <ol className="steps" aria-label={t.label}>
+        {steps.map((one) => (
+          <StepItem key={one.title} step={one} />
+        ))}
+      </ol>
+      {license && remedies.holders.length > 0 && <Holders license={license} {...remedies} />}
+    </>
   )
 }

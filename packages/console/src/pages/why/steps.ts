@@ -1,6 +1,6 @@
 /** Explains a decision as the ordered steps of docs/api.md#verdicts, each in one sentence for people. */
 
-import type { AccessRule, evaluation, License } from '@keyward/contract'
+import type { AccessRule, evaluation, License, machine } from '@keyward/contract'
 import type { z } from 'zod'
 
 import { text } from '../../text.ts'
@@ -13,6 +13,8 @@ export interface Decision {
   evaluation: z.infer<typeof evaluation>
   /** The license with the key, or null if no license has the key. */
   license: License | null
+  /** The machines that hold the slots of the license. */
+  holders: readonly z.infer<typeof machine>[]
   /** Whether the machine holds a slot of the license. */
   holdsSlot: boolean
   hasMachineId: boolean

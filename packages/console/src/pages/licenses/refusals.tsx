@@ -1,0 +1,71 @@
+/** The machines that a license has refused because its slots were taken. */
+
+import type { machines } from '@keyward/contract'
+import { activity } from '@keyward/contract/management/activity'
+import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
+
+import { type ItemOf, useList } from '../../api/hooks.ts'
+import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
+import { distance } from '../../parts/parts.tsx'
+import { fromOf } from '../../parts/periods.ts'
+import { text } from '../../text.ts'
+
+const t = text.refusals
+const HOURS = '168'
+type Machine = ItemOf<typeof machines.listMachines>
+
+export interface Refusal {
+  machineId: string
+  count: number
+  firstAt: string
+  lastAt: string
+}
+
+/** Returns the machines that the license refused within a week and that hold no slot now, the latest first. */
+export function useRefusals(licenseId: string, holders: readonly Machine[], refreshMs: number): Refusal[] {
+  const query = { code: 'TOO_MANY_MACHINES', from: fromOf(HOURS) } as const
+  const { items } = useList(activity.listLicenseActivity, { params: { id: licenseId }, query }, refreshMs)
+  const refused = new Map<string, Refusal>()
+  for (const { machineId, count, firstAt, lastAt } of items) {
+    if (machineId === undefined || holders.some((one) => one.machineId === machineId)) continue
+    const before = refused.get(machineId)
+    refused.set(machineId, {
+      machineId,
+      count: count + (before?.count ?? 0),
+      firstAt: before === undefined || firstAt < before.firstAt ? firstAt : before.firstAt,
+      lastAt: before === undefined || lastAt > before.lastAt ? lastAt : before.lastAt,
+    })
+  }
+  return [...refused.values()].toSorted((a, b) => b.lastAt.localeCompare(a.lastAt))
+}
+
+/** Says which machine was refused last and why, with both remedies. */
+export function RefusalBanner({
+  licenseId,
+  refusal: { machineId, count, firstAt, lastAt },
+  holders,
+  canWrite,
+}: {
+  licenseId: string
+  refusal: Refusal
+  holders: readonly Machine[]
+  canWrite: boolean
+}) {
+  return (
+    <section className="banner" aria-label={t.label}>
+      <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
+      <div className="grow">
+        <strong>
+          <span className="mono">{machineId}</span> {t.refused(count, distance(firstAt))}
+        </strong>
+        <p>{t.taken(holders.map(machineName), distance(lastAt))}</p>
+      </div>
+      {canWrite && (
+        <div className="banner-actions">
+          <LetThroughMenu licenseId={licenseId} machineId={machineId} />
+          <FreeSlotMenu licenseId={licenseId} holders={holders} />
+        </div>
+      )}
+    </section>
+  )
+}

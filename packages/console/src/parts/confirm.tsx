@@ -1,0 +1,99 @@
+/** Confirmations of changes. Each names the object that changes, and an irreversible change needs the last characters of its key. */
+
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { type FormEvent, type ReactNode, useState } from 'react'
+
+import { text } from '../text.ts'
+import { IconButton } from './parts.tsx'
+import { Window } from './window.tsx'
+
+interface ConfirmProps {
+  /** The verb on the button that acts. */
+  label: string
+  title: string
+  /** The object that changes, such as a license key with its customer. */
+  object?: ReactNode
+  consequence: ReactNode
+  onConfirm: () => Promise<unknown>
+  isDangerous?: boolean
+  isPending?: boolean
+  /** The characters that the person must type before an irreversible change. */
+  typed?: string
+}
+
+export function Confirm({
+  label,
+  title,
+  object,
+  consequence,
+  onConfirm,
+  isDangerous = true,
+  isPending = false,
+  typed = '',
+  onClose,
+}: ConfirmProps & { onClose: () => void }) {
+  const [value, setValue] = useState('')
+  const isTyped = value.trim().toUpperCase() === typed.toUpperCase()
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (isTyped) void onConfirm().then(onClose, () => undefined)
+  }
+  return (
+    <Window onClose={onClose} title={title} centered>
+      <form onSubmit={submit}>
+        <Stack>
+          {object !== undefined && <div className="confirm-object">{object}</div>}
+          <Text size="sm" component="div">
+            {consequence}
+          </Text>
+          {typed !== '' && (
+            <TextInput
+              label={text.typeToConfirm(typed)}
+              value={value}
+              onChange={(event) => setValue(event.currentTarget.value)}
+              autoComplete="off"
+              spellCheck={false}
+              data-autofocus
+            />
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose} {...(typed === '' && { 'data-autofocus': true })}>
+              {text.cancel}
+            </Button>
+            <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>
+              {label}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Window>
+  )
+}
+
+/** A button that shows the consequence and requires a confirmation before it acts. */
+export function ConfirmButton({
+  size,
+  icon,
+  isDisabled = false,
+  ...confirm
+}: ConfirmProps & {
+  size?: string
+  /** An icon that replaces the label. The label is then the tooltip. */
+  icon?: ReactNode
+  isDisabled?: boolean
+}) {
+  const [opened, { open, close }] = useDisclosure(false)
+  return (
+    <>
+      {icon === undefined ? (
+        <Button variant="default" onClick={open} disabled={isDisabled} {...(size !== undefined && { size })}>
+          {confirm.label}
+        </Button>
+      ) : (
+        <IconButton label={confirm.label} icon={icon} onClick={open} />
+      )}
+      {opened && <Confirm {...confirm} onClose={close} />}
+    </>
+  )
+}

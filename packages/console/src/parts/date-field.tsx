@@ -1,0 +1,56 @@
+/** A field for the last day of a term, with buttons for the usual ends and the chosen day in words. */
+
+import { TextInput } from '@mantine/core'
+
+import { text } from '../text.ts'
+import { endOf, longDay, usualEnds } from './days.ts'
+
+const t = text.days
+
+export function DateField({
+  label,
+  value,
+  onChange,
+  error,
+  endsAt,
+  min,
+}: {
+  label: string
+  /** The value of a date field, such as `2027-12-31`, or an empty text. */
+  value: string
+  onChange: (value: string) => void
+  error?: string | undefined
+  /** The present end, from which the usual ends are counted. */
+  endsAt: string | null
+  min?: string
+}) {
+  const usual = usualEnds(endsAt)
+  const isDay = !Number.isNaN(Date.parse(endOf(value)))
+  return (
+    <div>
+      <TextInput
+        label={label}
+        type="date"
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value)}
+        error={error}
+        required
+        {...(min !== undefined && { min })}
+      />
+      <div className="presets">
+        {(['month', 'year', 'endOfYear'] as const).map((name) => (
+          <button
+            key={name}
+            type="button"
+            className="preset"
+            aria-pressed={value === usual[name]}
+            onClick={() => onChange(usual[name])}
+          >
+            {t[name]}
+          </button>
+        ))}
+      </div>
+      {isDay && <p className="sub">{t.over(longDay(value))}</p>}
+    </div>
+  )
+}
