@@ -162,7 +162,7 @@ export function licenseTests(open: () => Stage): void {
       await stage.api('/access-rules', rule, created)
       await stage.api(`/customers/${customerId}`, { externalId: 'crm-1' }, created, 'PATCH')
       await stage.open(`/customers/${customerId}`)
-      await stage.link('Merge into another').click()
+      await stage.act('Merge into another')
       await page.getByRole('combobox', { name: 'The customer that remains' }).fill('kept@')
       await page.getByRole('option', { name: /kept@example/ }).click()
       const preview = page.getByRole('status').filter({ hasText: 'What will happen' })

@@ -146,12 +146,9 @@ export class Stage {
     return this.page.getByRole('textbox', { name })
   }
 
-  /** Returns the cell with this text. The type of an access rule may precede the text. */
+  /** Returns the cell that contains exactly this value, such as the value of an access rule in its sentence. */
   cell(name: string) {
-    const escaped = name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
-    return this.page.getByRole('cell', {
-      name: new RegExp(`^(?:(?:Address or range|Machine|Country|Customer) )?${escaped}$`),
-    })
+    return this.page.getByRole('cell').filter({ has: this.page.getByText(name, { exact: true }) })
   }
 
   dialog() {

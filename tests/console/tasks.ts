@@ -232,7 +232,7 @@ export const TASKS: readonly Task[] = [
     perform: async (stage, hands, run) => {
       const { page } = stage
       await hands.find(`gone-${run}@example.com`, new RegExp(`^gone-${run}@`))
-      await hands.press(stage.link('Merge into another'))
+      await hands.act('Merge into another')
       await hands.choose(page.getByRole('combobox', { name: 'The customer that remains' }), `kept-${run}`, /^kept-/)
       await page.getByText(/To the remaining customer: 1 license\./).waitFor()
       await hands.press(stage.button(`Merge into kept-${run}@example.com`))

@@ -146,27 +146,41 @@ export const text = {
   overview: {
     title: 'Overview',
     checks: 'Checks',
-    total: 'checks',
-    valid: 'valid',
-    rejected: 'rejected',
+    validShare: 'Valid',
+    validChecks: 'Valid',
+    rejectedTitle: 'Rejected',
+    overLimit: 'Over the limit',
+    percent: (share: number) => share.toFixed(1),
+    share: (share: number) => `${share.toFixed(1)} % valid`,
+    groups: {
+      limit: 'Over the limit',
+      blocked: 'Blocked by a rule',
+      ended: 'Expired, suspended, revoked',
+      unknown: 'Unknown key, no machine id',
+    },
     day: '24 hours',
     week: '7 days',
     month: '30 days',
     noChecks: 'No checks in this period. An app makes a check with POST /api/v2/license/validate.',
-    alerts: 'Open alerts',
+    alerts: 'Needs attention',
     all: 'Show all',
-    rejectedChecks: (count: number) => (count === 1 ? '1 rejected check' : `${count.toLocaleString()} rejected checks`),
+    check: 'Check',
+    open: 'Open',
+    wants: (count: number, max: number | null) =>
+      `${count === 1 ? '1 check was refused' : `${count.toLocaleString()} checks were refused`}: ${
+        max === 1 ? 'the only slot is taken' : max === null ? 'the slots were taken' : `all ${max} slots are taken`
+      }`,
     expiring: 'Expire within 30 days',
     noneExpires: 'No active license expires within 30 days.',
     quotaNames: { licenses: 'Licenses', customers: 'Customers', products: 'Products', members: 'Members' },
     noAlerts: 'No license is used on more machines than it allows, and no webhook endpoint is disabled.',
     webhookDisabled: 'A webhook endpoint is disabled.',
-    plan: 'Plan',
     rules: 'Access rules',
-    quotas: 'Usage',
+    quotas: 'Limits that are nearly reached',
+    used: (name: string, used: number, limit: number) =>
+      `${name}: ${used.toLocaleString()} of ${limit.toLocaleString()} used`,
     chart: 'Checks by outcome',
     table: 'The same figures as a table',
-    from: 'From',
   },
 
   license: {
@@ -201,7 +215,6 @@ export const text = {
     renewed: 'Renewed the license.',
     replaceKey: 'Replace the key',
     replaceTitle: 'Give this license a new key?',
-    replacedKey: (key: string) => `Replaced the key. The new key is ${key}.`,
     replaceHint: 'The old key stops working on all machines. Send the new key to your customer.',
     replaced: 'Replaced the license key.',
     download: 'Offline file',
@@ -301,6 +314,12 @@ export const text = {
       `${count}${more ? ' or more' : ''} ${count === 1 && !more ? 'access rule' : 'access rules'}`,
     merged: 'Merged the customers.',
     licensesOf: 'Licenses',
+    license: 'License',
+    noLicenses: 'This customer has no license yet.',
+    activeLicenses: (count: number, more: boolean) =>
+      `${count}${more ? ' or more' : ''} active ${count === 1 && !more ? 'license' : 'licenses'}`,
+    since: 'Customer since',
+    notDeletable: 'Merge or delete its licenses first.',
   },
 
   products: {

@@ -73,10 +73,11 @@ export function onUnauthorized(listener: () => void): () => void {
   return () => void unauthorized.delete(listener)
 }
 
-async function send(operation: Operation, input: AnyInput, waits: boolean): Promise<Response> {
+async function send(operation: Operation, input: AnyInput, waits: boolean, token?: string): Promise<Response> {
   const { body } = input
   const headers: Record<string, string> = {}
   if (body !== undefined) headers['content-type'] = 'application/json'
+  if (token !== undefined) headers['authorization'] = `Bearer ${token}`
   if (waits) headers['prefer'] = `wait=${WAIT_SECONDS}`
   const init = { method: methodOf(operation), headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
   try {
@@ -86,6 +87,13 @@ async function send(operation: Operation, input: AnyInput, waits: boolean): Prom
   }
 }
 
+interface Options {
+  /** Whether to wait until validators have applied the change. */
+  waits: boolean
+  /** A secret that authenticates the request instead of the session. */
+  token?: string
+}
+
 /**
  * Calls an operation. Throws ApiError and UnreachableError. If validators apply the change, the service responds when all of them have
  * applied it, or after `WAIT_SECONDS`. One of many changes does not wait, with `waits` set to false.
@@ -93,10 +101,10 @@ async function send(operation: Operation, input: AnyInput, waits: boolean): Prom
 export async function callAndApply<One extends Operation>(
   operation: One,
   input: InputOf<One>,
-  options?: { waits: boolean },
+  options?: Options,
 ): Promise<{ result: ResultOf<One>; applied: Applied | null }>
-export async function callAndApply(operation: Operation, input: AnyInput, { waits } = { waits: true }) {
-  const response = await send(operation, input, waits && operation.propagates === true)
+export async function callAndApply(operation: Operation, input: AnyInput, { waits, token }: Options = { waits: true }) {
+  const response = await send(operation, input, waits && operation.propagates === true, token)
   if (response.status === 401 && operation.needs !== 'nothing') for (const listener of unauthorized) listener()
   if (!response.ok) throw await errorOf(response)
   return { result: await resultOf(operation, response), applied: appliedBy(response) }
@@ -106,7 +114,7 @@ export async function callAndApply(operation: Operation, input: AnyInput, { wait
 export async function call<One extends Operation>(
   operation: One,
   input: InputOf<One>,
-  options?: { waits: boolean },
+  options?: Options,
 ): Promise<ResultOf<One>> {
   return (await callAndApply(operation, input, options)).result
 }

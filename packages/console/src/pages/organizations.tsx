@@ -1,13 +1,18 @@
-import { type Organization, organizations, plan, type Plan } from '@keyward/contract'
-import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
-import { useState } from 'react'
+/** The operator's view of the organizations: their state, their use, and the actions on them. */
 
-import { useCall, useList } from '../api/hooks.ts'
-import { ConfirmButton } from '../parts/confirm.tsx'
-import { FormWindow } from '../parts/form.tsx'
+import { ALL_PERMISSIONS, organizations, type Organization, plan, type Plan } from '@keyward/contract'
+import { members } from '@keyward/contract/management/members'
+import { ActionIcon, Button, Menu, Select, Stack, Text, TextInput } from '@mantine/core'
+import { IconDots, IconPlus } from '@tabler/icons-react'
+import { type FormEvent, useState } from 'react'
+
+import { call } from '../api/client.ts'
+import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
+import { Confirm } from '../parts/confirm.tsx'
+import { fieldErrors, FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { Copyable, Fact, When } from '../parts/parts.tsx'
+import { Copyable, DotBadge, Fact, When } from '../parts/parts.tsx'
+import { ErrorMessage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
@@ -20,21 +25,71 @@ interface Secrets {
   apiKey?: string | undefined
 }
 
-function SecretsWindow({ secrets, onClose }: { secrets: Secrets | null; onClose: () => void }) {
-  if (secrets === null) return null
+/** Invites the first member of an organization with a management token of the organization. */
+function FirstOwner({ token }: { token: string }) {
+  const [email, setEmail] = useState('')
+  const invite = useChange(
+    async () => {
+      const body = { email, permissions: [...ALL_PERMISSIONS] }
+      return call(members.createMember, { body }, { waits: false, token })
+    },
+    { quiet: true },
+  )
+  const path = invite.data?.invitation?.path
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    invite.mutate(undefined)
+  }
+  if (path !== undefined)
+    return (
+      <Stack gap="xs">
+        <Text size="sm">{text.team.invited}</Text>
+        <Copyable value={`${window.location.origin}${path}`} />
+      </Stack>
+    )
+  const errors = fieldErrors(invite.error)
   return (
-    <Window onClose={onClose} title={t.secrets} centered>
-      <Stack component="dl">
-        {secrets.managementToken !== undefined && (
-          <Fact term={t.managementToken}>
-            <Copyable value={secrets.managementToken} />
-          </Fact>
-        )}
-        {secrets.apiKey !== undefined && (
-          <Fact term={t.apiKey}>
-            <Copyable value={secrets.apiKey} />
-          </Fact>
-        )}
+    <form onSubmit={submit} noValidate>
+      <Stack gap="xs">
+        <TextInput
+          label={t.owner}
+          description={t.ownerHint}
+          type="email"
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+          error={errors['email']}
+          data-autofocus
+        />
+        {invite.error && errors['email'] === undefined && <ErrorMessage error={invite.error} />}
+        <Button type="submit" loading={invite.isPending}>
+          {t.inviteOwner}
+        </Button>
+      </Stack>
+    </form>
+  )
+}
+
+function SecretsWindow({ secrets, onClose }: { secrets: Secrets; onClose: () => void }) {
+  const { managementToken, apiKey } = secrets
+  return (
+    <Window onClose={onClose} title={t.created} centered size="lg">
+      <Stack>
+        {managementToken !== undefined && <FirstOwner token={managementToken} />}
+        <Text size="sm" c="dimmed">
+          {t.secrets}
+        </Text>
+        <Stack component="dl" gap="xs" m={0}>
+          {managementToken !== undefined && (
+            <Fact term={t.managementToken}>
+              <Copyable value={managementToken} />
+            </Fact>
+          )}
+          {apiKey !== undefined && (
+            <Fact term={t.apiKey}>
+              <Copyable value={apiKey} />
+            </Fact>
+          )}
+        </Stack>
       </Stack>
     </Window>
   )
@@ -43,91 +98,168 @@ function SecretsWindow({ secrets, onClose }: { secrets: Secrets | null; onClose:
 function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) => void }) {
   return (
     <Select
-      aria-label={t.plan}
-      data={[...PLANS]}
+      label={t.plan}
+      data={PLANS.map((one) => ({ value: one, label: text.plans[one] }))}
       value={value}
       onChange={(chosen) => onChange(PLANS.find((one) => one === chosen) ?? value)}
       allowDeselect={false}
-      w={130}
     />
+  )
+}
+
+function useDetails(id: string) {
+  return useRead(organizations.readOrganization, { params: { id } }).data
+}
+
+function State({ id }: { id: string }) {
+  const details = useDetails(id)
+  if (!details) return null
+  return details.suspendedAt === null ? (
+    <DotBadge color="teal">{t.active}</DotBadge>
+  ) : (
+    <DotBadge color="red">{t.suspended}</DotBadge>
+  )
+}
+
+function Use({ id, quota }: { id: string; quota: 'licenses' | 'members' }) {
+  return useDetails(id)?.quotas[quota]?.used?.toLocaleString() ?? ''
+}
+
+type Opened = 'plan' | 'suspend' | 'recover'
+
+/** The menu of the actions on one organization. Only the action that changes its state is offered. */
+function Actions({
+  organization: one,
+  onSecrets,
+}: {
+  organization: Organization
+  onSecrets: (secrets: Secrets) => void
+}) {
+  const { id, name } = one
+  const params = { id }
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const [chosen, setChosen] = useState<Plan>(one.plan)
+  const isSuspended = (useDetails(id)?.suspendedAt ?? null) !== null
+  const change = useCall(organizations.updateOrganization, {
+    done: t.changed,
+    undo: () => call(organizations.updateOrganization, { params, body: { plan: one.plan } }),
+    quiet: true,
+  })
+  const suspend = useCall(organizations.suspendOrganization, {
+    done: t.suspendedName(name),
+    undo: () => call(organizations.reinstateOrganization, { params }),
+  })
+  const reinstate = useCall(organizations.reinstateOrganization, {
+    done: t.reinstatedName(name),
+    undo: () => call(organizations.suspendOrganization, { params }),
+  })
+  const recover = useCall(organizations.createRecoveryToken, {
+    onDone: ({ secret }) => onSecrets({ managementToken: secret }),
+  })
+  const close = () => setOpened(null)
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={t.actionsOf(name)}>
+            <IconDots size={16} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => setOpened('plan')}>{t.changePlan}</Menu.Item>
+          <Menu.Item onClick={() => setOpened('recover')}>{t.recovery}</Menu.Item>
+          <Menu.Divider />
+          {isSuspended ? (
+            <Menu.Item onClick={() => reinstate.mutate({ params })}>{t.reinstate}</Menu.Item>
+          ) : (
+            <Menu.Item color="red" onClick={() => setOpened('suspend')}>
+              {t.suspend}
+            </Menu.Item>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+      <FormWindow
+        title={`${t.changePlan}: ${name}`}
+        action={text.save}
+        opened={opened === 'plan'}
+        onClose={close}
+        onSubmit={() => change.mutateAsync({ params, body: { plan: chosen } })}
+      >
+        {() => <PlanField value={chosen} onChange={setChosen} />}
+      </FormWindow>
+      {opened === 'suspend' && (
+        <Confirm
+          label={t.suspend}
+          title={t.suspendTitle}
+          object={name}
+          consequence={t.suspendHint}
+          onConfirm={() => suspend.mutateAsync({ params })}
+          isPending={suspend.isPending}
+          onClose={close}
+        />
+      )}
+      {opened === 'recover' && (
+        <Confirm
+          label={t.recovery}
+          title={t.recoveryTitle}
+          object={name}
+          consequence={t.recoveryHint}
+          isDangerous={false}
+          onConfirm={() => recover.mutateAsync({ params, body: {} })}
+          isPending={recover.isPending}
+          onClose={close}
+        />
+      )}
+    </>
   )
 }
 
 export default function Organizations() {
   const list = useList(organizations.listOrganizations, {})
-  const [isCreating, creating] = useDisclosure(false)
-  const [name, setName] = useState('')
-  const [chosen, setChosen] = useState<Plan>('FREE')
+  const [draft, setDraft] = useState<{ name: string; plan: Plan } | null>(null)
   const [secrets, setSecrets] = useState<Secrets | null>(null)
-  const create = useCall(organizations.createOrganization, { done: t.created, onDone: setSecrets, quiet: true })
-  const change = useCall(organizations.updateOrganization, { done: t.changed })
-  const suspend = useCall(organizations.suspendOrganization, { done: t.changed })
-  const reinstate = useCall(organizations.reinstateOrganization, { done: t.changed })
-  const recover = useCall(organizations.createRecoveryToken, {
-    onDone: ({ secret }) => setSecrets({ managementToken: secret }),
-  })
+  const create = useCall(organizations.createOrganization, { onDone: setSecrets, quiet: true })
   const columns: readonly Column<Organization>[] = [
-    { title: t.nameOf, cell: (one) => one.name },
-    {
-      title: t.plan,
-      cell: (one) => (
-        <PlanField
-          value={one.plan}
-          onChange={(next) => change.mutate({ params: { id: one.id }, body: { plan: next } })}
-        />
-      ),
-    },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
-    {
-      title: text.actions,
-      cell: ({ id }) => (
-        <Group gap="xs" wrap="nowrap">
-          <ConfirmButton
-            size="xs"
-            label={t.suspend}
-            title={t.suspendTitle}
-            consequence={t.suspendHint}
-            onConfirm={() => suspend.mutateAsync({ params: { id } })}
-          />
-          <Button size="xs" variant="default" onClick={() => reinstate.mutate({ params: { id } })}>
-            {t.reinstate}
-          </Button>
-          <ConfirmButton
-            size="xs"
-            label={t.recovery}
-            title={t.recoveryTitle}
-            consequence={t.recoveryHint}
-            isDangerous={false}
-            onConfirm={() => recover.mutateAsync({ params: { id }, body: {} })}
-          />
-        </Group>
-      ),
-    },
+    { title: t.nameOf, cell: (one) => <bdi className="name">{one.name}</bdi> },
+    { title: t.state, cell: ({ id }) => <State id={id} /> },
+    { title: t.plan, cell: (one) => text.plans[one.plan] },
+    { title: text.nav.licenses, cell: ({ id }) => <Use id={id} quota="licenses" />, isNumber: true },
+    { title: t.members, cell: ({ id }) => <Use id={id} quota="members" />, isNumber: true },
+    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, isMinor: true },
+    { title: text.actions, cell: (one) => <Actions organization={one} onSecrets={setSecrets} /> },
   ]
+  const open = (
+    <Button onClick={() => setDraft({ name: '', plan: 'FREE' })} leftSection={<IconPlus size={16} />}>
+      {t.new}
+    </Button>
+  )
   return (
-    <Screen title={t.organizations} actions={<Button onClick={creating.open}>{t.new}</Button>}>
-      <ListTable list={list} columns={columns} empty={<Text c="dimmed">{t.empty}</Text>} label={t.organizations} />
-      <FormWindow
-        title={t.new}
-        action={t.new}
-        opened={isCreating}
-        onClose={creating.close}
-        onSubmit={() => create.mutateAsync({ body: { name, plan: chosen } })}
-      >
-        {(errors) => (
-          <>
-            <TextInput
-              label={t.nameOf}
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={errors['name']}
-              required
-            />
-            <PlanField value={chosen} onChange={setChosen} />
-          </>
-        )}
-      </FormWindow>
-      <SecretsWindow secrets={secrets} onClose={() => setSecrets(null)} />
+    <Screen title={t.organizations} actions={open}>
+      <ListTable list={list} columns={columns} empty={<p>{t.empty}</p>} label={t.organizations} />
+      {draft && (
+        <FormWindow
+          title={t.new}
+          action={t.new}
+          opened
+          onClose={() => setDraft(null)}
+          onSubmit={() => create.mutateAsync({ body: draft })}
+        >
+          {(errors) => (
+            <>
+              <TextInput
+                label={t.nameOf}
+                value={draft.name}
+                onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+                error={errors['name']}
+                required
+                data-autofocus
+              />
+              <PlanField value={draft.plan} onChange={(chosen) => setDraft({ ...draft, plan: chosen })} />
+            </>
+          )}
+        </FormWindow>
+      )}
+      {secrets && <SecretsWindow secrets={secrets} onClose={() => setSecrets(null)} />}
     </Screen>
   )
 }

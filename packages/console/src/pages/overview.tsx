@@ -1,233 +1,235 @@
-/** The overview: checks by outcome, open alerts, the licenses that expire next, and the use of the plan's limits. */
+/** The overview: checks by outcome, what needs attention, the licenses that expire next, and limits that are nearly reached. */
 
-import { type Code, licenses, organizations } from '@keyward/contract'
+import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
-import { analytics } from '@keyward/contract/management/analytics'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Card, Group, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text, Title } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import { Button, Progress, SegmentedControl } from '@mantine/core'
+import { IconDeviceDesktopExclamation, IconPlus, IconWebhook } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
-import { Chart, type Bar } from '../parts/chart.tsx'
+import { useName } from '../api/names.ts'
 import { LicenseKey } from '../parts/license-key.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { TextLink, Waiting, When } from '../parts/parts.tsx'
-import { ErrorMessage } from '../parts/states.tsx'
+import { Ago, distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
+import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
+import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
+import { Renew } from './licenses/renew.tsx'
+import { Checks, type Span, SPANS } from './overview-checks.tsx'
 
 const t = text.overview
-const MS_PER_HOUR = 3_600_000
+const HOUR_MS = 3_600_000
 const MAX_SHOWN = 6
-
-const SPANS = {
-  day: { hours: 24, interval: 'hour', label: t.day },
-  week: { hours: 7 * 24, interval: 'hour', label: t.week },
-  month: { hours: 30 * 24, interval: 'day', label: t.month },
-} as const
-type Span = keyof typeof SPANS
-
-function isSpan(value: string): value is Span {
-  return value in SPANS
-}
-
-/** Returns the bounds of the span, rounded to whole buckets, so that the query changes only when a new bucket begins. */
-function boundsOf(span: Span): { from: string; to: string } {
-  const { hours, interval } = SPANS[span]
-  const bucketMs = interval === 'hour' ? MS_PER_HOUR : 24 * MS_PER_HOUR
-  const endMs = (Math.floor(Date.now() / bucketMs) + 1) * bucketMs
-  return { from: new Date(endMs - hours * MS_PER_HOUR).toISOString(), to: new Date(endMs).toISOString() }
-}
-
-function Checks() {
-  const [span, setSpan] = useState<Span>('day')
-  const { interval } = SPANS[span]
-  const bounds = boundsOf(span)
-  const read = useRead(analytics.countChecks, { query: { ...bounds, interval, groupBy: 'code' } })
-  const counts = new Map<Code, number>()
-  const bars = new Map<string, Bar>()
-  for (const { start, code, count } of read.data?.data ?? []) {
-    if (code === undefined) continue
-    counts.set(code, (counts.get(code) ?? 0) + count)
-    const bar = bars.get(start) ?? { start, counts: {} }
-    bar.counts[code] = count
-    bars.set(start, bar)
-  }
-  const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  const valid = counts.get('VALID') ?? 0
-  return (
-    <Card withBorder component="section" aria-label={t.checks}>
-      <Stack>
-        <Group justify="space-between">
-          <Title order={2} size="h4">
-            {t.checks}
-          </Title>
-          <SegmentedControl
-            size="xs"
-            value={span}
-            onChange={(value) => isSpan(value) && setSpan(value)}
-            data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
-            aria-label={t.checks}
-          />
-        </Group>
-        <ErrorMessage error={read.error} />
-        {read.isPending && <Waiting />}
-        {read.data && total === 0 && <Text c="dimmed">{t.noChecks}</Text>}
-        {total > 0 && (
-          <>
-            <Text>
-              <b>{total.toLocaleString()}</b> {t.total}, {valid.toLocaleString()} {t.valid},{' '}
-              {(total - valid).toLocaleString()} {t.rejected}
-            </Text>
-            <Chart bars={[...bars.values()]} {...bounds} interval={interval} />
-            <details>
-              <summary>{t.table}</summary>
-              <Table aria-label={t.chart}>
-                <Table.Tbody>
-                  {[...counts].map(([code, count]) => (
-                    <Table.Tr key={code}>
-                      <Table.Th scope="row">{text.codes[code]}</Table.Th>
-                      <Table.Td className="number">{count.toLocaleString()}</Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </details>
-          </>
-        )}
-      </Stack>
-    </Card>
-  )
-}
+/** A limit is shown when this share of it is used. */
+const SHOWN_SHARE = 0.5
 
 /** A card with the first items of a list, and a link to the whole list. */
-function Few({
+function Few<Item extends { id: string }>({
   title,
   href,
   empty,
   list,
-  children,
+  row,
 }: {
   title: string
   href: string
   empty: string
-  list: { error: Error | null; isPending: boolean; items: readonly unknown[] }
-  children: ReactNode
+  list: { error: Error | null; isPending: boolean; items: readonly Item[]; hasMore: boolean }
+  row: (item: Item) => ReactNode
 }) {
+  const { items, error, isPending, hasMore } = list
   return (
-    <Card withBorder component="section" aria-label={title}>
-      <Stack gap="sm">
-        <Group justify="space-between">
-          <Title order={2} size="h4">
-            {title}
-          </Title>
-          {list.items.length > 0 && <TextLink href={href}>{t.all}</TextLink>}
-        </Group>
-        <ErrorMessage error={list.error} />
-        {list.isPending && <Skeleton height={24} />}
-        {!list.isPending && list.items.length === 0 && <Text c="dimmed">{empty}</Text>}
-        {children}
-      </Stack>
-    </Card>
+    <Part
+      title={title}
+      {...(items.length > 0 && {
+        count: hasMore ? `${items.length}+` : items.length,
+        action: <TextLink href={href}>{t.all}</TextLink>,
+      })}
+    >
+      {error ? <ErrorMessage error={error} /> : isPending ? <LoadingRows rows={3} /> : null}
+      {!error && !isPending && items.length === 0 && <State>{empty}</State>}
+      {items.length > 0 && (
+        <ul className="rows">
+          {items.slice(0, MAX_SHOWN).map((item) => (
+            <li key={item.id}>{row(item)}</li>
+          ))}
+        </ul>
+      )}
+    </Part>
+  )
+}
+
+/** Says which license refuses machines, with its customer, and offers the explanation. */
+function Overuse({ licenseId, count, lastAt }: { licenseId: string; count: number; lastAt: string }) {
+  const read = useRead(licenses.readLicense, { params: { id: licenseId } })
+  const customer = useName(read.data?.customerId ?? null)
+  const product = useName(read.data?.productId ?? null)
+  const max = read.data?.machines.max ?? null
+  return (
+    <>
+      <IconDeviceDesktopExclamation size={18} className="warning-text" aria-hidden="true" />
+      <div className="grow">
+        <bdi className="name">{customer}</bdi> {t.wants(count, max)}
+        <span className="sub">
+          {product} <LicenseKey id={licenseId} /> · <Ago at={lastAt} />
+        </span>
+      </div>
+      <Button size="xs" variant="default" component={Link} href={`/licenses/${licenseId}`}>
+        {t.check}
+      </Button>
+    </>
   )
 }
 
 function OpenAlerts() {
   const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
-    <Few title={t.alerts} href="/alerts?open=true" empty={t.noAlerts} list={list}>
-      {list.items.slice(0, MAX_SHOWN).map(({ id, licenseId, count, lastAt }) => (
-        <Group key={id} justify="space-between" gap="xs">
-          {licenseId === null ? <Text size="sm">{t.webhookDisabled}</Text> : <LicenseKey id={licenseId} />}
-          <Text size="sm" c="dimmed">
-            {licenseId !== null && `${t.rejectedChecks(count)}, `}
-            <When at={lastAt} />
-          </Text>
-        </Group>
-      ))}
-    </Few>
+    <Few
+      title={t.alerts}
+      href="/alerts?open=true"
+      empty={t.noAlerts}
+      list={list}
+      row={({ licenseId, webhookEndpointId, count, lastAt }) =>
+        licenseId === null ? (
+          <>
+            <IconWebhook size={18} className="warning-text" aria-hidden="true" />
+            <span className="grow">
+              {t.webhookDisabled}
+              <span className="sub">
+                <Ago at={lastAt} />
+              </span>
+            </span>
+            <Button size="xs" variant="default" component={Link} href={`/webhooks/${webhookEndpointId ?? ''}`}>
+              {t.open}
+            </Button>
+          </>
+        ) : (
+          <Overuse licenseId={licenseId} count={count} lastAt={lastAt} />
+        )
+      }
+    />
   )
 }
 
+function CustomerName({ id }: { id: string }) {
+  return <bdi className="name">{useName(id)}</bdi>
+}
+
+function ProductName({ id }: { id: string }) {
+  return useName(id)
+}
+
 /** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
-function Expiring() {
-  const nowMs = Math.floor(Date.now() / MS_PER_HOUR) * MS_PER_HOUR
+function Expiring({ canWrite }: { canWrite: boolean }) {
+  const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   const list = useList(licenses.listLicenses, {
     query: {
       status: 'active',
       expiresAfter: new Date(nowMs).toISOString(),
-      expiresBefore: new Date(nowMs + 30 * 24 * MS_PER_HOUR).toISOString(),
+      expiresBefore: new Date(nowMs + 30 * 24 * HOUR_MS).toISOString(),
       sort: 'expiresAt',
       order: 'asc',
     },
   })
   return (
-    <Few title={t.expiring} href="/licenses?within=30&status=active" empty={t.noneExpires} list={list}>
-      {list.items.slice(0, MAX_SHOWN).map(({ id, key, policy }) => (
-        <Group key={id} justify="space-between" gap="xs">
-          <TextLink href={`/licenses/${id}`}>
-            <span className="mono">{key}</span>
-          </TextLink>
-          <Text size="sm" c="dimmed">
-            <When at={policy.expiresAt} />
-          </Text>
-        </Group>
-      ))}
-    </Few>
+    <Few
+      title={t.expiring}
+      href="/licenses?within=30&status=active"
+      empty={t.noneExpires}
+      list={list}
+      row={(one) => (
+        <>
+          <div className="grow">
+            <CustomerName id={one.customerId} />
+            <span className="sub">
+              <ProductName id={one.productId} /> <LicenseKey id={one.id} />
+            </span>
+          </div>
+          {one.policy.expiresAt !== null && (
+            <span className="expiry">
+              {distance(one.policy.expiresAt)}
+              <span className="sub">
+                <LastDay at={one.policy.expiresAt} />
+              </span>
+            </span>
+          )}
+          {canWrite && <Renew license={one} size="xs" />}
+        </>
+      )}
+    />
   )
 }
 
 const QUOTAS = ['licenses', 'customers', 'products', 'members'] as const
 
-function Use() {
-  const { data, error } = useRead(organizations.readOwnOrganization, {})
-  const rows = data
-    ? [
-        { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
-        ...QUOTAS.flatMap((name) => {
-          const quota = data.quotas[name]
-          return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
-        }),
-      ]
-    : []
+/** The limits of which a large part is used. */
+function Limits() {
+  const { data } = useRead(organizations.readOwnOrganization, {})
+  if (!data) return null
+  const rows = [
+    { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
+    ...QUOTAS.flatMap((name) => {
+      const quota = data.quotas[name]
+      return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
+    }),
+  ].flatMap(({ name, used, limit }) =>
+    limit !== null && used / Math.max(1, limit) >= SHOWN_SHARE ? [{ name, used, limit }] : [],
+  )
+  if (rows.length === 0) return null
   return (
-    <Card withBorder component="section" aria-label={t.quotas}>
-      <Stack gap="sm">
-        <Title order={2} size="h4">
-          {data ? `${data.name}: ${t.plan} ${data.plan}` : t.plan}
-        </Title>
-        <ErrorMessage error={error} />
-        {rows.map(({ name, used, limit }) => (
-          <div key={name}>
-            <Group justify="space-between">
-              <Text size="sm">{name}</Text>
-              <Text size="sm" c="dimmed">
-                {used.toLocaleString()} / {limit === null ? text.unlimited : limit.toLocaleString()}
-              </Text>
-            </Group>
-            {limit !== null && (
-              <Progress
-                value={(100 * used) / Math.max(1, limit)}
-                aria-label={name}
-                {...(used >= limit && { color: 'red' })}
-              />
-            )}
-          </div>
-        ))}
-      </Stack>
-    </Card>
+    <Part title={t.quotas}>
+      {rows.map(({ name, used, limit }) => (
+        <div key={name}>
+          {t.used(name, used, limit)}
+          <Progress
+            value={(100 * used) / Math.max(1, limit)}
+            aria-label={name}
+            color={used >= limit ? 'red' : 'indigo'}
+          />
+        </div>
+      ))}
+    </Part>
   )
 }
 
+function isSpan(value: string | null): value is Span {
+  return value !== null && value in SPANS
+}
+
 export default function Overview({ me }: { me: Me }) {
+  const [{ hours }, setFilters] = useUrlFilters({ hours: null })
+  const span = isSpan(hours) ? hours : '24'
   const seesLicenses = me.permissions.includes('licenses.read')
+  const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title={t.title}>
-      <Checks />
-      <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
-        {seesLicenses && <Expiring />}
-        {seesLicenses && <OpenAlerts />}
-        <Use />
-      </SimpleGrid>
+    <Screen
+      title={t.title}
+      actions={
+        <>
+          <SegmentedControl
+            value={span}
+            onChange={(value) => setFilters({ hours: value })}
+            data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
+            aria-label={t.checks}
+          />
+          {canWrite && (
+            <Button component={Link} href="/licenses/new" leftSection={<IconPlus size={16} />}>
+              {text.licenses.new}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <Checks span={span} />
+      {seesLicenses && (
+        <div className="attention">
+          <OpenAlerts />
+          <Expiring canWrite={canWrite} />
+        </div>
+      )}
+      <Limits />
     </Screen>
   )
 }

@@ -1,5 +1,5 @@
+import { ALL_PERMISSIONS } from '@keyward/contract'
 /** Lists the members of the organization, invites and removes members, and changes their permissions. */
-
 import type { Member } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
 import type { Me } from '@keyward/contract/management/sign-in'
@@ -27,10 +27,32 @@ interface Edited {
   permissions: readonly string[]
 }
 
+/** Returns the name of the role whose permissions these are. */
+function roleOf(permissions: readonly string[]): string {
+  if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return t.roles.owner
+  if (permissions.every((one) => one.endsWith('.read'))) return t.roles.reader
+  return permissions.includes('credentials.write') ? t.roles.manager : t.roles.custom
+}
+
 const NEW: Edited = { before: null, email: '', permissions: READ_ONLY }
 
 function update({ id }: Member, { email, permissions }: Pick<Edited, 'email' | 'permissions'>): Promise<Member> {
   return call(members.updateMember, { params: { id }, body: { email, permissions: permissionsOf(permissions) } })
+}
+
+/** Shows the link of an invitation. */
+function LinkWindow({ path, onClose }: { path: string; onClose: () => void }) {
+  return (
+    <Window onClose={onClose} title={t.invite} size="lg">
+      <Stack>
+        <Text size="sm">{t.invited}</Text>
+        <Copyable value={`${window.location.origin}${path}`} />
+        <Group justify="flex-end">
+          <Button onClick={onClose}>{t.done}</Button>
+        </Group>
+      </Stack>
+    </Window>
+  )
 }
 
 export default function Team({ me }: { me: Me }) {
@@ -58,8 +80,24 @@ export default function Team({ me }: { me: Me }) {
   const remove = useCall(members.deleteMember, { done: t.removed })
   const open = () => setEdited(NEW)
   const columns: readonly Column<Member>[] = [
-    { title: t.email, cell: ({ email }) => email },
-    { title: t.permissions, cell: ({ permissions }) => <Text size="sm">{permissionsText(permissions)}</Text> },
+    {
+      title: t.email,
+      cell: ({ id, email }) => (
+        <>
+          <bdi className="name">{email}</bdi>
+          {id === me.member?.id && <span className="faint"> {t.you}</span>}
+        </>
+      ),
+    },
+    {
+      title: t.role,
+      cell: ({ permissions }) => (
+        <>
+          {roleOf(permissions)}
+          <span className="sub wrap">{permissionsText(permissions)}</span>
+        </>
+      ),
+    },
     { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
@@ -71,13 +109,16 @@ export default function Team({ me }: { me: Me }) {
           <Button size="xs" variant="default" onClick={() => invite.mutate({ params: { id: one.id } })}>
             {t.inviteAgain}
           </Button>
-          <ConfirmButton
-            size="xs"
-            label={t.remove}
-            title={t.removeTitle}
-            consequence={t.removeHint}
-            onConfirm={() => remove.mutateAsync({ params: { id: one.id } })}
-          />
+          {one.id === me.member?.id ? null : (
+            <ConfirmButton
+              size="xs"
+              label={t.remove}
+              title={t.removeTitle}
+              object={<bdi>{one.email}</bdi>}
+              consequence={t.removeHint}
+              onConfirm={() => remove.mutateAsync({ params: { id: one.id } })}
+            />
+          )}
         </Group>
       ),
     },
@@ -88,6 +129,7 @@ export default function Team({ me }: { me: Me }) {
         list={list}
         columns={columns}
         label={t.title}
+        hasTwoLines
         empty={
           <>
             {t.empty}
@@ -121,17 +163,7 @@ export default function Team({ me }: { me: Me }) {
           </>
         )}
       </FormWindow>
-      {path !== null && (
-        <Window onClose={() => setPath(null)} title={t.invite} size="lg">
-          <Stack>
-            <Text size="sm">{t.invited}</Text>
-            <Copyable value={`${window.location.origin}${path}`} />
-            <Group justify="flex-end">
-              <Button onClick={() => setPath(null)}>{t.done}</Button>
-            </Group>
-          </Stack>
-        </Window>
-      )}
+      {path !== null && <LinkWindow path={path} onClose={() => setPath(null)} />}
     </Screen>
   )
 }

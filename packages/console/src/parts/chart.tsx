@@ -1,118 +1,219 @@
-/** Stacked bars of checks by outcome. For readers who cannot see the chart, the overview contains a table with the totals. */
+/**
+ * Checks over time in two panels: the valid ones as an area, and the rejected ones as bars with their own scale, stacked in groups. For readers
+ * who cannot see the chart, the overview contains a table with the totals.
+ */
 
 import { type Code, CODES } from '@keyward/contract'
-import { Group, Text } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
+import { scaleLinear, scaleTime } from '@visx/scale'
+import { AreaClosed, LinePath } from '@visx/shape'
+import { type KeyboardEvent, type PointerEvent, useState } from 'react'
 
 import { text } from '../text.ts'
 
-export interface Bar {
-  /** The start of the bucket. */
-  start: string
+export interface Bucket {
+  start: Date
+  end: Date
   counts: Partial<Record<Code, number>>
 }
 
-/** The width in pixels that is assumed until the chart has been measured. */
-const INITIAL_WIDTH = 800
-/** The width of a label of the time axis, in pixels. */
-const LABEL_WIDTH = 110
-const HEIGHT = 180
-const TOP = 18
-const BOTTOM = 20
-const MS = { hour: 3_600_000, day: 86_400_000 }
+/** The groups of rejections in the order in which they are stacked. Neighbors differ in lightness. */
+export const GROUPS = {
+  limit: ['TOO_MANY_MACHINES'],
+  blocked: ['BLACKLISTED'],
+  ended: ['EXPIRED', 'SUSPENDED', 'REVOKED'],
+  unknown: ['NOT_FOUND', 'FINGERPRINT_REQUIRED'],
+} as const satisfies Record<string, readonly Code[]>
+export const GROUP_NAMES = ['limit', 'blocked', 'ended', 'unknown'] as const
+export type Group = keyof typeof GROUPS
 
-/** The color of each code. The colors are distinguishable in both themes and with red-green color blindness. */
-const COLORS: Record<Code, string> = {
-  VALID: 'var(--mantine-color-teal-6)',
-  NOT_FOUND: 'var(--mantine-color-gray-5)',
-  BLACKLISTED: 'var(--mantine-color-red-7)',
-  REVOKED: 'var(--mantine-color-grape-6)',
-  SUSPENDED: 'var(--mantine-color-yellow-6)',
-  EXPIRED: 'var(--mantine-color-orange-6)',
-  FINGERPRINT_REQUIRED: 'var(--mantine-color-blue-5)',
-  TOO_MANY_MACHINES: 'var(--mantine-color-pink-6)',
+export function countOf({ counts }: Pick<Bucket, 'counts'>, codes: readonly Code[]): number {
+  return codes.reduce((sum, code) => sum + (counts[code] ?? 0), 0)
 }
 
-function sumOf({ counts }: Bar): number {
-  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+const t = text.overview
+/** The width in pixels that is assumed until the chart has been measured. */
+const INITIAL_WIDTH = 800
+const LEFT = 44
+const TOP = 22
+const VALID_HEIGHT = 120
+const GAP = 36
+const REJECTED_HEIGHT = 72
+const BOTTOM = 24
+const REJECTED_TOP = TOP + VALID_HEIGHT + GAP
+const HEIGHT = REJECTED_TOP + REJECTED_HEIGHT + BOTTOM
+const CARD_WIDTH = 200
+/** The smallest distance between two labels of the time axis, in pixels. */
+const LABEL_WIDTH = 110
+
+const compact = new Intl.NumberFormat(undefined, { notation: 'compact' })
+
+/** The names of buckets: a time for hours, and a day for days. */
+function formatsOf(isDaily: boolean) {
+  return {
+    axis: new Intl.DateTimeFormat(
+      undefined,
+      isDaily ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit' },
+    ),
+    card: new Intl.DateTimeFormat(
+      undefined,
+      isDaily
+        ? { weekday: 'short', day: 'numeric', month: 'short' }
+        : { weekday: 'short', hour: '2-digit', minute: '2-digit' },
+    ),
+  }
+}
+
+/** All counts of one bucket beside the pointer. */
+function HoverCard({ bucket, label, left }: { bucket: Bucket; label: string; left: number }) {
+  const rows = CODES.filter((code) => bucket.counts[code] !== undefined)
+  const total = countOf(bucket, CODES)
+  const valid = bucket.counts.VALID ?? 0
+  const groupOf = (code: Code) => GROUP_NAMES.find((name) => GROUPS[name].some((one) => one === code)) ?? 'valid'
+  return (
+    <foreignObject x={left} y={0} width={CARD_WIDTH} height={HEIGHT} className="hover-frame">
+      <div className="hover-card">
+        <div>
+          <b>{label}</b>
+          <span className="dimmed">{total === 0 ? '' : t.share((100 * valid) / total)}</span>
+        </div>
+        {rows.map((code) => (
+          <div key={code}>
+            <span className="legend-item" data-group={groupOf(code)}>
+              {text.codes[code]}
+            </span>
+            <span>{bucket.counts[code]?.toLocaleString()}</span>
+          </div>
+        ))}
+      </div>
+    </foreignObject>
+  )
+}
+
+function Axis({ scale, top }: { scale: ReturnType<typeof scaleLinear<number>>; top: number }) {
+  return (
+    <>
+      {scale.ticks(3).map((value) => (
+        <g key={value} transform={`translate(0 ${top + scale(value)})`}>
+          <line className={value === 0 ? 'chart-base' : 'chart-grid'} x1={LEFT} x2="100%" />
+          <text x={LEFT - 8} dy="0.35em" textAnchor="end">
+            {compact.format(value)}
+          </text>
+        </g>
+      ))}
+    </>
+  )
 }
 
 export function Chart({
-  bars,
-  from,
-  to,
-  interval,
+  buckets,
+  isDaily,
+  onOpen,
 }: {
-  bars: readonly Bar[]
-  from: string
-  to: string
-  interval: 'hour' | 'day'
+  buckets: readonly Bucket[]
+  isDaily: boolean
+  /** Opens the rejections of a bucket. */
+  onOpen: (bucket: Bucket) => void
 }) {
   const { ref, width: measured } = useElementSize()
-  const total = measured === 0 ? INITIAL_WIDTH : measured
-  const [start, end] = [Date.parse(from), Date.parse(to)]
-  const slots = Math.max(1, Math.ceil((end - start) / MS[interval]))
-  const width = total / slots
-  const labels = Math.max(1, Math.min(4, Math.floor(total / LABEL_WIDTH)))
-  const parts = Array.from({ length: labels }, (_, index) => index / labels)
-  const highest = Math.max(1, ...bars.map(sumOf))
-  const used = CODES.filter((code) => bars.some(({ counts }) => (counts[code] ?? 0) > 0))
-  const day = new Intl.DateTimeFormat(
-    undefined,
-    slots > 24 ? { month: 'short', day: 'numeric' } : { timeStyle: 'short' },
-  )
+  const [hovered, setHovered] = useState<number | null>(null)
+  const [first, last] = [buckets[0], buckets.at(-1)]
+  if (!first || !last) return null
+  const width = measured === 0 ? INITIAL_WIDTH : measured
+  const x = scaleTime({ domain: [first.start, last.end], range: [LEFT, width] })
+  const top = (values: readonly number[]) => Math.max(4, ...values)
+  const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, GROUPS[name])))
+  const valid = scaleLinear({
+    domain: [0, top(buckets.map((one) => one.counts.VALID ?? 0))],
+    range: [VALID_HEIGHT, 0],
+    nice: 3,
+  })
+  const refused = scaleLinear({
+    domain: [0, top(rejected.map((groups) => groups.reduce((sum, count) => sum + count, 0)))],
+    range: [REJECTED_HEIGHT, 0],
+    nice: 3,
+  })
+  const middle = ({ start, end }: Bucket) => (x(start) + x(end)) / 2
+  const format = formatsOf(isDaily)
+  const step = Math.max(1, Math.ceil((LABEL_WIDTH * buckets.length) / (width - LEFT)))
+  const shown = hovered === null ? undefined : buckets[hovered]
+  const onPointerMove = (event: PointerEvent<SVGSVGElement>) => {
+    const at = x.invert(event.clientX - event.currentTarget.getBoundingClientRect().left)
+    const index = buckets.findIndex(({ start, end }) => at >= start && at < end)
+    setHovered(index === -1 ? null : index)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (move !== undefined) setHovered(Math.min(buckets.length - 1, Math.max(0, (hovered ?? -1) + move)))
+    if (event.key === 'Enter' && shown) onOpen(shown)
+  }
+  const area = { x: middle, y: (one: Bucket) => TOP + valid(one.counts.VALID ?? 0) }
   return (
     <div ref={ref}>
       <svg
         className="chart"
-        viewBox={`0 0 ${total} ${TOP + HEIGHT + BOTTOM}`}
+        width={width}
+        height={HEIGHT}
         role="img"
-        aria-label={text.overview.chart}
+        aria-label={t.chart}
+        tabIndex={0}
+        onPointerMove={onPointerMove}
+        onPointerLeave={() => setHovered(null)}
+        onBlur={() => setHovered(null)}
+        onKeyDown={onKeyDown}
+        onClick={() => shown && onOpen(shown)}
       >
-        {bars.map((bar) => {
-          const x = Math.floor((Date.parse(bar.start) - start) / MS[interval]) * width
-          let y = TOP + HEIGHT
-          return (
-            <g key={bar.start}>
-              <title>{`${day.format(new Date(bar.start))}: ${sumOf(bar).toLocaleString()}`}</title>
-              {used.map((code) => {
-                const height = ((bar.counts[code] ?? 0) / highest) * HEIGHT
-                y -= height
-                return (
-                  <rect
-                    key={code}
-                    x={x + 0.5}
-                    y={y}
-                    width={Math.max(1, width - 1)}
-                    height={height}
-                    fill={COLORS[code]}
-                  />
-                )
-              })}
-            </g>
-          )
-        })}
-        {parts.map((part) => (
-          <text key={part} x={part * total} y={TOP + HEIGHT + BOTTOM - 4}>
-            {day.format(new Date(start + part * (end - start)))}
-          </text>
-        ))}
-        <line className="chart-top" x1={0} x2={total} y1={TOP} y2={TOP} />
-        <text x={0} y={TOP - 5}>
-          {highest.toLocaleString()}
+        <text x={0} y={10} className="chart-title">
+          {t.validChecks}
         </text>
-        <line className="chart-top" x1={0} x2={total} y1={TOP + HEIGHT} y2={TOP + HEIGHT} />
+        <Axis scale={valid} top={TOP} />
+        <AreaClosed data={[...buckets]} {...area} yScale={valid} y0={TOP + VALID_HEIGHT} className="chart-area" />
+        <LinePath data={[...buckets]} {...area} className="chart-line" />
+        <text x={0} y={REJECTED_TOP - 12} className="chart-title">
+          {t.rejectedTitle}
+        </text>
+        <Axis scale={refused} top={REJECTED_TOP} />
+        {buckets.map((one, index) => {
+          let below = 0
+          const bar = Math.max(1, (x(one.end) - x(one.start)) * 0.7)
+          return GROUP_NAMES.map((name, group) => {
+            const count = rejected[index]?.[group] ?? 0
+            below += count
+            const height = REJECTED_HEIGHT - refused(count)
+            return count === 0 ? null : (
+              <rect
+                key={name}
+                className="chart-bar"
+                data-group={name}
+                x={middle(one) - bar / 2}
+                y={REJECTED_TOP + refused(below)}
+                width={bar}
+                height={Math.max(1, height - 1)}
+              />
+            )
+          })
+        })}
+        {buckets.map(
+          (one, index) =>
+            index % step === 0 &&
+            x(one.start) < width - LABEL_WIDTH / 2 && (
+              <text key={index} x={x(one.start)} y={HEIGHT - 6}>
+                {format.axis.format(one.start)}
+              </text>
+            ),
+        )}
+        {shown && (
+          <>
+            <line className="chart-cursor" x1={middle(shown)} x2={middle(shown)} y1={TOP} y2={HEIGHT - BOTTOM} />
+            <circle className="chart-dot" cx={middle(shown)} cy={area.y(shown)} r={4} />
+            <HoverCard
+              bucket={shown}
+              label={format.card.format(shown.start)}
+              left={middle(shown) > width / 2 ? middle(shown) - CARD_WIDTH - 12 : middle(shown) + 12}
+            />
+          </>
+        )}
       </svg>
-      <Group gap="md" mt="xs">
-        {used.map((code) => (
-          <Group key={code} gap={6}>
-            <svg width={10} height={10} aria-hidden="true">
-              <rect width={10} height={10} rx={2} fill={COLORS[code]} />
-            </svg>
-            <Text size="xs">{text.codes[code]}</Text>
-          </Group>
-        ))}
-      </Group>
     </div>
   )
 }

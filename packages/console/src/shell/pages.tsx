@@ -99,7 +99,7 @@ export function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/licenses/import" component={ImportLicenses} />
       <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
       <Route path="/customers" component={Customers} />
-      <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} />}</Route>
+      <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} me={me} />}</Route>
       <Route path="/customers/:id/merge">{({ id }) => <Merge id={id} />}</Route>
       <Route path="/products">
         <Products me={me} />

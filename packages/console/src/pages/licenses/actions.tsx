@@ -1,6 +1,7 @@
 import { type License, licenseFiles, licenses } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { ActionIcon, Button, Menu } from '@mantine/core'
+import { useMediaQuery } from '@mantine/hooks'
 import { IconDots, IconDownload } from '@tabler/icons-react'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
@@ -17,6 +18,7 @@ import { EditTerms } from './summary.tsx'
 
 const t = text.license
 const TYPED_CHARACTERS = 4
+const PHONE = '(max-width: 48em)'
 
 type Opened = 'terms' | 'replaceKey' | 'revoke' | 'delete'
 
@@ -25,6 +27,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
   const { id, key, status, policy } = one
   const canWrite = me.permissions.includes('licenses.write')
   const [opened, setOpened] = useState<Opened | null>(null)
+  const isPhone = useMediaQuery(PHONE, false, { getInitialValueInEffect: false })
   const input = { params: { id } }
   const suspend = useCall(licenses.suspendLicense, {
     done: t.suspended,
@@ -47,13 +50,12 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
           {t.reinstate}
         </Button>
       )}
-      {status === 'active' && (
+      {status === 'active' && !isPhone && (
         <Button
           variant="default"
           leftSection={<IconDownload size={16} />}
           onClick={() => download.mutate(undefined)}
           loading={download.isPending}
-          visibleFrom="sm"
         >
           {t.download}
         </Button>
@@ -70,10 +72,8 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
         <Menu.Dropdown>
           {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>{t.editTerms}</Menu.Item>}
           {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>{t.replaceKey}</Menu.Item>}
-          {status === 'active' && (
-            <Menu.Item hiddenFrom="sm" onClick={() => download.mutate(undefined)}>
-              {t.download}
-            </Menu.Item>
+          {status === 'active' && isPhone && (
+            <Menu.Item onClick={() => download.mutate(undefined)}>{t.download}</Menu.Item>
           )}
           {me.permissions.includes('audit.read') && (
             <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
@@ -108,7 +108,7 @@ function Dialogs({ license: one, opened, onClose }: { license: License; opened: 
   const customer = useName(one.customerId)
   const input = { params: { id } }
   const remove = useCall(licenses.deleteLicense, { done: t.deleted, onDone: () => navigate('/licenses') })
-  const replaceKey = useCall(licenses.replaceLicenseKey, { done: ({ key: next }) => t.replacedKey(next) })
+  const replaceKey = useCall(licenses.replaceLicenseKey, { done: t.replaced })
   const revoke = useCall(licenses.revokeLicense, { done: t.revoked })
   const confirm = {
     object: (

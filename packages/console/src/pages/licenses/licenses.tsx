@@ -12,7 +12,8 @@ import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { StatusBadge, TextLink, When } from '../../parts/parts.tsx'
+import { KeyText, LastDay, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
+import { Slots } from '../../parts/slots.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
@@ -36,12 +37,16 @@ function ProductName({ id }: { id: string }) {
 }
 
 const COLUMNS: readonly Column<License>[] = [
-  { title: t.key, cell: ({ key }) => <span className="mono">{key}</span> },
+  { title: t.key, cell: ({ key }) => <KeyText value={key} /> },
   { title: t.status, cell: ({ status }) => <StatusBadge status={status} /> },
   { title: t.product, cell: ({ productId }) => <ProductName id={productId} /> },
   { title: t.customer, cell: ({ customerId }) => <CustomerName id={customerId} /> },
-  { title: t.machines, cell: ({ machines }) => `${machines.used} / ${machines.max ?? '∞'}`, isNumber: true },
-  { title: t.expires, cell: (one) => <When at={one.policy.expiresAt} never={termOf(one)} />, sortKey: 'expiresAt' },
+  { title: t.machines, cell: ({ machines }) => <Slots {...machines} /> },
+  {
+    title: t.expires,
+    cell: (one) => (one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />),
+    sortKey: 'expiresAt',
+  },
   { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
 ]
 

@@ -5,6 +5,7 @@ import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { useCall } from '../../api/hooks.ts'
+import { InputError } from '../../api/input.ts'
 import { DateField } from '../../parts/date-field.tsx'
 import { endOf, lastDayOf, lastDayText, usualEnds } from '../../parts/days.ts'
 import { FormWindow } from '../../parts/form.tsx'
@@ -25,21 +26,18 @@ export function Renew({ license: { id, key, policy }, size }: { license: License
   const [opened, { open, close }] = useDisclosure(false)
   const { expiresAt } = policy
   const [day, setDay] = useState(() => usualEnds(expiresAt).year)
-  const [isShown, setIsShown] = useState(false)
   const params = { id }
   const renew = useCall(licenses.renewLicense, {
     done: t.renewed,
     undo: () => call(licenses.updateLicense, { params, body: { policy: { expiresAt } } }),
     quiet: true,
   })
-  const problem = problemOf(day, expiresAt)
   const min = lastDayOf(
     new Date(Math.max(Date.now() + 1, expiresAt === null ? 0 : Date.parse(expiresAt))).toISOString(),
   )
   const submit = async () => {
-    setIsShown(true)
-    // The window stays open and shows the problem at the field.
-    if (problem !== undefined) throw new Error(problem)
+    const problem = problemOf(day, expiresAt)
+    if (problem !== undefined) throw new InputError({ expiresAt: problem })
     await renew.mutateAsync({ params, body: { expiresAt: endOf(day) } })
   }
   return (
@@ -53,7 +51,7 @@ export function Renew({ license: { id, key, policy }, size }: { license: License
             label={text.licenses.expires}
             value={day}
             onChange={setDay}
-            error={errors['expiresAt'] ?? (isShown ? problem : undefined)}
+            error={errors['expiresAt']}
             endsAt={expiresAt}
             min={min}
           />
