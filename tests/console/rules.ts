@@ -121,7 +121,7 @@ export function ruleTests(open: () => Stage): void {
       await page.getByText('Created 1 rule. 0 existed already.').waitFor()
       await stage.open('/rules?matches=csv-machine')
       await page.getByText('from a, file').waitFor()
-      expect(await stage.cell('Exclusion').count()).toBe(1)
+      expect(await stage.cell('Allow').count()).toBe(1)
     })
 
     test('creates, replaces and deletes a set, with a preview of the counts and an undo', async () => {
@@ -173,10 +173,10 @@ export function ruleTests(open: () => Stage): void {
       await stage.choose('Ends', 'In 7 days', stage.dialog())
       await stage.dialog().getByRole('button', { name: 'Save' }).click()
       await stage.done('Changed the rule. Live on 1 of 1 validator.')
-      await stage.cell('Blacklist, monitored').waitFor()
+      await stage.cell('Would block').waitFor()
       expect(await stage.page.locator('tbody time').count()).toBe(1)
       await stage.button('Undo').click()
-      await stage.cell('Blacklist').waitFor()
+      await stage.cell('Block').waitFor()
       expect(await stage.page.locator('tbody time').count()).toBe(0)
       await stage.button('Delete').click()
       await stage.dialog().getByRole('button', { name: 'Delete' }).click()

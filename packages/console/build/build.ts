@@ -58,7 +58,7 @@ function hashOf(bytes: string | Uint8Array): string {
 }
 
 /** Bundles the scripts into the folder and returns the file name of the entry script. */
-async function bundleScripts(folder: string): Promise<string> {
+async function bundleScripts(folder: string, isDevelopment: boolean): Promise<string> {
   const build = await rolldown({
     input: { console: join(HOME, 'src/main.tsx') },
     platform: 'browser',
@@ -68,7 +68,12 @@ async function bundleScripts(folder: string): Promise<string> {
     resolve: { alias: { 'node:net': join(HOME, 'src/api/net.ts') } },
     // Ignores warnings about "use client" directives, which have no effect in this bundle.
     onLog: (level, log, handle) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : handle(level, log)),
-    transform: { define: { 'process.env.NODE_ENV': '"production"' } },
+    transform: {
+      define: {
+        'process.env.NODE_ENV': '"production"',
+        IS_DEVELOPMENT: String(isDevelopment),
+      },
+    },
   })
   const { output } = await build.write({
     dir: folder,
@@ -128,10 +133,11 @@ function page(script: string, { style, font }: { style: string; font: string }):
 `
 }
 
-async function buildInto(folder: string): Promise<void> {
+/** Builds into a folder. A development build also contains the page `/console/design`. */
+export async function buildInto(folder: string, isDevelopment = false): Promise<void> {
   const assets = join(folder, 'assets')
   await mkdir(assets, { recursive: true })
-  const [script, style] = [await bundleScripts(assets), await bundleStyles(assets)]
+  const [script, style] = [await bundleScripts(assets, isDevelopment), await bundleStyles(assets)]
   await writeFile(join(assets, 'icon.svg'), await readFile(join(HOME, 'src/icon.svg')))
   await writeFile(join(folder, 'index.html'), page(script, style))
   for (const path of await filesBelow(folder))

@@ -11,6 +11,9 @@ import { ApiError } from './api/client.ts'
 import { Console } from './shell/console.tsx'
 import { resolver, theme } from './theme.ts'
 
+/** Set by the build. */
+declare const IS_DEVELOPMENT: boolean
+
 const MAX_RETRIES = 2
 
 /** Returns whether to retry a failed request. An error that the API returned is not retried. */
@@ -22,6 +25,10 @@ const queries = new QueryClient({
   defaultOptions: { queries: { retry, staleTime: 5_000, refetchOnWindowFocus: true } },
 })
 
+/** The page of all components, which only a development build contains. */
+const Design =
+  IS_DEVELOPMENT && window.location.pathname === '/console/design' ? (await import('./design.tsx')).Design : null
+
 const root = document.querySelector('#console')
 if (root)
   createRoot(root).render(
@@ -29,9 +36,7 @@ if (root)
       <QueryClientProvider client={queries}>
         <MantineProvider theme={theme} defaultColorScheme="auto" cssVariablesResolver={resolver}>
           <Notifications position="bottom-center" limit={1} />
-          <Router base="/console">
-            <Console />
-          </Router>
+          <Router base="/console">{Design === null ? <Console /> : <Design />}</Router>
         </MantineProvider>
       </QueryClientProvider>
     </StrictMode>,

@@ -1,6 +1,14 @@
 /** Themes the component library with the roles of styles/tokens.css. */
 
-import { Alert, Badge, createTheme, type CSSVariablesResolver, type MantineThemeOverride, Modal } from '@mantine/core'
+import {
+  Alert,
+  Badge,
+  createTheme,
+  type CSSVariablesResolver,
+  type MantineThemeOverride,
+  Modal,
+  Select,
+} from '@mantine/core'
 
 export const theme: MantineThemeOverride = createTheme({
   primaryColor: 'indigo',
@@ -26,6 +34,8 @@ export const theme: MantineThemeOverride = createTheme({
     Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
     // The header of a window is not the banner landmark of the page.
     Modal: Modal.extend({ defaultProps: { attributes: { header: { role: 'presentation' } } } }),
+    // Enter chooses the first option that is left, and does not submit the form of the field.
+    Select: Select.extend({ defaultProps: { selectFirstOptionOnChange: true } }),
     Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 500, miw: 'max-content', variant: 'light' } }),
   },
 })

@@ -6,7 +6,7 @@ import { text } from '../text.ts'
 /** Arranges filters in one row. With `onClear`, a button clears all filters. */
 export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
   return (
-    <Group align="end" gap="sm" role="search">
+    <Group gap="xs" role="search" className="filters">
       {children}
       {onClear && (
         <Button variant="subtle" color="gray" onClick={onClear}>
@@ -33,7 +33,7 @@ export function ChoiceFilter({
   return (
     <Select
       label={label}
-      placeholder={text.any}
+      placeholder={label}
       data={Object.entries(names).map(([key, name]) => ({ value: key, label: name }))}
       value={value}
       onChange={onChange}

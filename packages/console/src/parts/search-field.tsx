@@ -79,7 +79,7 @@ export function SearchField({
     <Select
       label={label}
       {...(description !== undefined && { description })}
-      placeholder={isOptional ? text.any : ''}
+      placeholder={isOptional ? label : ''}
       data={chosen ? [{ value, label: name }, ...found] : found}
       // The options are already filtered.
       filter={({ options }) => options}

@@ -13,9 +13,9 @@ import type { OpenApiDocument } from './document.ts'
 
 const CONTENT_SECURITY_POLICY = contentSecurityPolicy("'none'")
 
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2a6df4" stroke-width="2">
-  <circle cx="5" cy="8" r="3.5"/>
-  <path d="M8.5 8H15v3M12 8v2"/>
+/** The mark of the console: packages/console/src/icon.svg, which is not part of a production installation. */
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24">
+  <path fill="#4553E6" fill-rule="evenodd" d="M6 0h12a6 6 0 0 1 6 6v12a6 6 0 0 1-6 6H6a6 6 0 0 1-6-6V6a6 6 0 0 1 6-6Zm4.5 11.94V19.5h3V18h3v-3h-3v-3.06a4.5 4.5 0 1 0-3 0Z"/>
 </svg>
 `
 
