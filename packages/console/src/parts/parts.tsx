@@ -184,7 +184,7 @@ export function CodeBadge({ code }: { code: Code }) {
 export function Waiting() {
   return (
     <Center py="xl">
-      <Loader aria-label={text.loading} />
+      <Loader role="status" aria-label={text.loading} />
     </Center>
   )
 }
