@@ -84,10 +84,10 @@ describe.skipIf(!hasBrowser)(
       await page.keyboard.press('Escape')
       expect(await page.locator(':focus').innerText()).toBe('Open the panel')
       await page.getByRole('button', { name: 'Show an undo' }).click()
-      await page.getByRole('button', { name: 'Undo' }).waitFor()
+      await page.getByRole('button', { name: 'Undo', exact: true }).waitFor()
       expect(await violationsOf(page)).toEqual([])
       await page.getByRole('button', { name: 'Show an error' }).click()
-      await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'hidden' })
+      await page.getByRole('button', { name: 'Undo', exact: true }).waitFor({ state: 'hidden' })
       await page.context().close()
     })
 
