@@ -67,7 +67,7 @@ const REFUSED = new ApiError({
   detail: 'The product has 3 licenses.',
   code: 'IN_USE',
   requestId: 'f3b1c2',
-  instance: '/api/v1/products/1',
+  instance: '/products/1',
 })
 const FORBIDDEN = new ApiError({
   ...REFUSED.problem,
