@@ -47,6 +47,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
         MANAGEMENT_PORT: '0',
         MANAGEMENT_ADMIN_PORT: '0',
         DATABASE_URL: through('transactions'),
+        DATABASE_PREPARED_STATEMENTS: 'false',
       }),
       startService('validator', {
         ...common,

@@ -7,6 +7,7 @@ import pg from 'pg'
 
 import { connectionTo } from './hosts.ts'
 import { Sessions } from './sessions.ts'
+import { StatementNames } from './statement-names.ts'
 
 export interface PoolOptions {
   /** The name of the connections in `pg_stat_activity`. */
@@ -20,6 +21,8 @@ export interface PoolOptions {
   readonly connectTimeoutMs?: number
   /** The time after which an idle connection is closed: 10 s by default, and never with 0. */
   readonly idleTimeoutMs?: number
+  /** Whether the pool prepares its statements (`StatementNames`). A pooler in transaction mode may not support it. */
+  readonly preparesStatements?: boolean
   /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
   readonly onError?: (error: Error) => void
 }
@@ -35,7 +38,12 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
   const max = options.max ?? DEFAULT_MAX
   const sessions = new Sessions(max)
   // The pool awaits the promise of `onConnect`, although its type declares none.
-  const hooks = { onConnect: (client: pg.ClientBase) => sessions.open(client, () => pool.totalCount) }
+  const names = options.preparesStatements === true ? new StatementNames() : undefined
+  const onConnect = async (client: pg.ClientBase): Promise<void> => {
+    await sessions.open(client, () => pool.totalCount)
+    names?.use(client)
+  }
+  const hooks = { onConnect }
   const pool: pg.Pool = new pg.Pool({
     ...connectionTo(url),
     application_name: options.name,

@@ -98,7 +98,10 @@ export class Sessions {
     }
     const query: unknown = client.query.bind(client)
     if (!isQuery(query)) return
-    Object.defineProperty(client, 'query', { value: (...args: unknown[]) => run(query, args, failure) })
+    Object.defineProperty(client, 'query', {
+      configurable: true,
+      value: (...args: unknown[]) => run(query, args, failure),
+    })
   }
 }
 

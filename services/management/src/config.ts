@@ -49,6 +49,7 @@ const label = () =>
 /** The schema of each environment variable, by name. */
 export const variables = z.object({
   DATABASE_URL: postgresUrl(),
+  DATABASE_PREPARED_STATEMENTS: choice(['true', 'false']).default('true'),
   MANAGEMENT_HOST: host().default('127.0.0.1'),
   MANAGEMENT_PORT: port().default(8081),
   MANAGEMENT_ADMIN_HOST: host().optional(),
@@ -91,6 +92,7 @@ export const variables = z.object({
 
 export interface ManagementConfig {
   databaseUrl: string
+  preparesStatements: boolean
   host: string
   port: number
   adminHost: string
@@ -141,6 +143,7 @@ function identityProviderOf(env: z.output<typeof variables>, context: z.Refineme
 
 export const environment = variables.transform((env, context): ManagementConfig => ({
   databaseUrl: env.DATABASE_URL,
+  preparesStatements: env.DATABASE_PREPARED_STATEMENTS === 'true',
   host: env.MANAGEMENT_HOST,
   port: env.MANAGEMENT_PORT,
   adminHost: env.MANAGEMENT_ADMIN_HOST ?? env.MANAGEMENT_HOST,

@@ -103,10 +103,10 @@ function watchDatabase(db: Db, onError: (error: unknown) => void): { problem(): 
 }
 
 /** Creates separate pools for changes and for reads, so that slow requests of one kind do not occupy the connections of the other. */
-function createPools(url: string, onError: (error: unknown) => void) {
-  const pool = createPool(url, { name: 'keyward-management', max: WRITE_CONNECTIONS, onError })
-  const reads = { name: 'keyward-management', max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS, onError }
-  const readPool = createPool(url, reads)
+function createPools({ databaseUrl: url, preparesStatements }: ManagementConfig, onError: (error: unknown) => void) {
+  const shared = { name: 'keyward-management', preparesStatements, onError }
+  const pool = createPool(url, { ...shared, max: WRITE_CONNECTIONS })
+  const readPool = createPool(url, { ...shared, max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS })
   return { pool, db: createDatabase(pool), readPool, readDb: createDatabase(readPool) }
 }
 
@@ -136,7 +136,7 @@ async function deleteOld(
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
-  const { pool, db, readPool, readDb } = createPools(config.databaseUrl, onError)
+  const { pool, db, readPool, readDb } = createPools(config, onError)
   const metrics = createMetrics()
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const counts = createSharedCounts(db, onError)

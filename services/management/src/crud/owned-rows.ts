@@ -265,3 +265,8 @@ export async function missingIds(
   for (const { id } of rows) missing.delete(id)
   return missing
 }
+
+/** Returns an expression for any of the ids. Unlike a list of parameters, its text does not depend on the number of ids. */
+export function anyId(rows: readonly { id: string }[]): RawBuilder<string> {
+  return sql<string>`any(${rows.map(({ id }) => id)}::uuid[])`
+}

@@ -117,10 +117,12 @@ export async function findDuplicates(
   const found: Duplicate[] = []
   for (const piece of piecesOf(rules)) {
     const { rows } = await sql<Duplicate>`
-      with n as materialized (select * from ${asTable(piece)})
+      with n as materialized (
+        select id, kind, type, value, scope, product_id, license_id from ${asTable(piece)}
+      )
       select n.id as "newRuleId", r.id as "ruleId", coalesce(r.expires_at <= now(), false) as expired
       from (select distinct type, value from n) key cross join lateral (
-        select * from access_rules
+        select id, kind, type, value, scope, scope_id, expires_at from access_rules
         where organization_id = ${hiddenOrganization(organizationId)} and type = key.type and value = key.value
         offset 0
       ) r join n on n.kind = r.kind and n.type = r.type and n.value = r.value and n.scope = r.scope

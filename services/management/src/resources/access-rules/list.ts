@@ -20,6 +20,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
+import { anyId } from '../../crud/rows.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type RuleRow, selectRules, showRule } from './rule-rows.ts'
 
@@ -215,13 +216,7 @@ async function readSlice(
     sort === 'createdAt' ? idsById(context, filter, slice) : idsByCounter(context, filter, slice, SORT_KEYS[sort])
   const found = await sql<{ id: string; key?: string }>`${ids}`.execute(context.db)
   if (found.rows.length === 0) return []
-  const rows = await selectRules(context)
-    .where(
-      'accessRules.id',
-      'in',
-      found.rows.map(({ id }) => id),
-    )
-    .execute()
+  const rows = await selectRules(context).where('accessRules.id', '=', anyId(found.rows)).execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   // A rule that was deleted after the first query is omitted.
   return found.rows.flatMap(({ id, key = '' }) => {

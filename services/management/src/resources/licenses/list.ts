@@ -4,6 +4,7 @@ import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
+import { anyId } from '../../crud/rows.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './license-rows.ts'
 
@@ -62,13 +63,7 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
   const read = async (after: Place | null, count: number) => {
     const places = await readPlaces(context, query, { sort, order, after, count })
     if (places.length === 0) return []
-    const rows = await selectLicenses(context)
-      .where(
-        'licenses.id',
-        'in',
-        places.map(({ id }) => id),
-      )
-      .execute()
+    const rows = await selectLicenses(context).where('licenses.id', '=', anyId(places)).execute()
     const byId = new Map(rows.map((row): [string, LicenseRow] => [row.id, row]))
     // A license that was deleted after the first query is omitted.
     return places.flatMap((place) => {
