@@ -20,7 +20,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
-import { anyId } from '../../crud/rows.ts'
+import { anyId } from '../../crud/owned-rows.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type RuleRow, selectRules, showRule } from './rule-rows.ts'
 

@@ -4,7 +4,7 @@ import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
-import { anyId } from '../../crud/rows.ts'
+import { anyId } from '../../crud/owned-rows.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './license-rows.ts'
 
