@@ -77,6 +77,7 @@ export class IndexFile {
   /** Cancels the next write. */
   #cancelTimer: () => void = () => undefined
   #writing: Promise<void> | null = null
+  #isClosed = false
   /** Resolves when the index may be changed again. The promise is null while the index may be changed. */
   #thawed: Promise<void> | null = null
 
@@ -87,7 +88,12 @@ export class IndexFile {
     mkdirSync(dirname(options.path), { recursive: true })
     this.keys = openKeys(options.path)
     const disk = environment.createDisk(options.path)
-    this.journal = new Journal(disk, this.keys.fileKey, (error) => this.#parts?.onError(error))
+    this.journal = new Journal(
+      disk,
+      this.keys.fileKey,
+      (error) => this.#parts?.onError(error),
+      () => this.#parts && !this.#isClosed && this.#schedule(this.#parts),
+    )
   }
 
   /** Delays the result of a claim or release while the index must not be changed. */
@@ -121,6 +127,7 @@ export class IndexFile {
 
   /** Writes the file for the last time. Call it when the follower has stopped and no checks are decided any more. */
   async close(): Promise<void> {
+    this.#isClosed = true
     this.#cancelTimer()
     await this.#writing
     const parts = this.#parts
@@ -138,6 +145,7 @@ export class IndexFile {
   }
 
   #schedule(parts: IndexFileParts): void {
+    this.#cancelTimer()
     const { intervalMs } = this.#options
     const delayMs = this.journal.isRecording ? intervalMs : Math.min(intervalMs, AFTER_INTERRUPTION_MS)
     this.#cancelTimer = this.#environment.clock.after(delayMs, () => {

@@ -56,6 +56,8 @@ export class Journal {
   readonly #disk: JournalDisk
   readonly #key: Uint8Array
   readonly #onError: (error: unknown) => void
+  /** Called when an interruption ends the recording, so that the next index file is written soon. */
+  readonly #onInterruption: () => void
   /** The number of the next segment. */
   #next: number
   /** The segment that receives records, or null while the journal is interrupted. */
@@ -71,7 +73,13 @@ export class Journal {
   /** Resolves when all earlier writes have ended. */
   #written: Promise<unknown> = Promise.resolve()
 
-  constructor(disk: JournalDisk, key: Uint8Array, onError: (error: unknown) => void) {
+  constructor(
+    disk: JournalDisk,
+    key: Uint8Array,
+    onError: (error: unknown) => void,
+    onInterruption: () => void = () => undefined,
+  ) {
+    this.#onInterruption = onInterruption
     this.#disk = disk
     this.#key = key
     this.#onError = onError
@@ -111,10 +119,12 @@ export class Journal {
 
   /** Records that the index has changed in a way that changes do not repeat. */
   interrupt(): void {
+    const wasRecording = this.#segment !== null
     this.#segment = null
     this.#reads = []
     this.#queue = []
     this.#mustRemove = true
+    if (wasRecording) this.#onInterruption()
   }
 
   /** Resolves to whether the received changes, which end at this position, are durable or the journal is durably interrupted. */
