@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { expect, test } from 'vitest'
 
-import { type Change, CODES, createIndex, openIndex } from '../../src/index.ts'
+import { type Change, CODES } from '../../src/index.ts'
+import { createCheckedIndex, openCheckedIndex } from '../support/checked.ts'
 import { differences } from '../support/comparison.ts'
 import { History } from '../support/history.ts'
 import { decide, idOf, LICENSE, license, machine, rule, tenant } from '../support/rows.ts'
@@ -24,14 +25,18 @@ test.each([
 ])('with $limits, an index after many changes equals an index that is built from the final rows', ({ sections }) => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
-    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16), ...(sections && { sections }) })
-    const reader = openIndex(writer.shared)
+    const writer = createCheckedIndex({
+      reserve: 'small',
+      hashKey: world.random.bytes(16),
+      ...(sections && { sections }),
+    })
+    const reader = openCheckedIndex(writer.shared)
     for (let i = 0; i < STEPS; i++) {
       expect(writer.apply(batchOf(world)), `seed ${seed}, step ${i}`).toEqual([])
       expect(differences(reader, world, i % 10 === 0 ? 10 : 0), `seed ${seed}, step ${i}`).toEqual([])
     }
     expect(differences(reader, world, 100), `seed ${seed}`).toEqual([])
-    const compiled = createIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'small' })
     expect(compiled.apply(world.snapshot())).toEqual([])
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
@@ -41,7 +46,7 @@ test.each([
   { rows: 1_000, atomicRows: 5_000 },
   { rows: 1, atomicRows: 1 },
 ])('applies only the last of several changes of a row or machine with %j', (sections) => {
-  const writer = createIndex({ reserve: 'small', sections })
+  const writer = createCheckedIndex({ reserve: 'small', sections })
   writer.apply(tenant())
   const block = rule({ type: 'HWID', machineId: new TextEncoder().encode('m') }, { id: idOf(6, 1) })
   const unblock: Change = { entity: 'rule', id: idOf(6, 1), row: null }
@@ -54,8 +59,8 @@ test.each([
 test('a reload makes the index equal to its rows, from any earlier state and after an abandoned reload', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
-    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
-    const reader = openIndex(writer.shared)
+    const writer = createCheckedIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const reader = openCheckedIndex(writer.shared)
     writer.apply(batchOf(world))
     for (let reload = 0; reload < 6; reload++) {
       for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
@@ -76,7 +81,7 @@ test('a reload makes the index equal to its rows, from any earlier state and aft
       expect(writer.endReload(), `seed ${seed}`).toEqual([])
       expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
     }
-    const compiled = createIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'small' })
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
@@ -86,7 +91,7 @@ test('a reload finds exactly the row of which a single field has changed', () =>
   for (let seed = 1; seed <= 3 * WORLDS; seed++) {
     const world = new History(seed)
     for (let i = 0; i < 80; i++) world.step()
-    const writer = createIndex({ reserve: 'small' })
+    const writer = createCheckedIndex({ reserve: 'small' })
     writer.apply(world.snapshot())
     for (let reload = 0; reload < 10; reload++) {
       const former = [...world.licenses, ...world.rules]
@@ -99,19 +104,19 @@ test('a reload finds exactly the row of which a single field has changed', () =>
       expect(writer.differences, `seed ${seed}, reload ${reload}`).toBe(changed.length)
       expect(writer.endReload(), `seed ${seed}`).toEqual([])
     }
-    expect(differences(openIndex(writer.shared), world, 50), `seed ${seed}`).toEqual([])
+    expect(differences(openCheckedIndex(writer.shared), world, 50), `seed ${seed}`).toEqual([])
   }
 })
 
 test('a new license with more rules than fit into one section is never VALID before its blacklist is written', () => {
   const codes = new Set<string | undefined>()
   const sections = { rows: 1, atomicRows: 1 }
-  const writer = createIndex({
+  const writer = createCheckedIndex({
     reserve: 'small',
     sections,
     onSection: () => codes.add(CODES[decide(reader, 'm').code]),
   })
-  const reader = openIndex(writer.shared)
+  const reader = openCheckedIndex(writer.shared)
   writer.apply(tenant().filter(({ entity }) => entity !== 'license'))
   const blocked = Array.from({ length: 3 }, (_, n) =>
     rule(
@@ -128,8 +133,8 @@ test('changes that are applied during a reload take precedence over its rows', (
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const { random } = world
-    const writer = createIndex({ reserve: 'small', hashKey: random.bytes(16) })
-    const reader = openIndex(writer.shared)
+    const writer = createCheckedIndex({ reserve: 'small', hashKey: random.bytes(16) })
+    const reader = openCheckedIndex(writer.shared)
     for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
     for (let reload = 0; reload < 4; reload++) {
       // The reload contains these changes, and the index does not yet.
@@ -146,14 +151,14 @@ test('changes that are applied during a reload take precedence over its rows', (
       expect(writer.endReload(), `seed ${seed}`).toEqual([])
       expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
     }
-    const compiled = createIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'small' })
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
 })
 
 test('a reload adds the machines of a new license that changed after its snapshot', () => {
-  const writer = createIndex({ reserve: 'small' })
+  const writer = createCheckedIndex({ reserve: 'small' })
   writer.beginReload()
   writer.receive([...tenant(), license({ used: 1, maxMachines: 1 }), machine(1)])
   expect(writer.endReload([license({ used: 1, maxMachines: 2 })])).toEqual([])
@@ -163,14 +168,14 @@ test('a reload adds the machines of a new license that changed after its snapsho
 test('applying a batch again changes nothing', () => {
   const world = new History(7)
   for (let i = 0; i < 300; i++) world.step()
-  const writer = createIndex({ reserve: 'small' })
+  const writer = createCheckedIndex({ reserve: 'small' })
   writer.apply(world.snapshot())
   const before = writer.stats()
   expect(writer.apply(world.snapshot())).toEqual([])
   expect(writer.stats().rows).toEqual(before.rows)
-  expect(differences(openIndex(writer.shared), world, 300)).toEqual([])
+  expect(differences(openCheckedIndex(writer.shared), world, 300)).toEqual([])
 })
 
 test('endReload throws when no reload has begun', () => {
-  expect(() => createIndex({ reserve: 'small' }).endReload()).toThrow('No reload has begun')
+  expect(() => createCheckedIndex({ reserve: 'small' }).endReload()).toThrow('No reload has begun')
 })

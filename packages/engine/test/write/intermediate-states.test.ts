@@ -11,15 +11,14 @@ import {
   CODE,
   createCheck,
   createCredentialView,
-  createIndex,
   createVerdict,
   type IndexReader,
   type IndexStats,
   type IndexWriter,
-  openIndex,
   type Rejected,
 } from '../../src/index.ts'
 import { changesBetween } from '../support/changes-between.ts'
+import { createCheckedIndex, openCheckedIndex } from '../support/checked.ts'
 import { decideNow, differences, fillCheck } from '../support/comparison.ts'
 import { History, NOW } from '../support/history.ts'
 import { hex, type NaiveCheck, naiveDecide } from '../support/naive.ts'
@@ -123,8 +122,8 @@ function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected
 /** Applies the story's changes, and calls `onState` after every write section. */
 function play({ before, world, changes }: Story, way: Way, onState: (reader: IndexReader) => void): Outcome {
   let watch = (): void => undefined
-  const writer = createIndex({ reserve: 'small', sections: way, onSection: () => watch() })
-  const reader = openIndex(writer.shared)
+  const writer = createCheckedIndex({ reserve: 'small', sections: way, onSection: () => watch() })
+  const reader = openCheckedIndex(writer.shared)
   const rejected = writer.apply(before.snapshot())
   watch = () => onState(reader)
   if (way.via === 'batch') rejected.push(...writer.apply(changes))
@@ -133,7 +132,7 @@ function play({ before, world, changes }: Story, way: Way, onState: (reader: Ind
     writer.beginReload()
     rejected.push(...writer.receive(world.snapshot()), ...writer.endReload())
   }
-  const compiled = createIndex({ reserve: 'small' })
+  const compiled = createCheckedIndex({ reserve: 'small' })
   compiled.apply(world.snapshot())
   return { rejected, rows: writer.stats().rows, expectedRows: compiled.stats().rows }
 }

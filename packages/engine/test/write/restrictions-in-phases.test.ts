@@ -8,13 +8,12 @@ import { expect, test } from 'vitest'
 import {
   type Change,
   CODES,
-  createIndex,
   type IndexReader,
   type IndexWriter,
-  openIndex,
   type Rejected,
   type RuleChange,
 } from '../../src/index.ts'
+import { createCheckedIndex, openCheckedIndex } from '../support/checked.ts'
 import { random } from '../support/random.ts'
 import { decide, idOf, rule, tenant } from '../support/rows.ts'
 
@@ -51,8 +50,8 @@ function codesDuring(before: Change[], changes: Change[], inPages: boolean): Map
     for (const n of numbers) seen.get(n)!.add(CODES[decide(reader, `machine ${n}`).code]!)
   }
   let onSection = (): void => undefined
-  const writer = createIndex({ reserve: 'small', sections: SECTIONS, onSection: () => onSection() })
-  const reader = openIndex(writer.shared)
+  const writer = createCheckedIndex({ reserve: 'small', sections: SECTIONS, onSection: () => onSection() })
+  const reader = openCheckedIndex(writer.shared)
   expect(writer.apply([...tenant(), ...before])).toEqual([])
   onSection = () => watch(reader)
   watch(reader)
@@ -91,8 +90,8 @@ test.each(CHANGES)(
 
 test('a scope is restricted until its latest restriction expires, after random additions and removals', () => {
   const r = random(1)
-  const writer = createIndex({ reserve: 'small' })
-  const reader = openIndex(writer.shared)
+  const writer = createCheckedIndex({ reserve: 'small' })
+  const reader = openCheckedIndex(writer.shared)
   writer.apply(tenant())
   const ends = new Map<number, number>()
   for (let step = 0; step < 3_000; step++) {
