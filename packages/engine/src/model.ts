@@ -90,6 +90,9 @@ export type RuleMatch =
 
 export type RuleType = RuleMatch['type']
 
+/** The types that a restriction may have, in the order of the bits of `Verdict.restrictedTypes`. */
+export const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const satisfies readonly RuleType[]
+
 export type AccessRuleRecord = {
   id: Id
   organizationId: Id

@@ -11,6 +11,8 @@
  * Likewise, only the first 224 bits of the SHA-256 of a secret are stored and compared, which leaves one word for another field.
  */
 
+import type { RESTRICTION_TYPES } from '../model.ts'
+
 /**
  * The sizes of a record's fields in words, in order. A word that is divided has an object with the sizes of its fields in bits, lowest
  * first.
@@ -255,7 +257,7 @@ export const SCOPE_COUNTS = 5
 export const SCOPE_RESTRICTED_UNTIL = 10
 
 /** The number of types of restrictions. Each has a bit of `Verdict.restrictedTypes`: addresses, machine ids and countries, in this order. */
-export const RESTRICTION_TYPES = 3
+export const RESTRICTION_TYPE_COUNT = 3 satisfies (typeof RESTRICTION_TYPES)['length']
 
 /** Fields of the tries' nodes, see `prefix-trie.ts`. */
 export const NODE_CHILDREN = 0

@@ -200,6 +200,14 @@ export class LinearHashTable {
     }
   }
 
+  /** Calls `visit` with the position of each entry of one bucket's chain. */
+  forEachIn(bucket: number, visit: (position: number) => void): void {
+    this.some(bucket, (position) => {
+      visit(position)
+      return false
+    })
+  }
+
   /** Returns whether `matches` returns true for at least one entry of one bucket's chain. */
   some(bucket: number, matches: (position: number) => boolean): boolean {
     let words: Region = this.primary

@@ -9,7 +9,7 @@ import {
   EXPIRY,
   GENERATION,
   ID,
-  RESTRICTION_TYPES,
+  RESTRICTION_TYPE_COUNT,
   restrictionType,
   ROW_DOUBLES,
   ROW_WORDS,
@@ -115,7 +115,7 @@ export class RuleMatching {
     const { doubles } = this.#store.scopes.region
     const until = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2
     let types = 0
-    for (let i = 0; i < RESTRICTION_TYPES; i++) if (doubles[until + i]! > nowMs) types |= 1 << i
+    for (let i = 0; i < RESTRICTION_TYPE_COUNT; i++) if (doubles[until + i]! > nowMs) types |= 1 << i
     return types
   }
 

@@ -103,11 +103,6 @@ export class Placement {
     return before === undefined || before === after ? after : null
   }
 
-  /** Returns whether the index contains the license. */
-  hasLicense(id: Id): boolean {
-    return this.#find(KIND_LICENSE, id) !== 0
-  }
-
   #licenseOfScope(scope: string, scopeId: Id | null): string | null {
     return scope === 'LICENSE' && scopeId !== null ? nameOf(scopeId) : null
   }

@@ -36,10 +36,7 @@ export function markAll(rows: RowWriter, mark: number): void {
   }
   const { machines } = rows.store
   for (let bucket = 0; bucket < machines.table.buckets; bucket++) {
-    machines.table.removeWhere(bucket, (position) => {
-      machines.setMarkAt(position, mark)
-      return false
-    })
+    machines.table.forEachIn(bucket, (position) => machines.setMarkAt(position, mark))
   }
 }
 

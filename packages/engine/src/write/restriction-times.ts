@@ -8,7 +8,7 @@ import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
   GENERATION,
-  RESTRICTION_TYPES,
+  RESTRICTION_TYPE_COUNT,
   restrictionType,
   ROW_DOUBLES,
   ROW_WORDS,
@@ -119,7 +119,7 @@ export class RestrictionTimes {
   keyOf(row: number): number {
     const words = this.#store.rules.region
     const type = restrictionType(ruleType(words.get(row * ROW_WORDS + RULE_TRAITS)))
-    return words.get(row * ROW_WORDS + RULE_SCOPE) * RESTRICTION_TYPES + type
+    return words.get(row * ROW_WORDS + RULE_SCOPE) * RESTRICTION_TYPE_COUNT + type
   }
 
   /** Returns the number of expiries stored for a scope and type (see `keyOf`). */
@@ -147,8 +147,8 @@ export class RestrictionTimes {
   }
 
   #publish(key: number, ends: Multiset): void {
-    const scope = Math.floor(key / RESTRICTION_TYPES)
-    const at = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2 + (key % RESTRICTION_TYPES)
+    const scope = Math.floor(key / RESTRICTION_TYPE_COUNT)
+    const at = scope * ROW_DOUBLES + SCOPE_RESTRICTED_UNTIL / 2 + (key % RESTRICTION_TYPE_COUNT)
     this.#store.scopes.region.setDouble(at, Math.max(ends.largest(), 0))
   }
 }

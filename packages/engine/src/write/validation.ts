@@ -4,7 +4,8 @@
  */
 
 import { MAX_VALUE_BYTES } from '../memory/value-set.ts'
-import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord, RuleType } from '../model.ts'
+import type { AccessRuleRecord, Change, CredentialRecord, LicenseRecord } from '../model.ts'
+import { RESTRICTION_TYPES } from '../model.ts'
 import { EXTENSION_NUMBERS } from './extension-writer.ts'
 import { ID_BYTES, ID_LENGTH, MACHINE_ID_EMPTY, matchError } from './rule-match.ts'
 
@@ -15,7 +16,6 @@ const ENTITLEMENTS_LENGTH = `entitlements must have 1 to ${MAX_VALUE_BYTES} byte
 const EXPIRY_NUMBER = 'expiresAtMs must be a number'
 const USED_COUNT = `used must be an integer from 0 to ${MAX_COUNT}`
 const KINDS: ReadonlySet<string> = new Set<AccessRuleRecord['kind']>(['BLACKLIST', 'EXCLUSION', 'RESTRICTION'])
-const RESTRICTION_TYPES: ReadonlySet<string> = new Set<RuleType>(['IP', 'HWID', 'COUNTRY'])
 
 /** Returns null, or the reason why the change is invalid. */
 export function validationError(change: Change): string | null {
@@ -70,7 +70,7 @@ function ruleError(row: AccessRuleRecord): string | null {
   if (row.scope === 'ORGANIZATION' ? row.scopeId !== null : row.scopeId?.length !== ID_BYTES) {
     return 'scopeId must be null in the scope ORGANIZATION, and an id in the others'
   }
-  if (row.kind === 'RESTRICTION' && !RESTRICTION_TYPES.has(row.type))
+  if (row.kind === 'RESTRICTION' && !RESTRICTION_TYPES.some((type) => type === row.type))
     return 'a restriction must have the type IP, HWID or COUNTRY'
   return matchError(row)
 }

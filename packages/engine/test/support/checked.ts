@@ -49,7 +49,7 @@ import {
   PRODUCT_ENTITLEMENTS,
   PRODUCT_ORGANIZATION,
   PRODUCT_SCOPE,
-  RESTRICTION_TYPES,
+  RESTRICTION_TYPE_COUNT,
   restrictionType,
   ROW_DOUBLES,
   ROW_WORDS,
@@ -308,7 +308,7 @@ class Checker {
         const expected = rows.filter((row) => typeOf(row) === type)
         this.#expect(found.toSorted(ascending).join(), expected.toSorted(ascending).join(), 'rules of a trie')
       }
-      for (let type = 0; type < RESTRICTION_TYPES; type++) {
+      for (let type = 0; type < RESTRICTION_TYPE_COUNT; type++) {
         const ends = rows
           .filter(
             (row) =>
@@ -369,13 +369,12 @@ class Checker {
   #table(name: string, table: LinearHashTable): void {
     let entries = 0
     for (let bucket = 0; bucket < table.buckets; bucket++) {
-      table.some(bucket, (position) => {
+      table.forEachIn(bucket, (position) => {
         entries++
         const hash = table.word(position, 0)
         let at = table.first(hash)
         while (at !== NONE && at !== position) at = table.next(hash, at)
         this.#expect(at, position, `position of an entry of ${name}`)
-        return false
       })
     }
     this.#expect(entries, table.entries, `entries of ${name}`)

@@ -16,13 +16,11 @@ import {
   type IndexReader,
   OF_LICENSE,
   OF_PRODUCT,
+  RESTRICTION_TYPES,
   type Verdict,
 } from '@keyward/engine'
 
 import { createRequestBody, fillBody } from '../endpoints/request-body.ts'
-
-/** The rule types in the order of the bits of `Verdict.restrictedTypes`. */
-const RESTRICTION_TYPES = ['IP', 'HWID', 'COUNTRY'] as const
 
 type Restricted = NonNullable<DecideResponse['restricted']>
 
