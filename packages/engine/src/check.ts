@@ -100,9 +100,9 @@ export interface Verdict {
 }
 
 /**
- * The capacity of a verdict for matched rules. A check can match 393 rules in each of the three scopes, 1,179 in all:
- * one rule of each of the three kinds for each of 129 prefix lengths, three for the machine, two for the country and
- * one for the customer.
+ * The capacity of a verdict for matched rules. A check can match 393 values in each of the three scopes, 1,179 in all: one value of each of
+ * the three kinds for each of 129 prefix lengths, three for the machine, two for the country and one for the customer. Several rules may
+ * have the same value. Rules beyond the capacity decide the check, and their matches are not counted.
  */
 export const MATCHED_CAPACITY = 2048
 

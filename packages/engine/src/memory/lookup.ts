@@ -207,8 +207,7 @@ export class Lookup<View extends Region = Region> {
   }
 
   /**
-   * Finds the rules of one scope and type with exactly this value. Writes their rows to `out` and returns the number of rows: at most one
-   * rule of each kind, and possibly expired duplicates.
+   * Finds the rules of one scope and type with exactly this value. Writes their rows to `out` and returns the number of rows.
    */
   findRules(scope: number, type: number, v0: number, v1: number, v2: number, v3: number, out: Int32Array): number {
     const byRule = this.#byRule

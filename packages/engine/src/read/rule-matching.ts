@@ -34,10 +34,10 @@ import {
 import { findCovers, MAX_COVERS } from '../memory/prefix-trie.ts'
 
 /**
- * The maximum number of rules with the same value that a check reads. It bounds reads during a concurrent write. At other times, far fewer
- * rules have the same value.
+ * The maximum number of rules with the same scope and value that a check reads. The management service stores at most 32 of each kind
+ * (docs/api.md#r3), and a change in phases doubles their rows. The maximum also bounds reads during a concurrent write.
  */
-const MAX_DUPLICATES = 64
+const MAX_DUPLICATES = 256
 
 /** The result of `match` when only restrictions of the scope reject the check. */
 export const RESTRICTED = -1
@@ -62,6 +62,10 @@ export class RuleMatching {
   readonly #store: ReadStore
   readonly #covers = new Int32Array(MAX_COVERS)
   readonly #exact = new Int32Array(MAX_DUPLICATES)
+  /** The first of the deciding rules that `match` has found, in the order of `precedes`, or 0. */
+  #first = 0
+  /** The types of the satisfied restrictions that `match` has found, in the form of `Verdict.restrictedTypes`. */
+  #satisfied = 0
 
   constructor(store: ReadStore) {
     this.#store = store
@@ -83,7 +87,8 @@ export class RuleMatching {
     const { words } = this.#store.scopes.region
     const base = scope * ROW_WORDS
     const counts = base + COUNTS_BY_TYPE
-    const from = verdict.matchedCount
+    this.#first = 0
+    this.#satisfied = 0
     if (check.addressFamily === 4) {
       const root = words[base + SCOPE_ROOT4]!
       if (root !== 0) this.#matchAddress(root, check, nowMs, verdict)
@@ -100,13 +105,13 @@ export class RuleMatching {
     }
     if (words[counts + TYPE_CUSTOMER]! > 0) this.#matchExact(scope, TYPE_CUSTOMER, customer, 0, 0, 0, nowMs, verdict)
     const rules = this.#store.rules.region.words
-    const rule = firstByPrecedence(rules, verdict.matched, from, verdict.matchedCount)
+    const rule = this.#first
     this.unsatisfied = 0
     const until = base + SCOPE_RESTRICTED_UNTIL
     // These words are the upper halves of three doubles. Such a word is 0 only if the time is 0.
     if ((words[until + 1]! | words[until + 3]! | words[until + 5]!) === 0) return rule
     if (rule !== 0 && (rules[rule * ROW_WORDS + RULE_TRAITS]! & RULE_EXCLUSION) !== 0) return rule
-    this.unsatisfied = this.#restrictedTypes(scope, nowMs) & ~satisfiedTypes(rules, verdict, from)
+    this.unsatisfied = this.#restrictedTypes(scope, nowMs) & ~this.#satisfied
     return rule === 0 && this.unsatisfied !== 0 ? RESTRICTED : rule
   }
 
@@ -162,38 +167,27 @@ export class RuleMatching {
     for (let i = 0; i < found; i++) this.#add(exact[i]!, nowMs, verdict)
   }
 
-  /** Appends the rule to `verdict.matched`, unless it has expired. */
+  /**
+   * Appends the rule to `verdict.matched`, unless it has expired. If the list is full, a rule that precedes the others
+   * replaces the last entry.
+   */
   #add(rule: number, nowMs: number, verdict: Verdict): void {
     const { doubles, words } = this.#store.rules.region
     if (!(doubles[rule * ROW_DOUBLES + EXPIRY]! > nowMs)) return
-    if (verdict.matchedCount >= MATCHED_CAPACITY) return
+    const traits = words[rule * ROW_WORDS + RULE_TRAITS]!
+    if ((traits & PASSIVE) === 0) {
+      if (this.#first === 0 || precedes(words, rule, this.#first)) this.#first = rule
+    } else if ((traits & SATISFYING_MASK) === RULE_RESTRICTION) {
+      this.#satisfied |= 1 << restrictionType(ruleType(traits))
+    }
+    if (verdict.matchedCount >= MATCHED_CAPACITY) {
+      if (rule !== this.#first) return
+      verdict.matchedCount -= 1
+    }
     verdict.matched[verdict.matchedCount] = rule
     verdict.matchedGenerations[verdict.matchedCount] = words[rule * ROW_WORDS + GENERATION]!
     verdict.matchedCount += 1
   }
-}
-
-/**
- * Returns the types of the satisfied restrictions in `verdict.matched`, starting at `from`, in the form of
- * `Verdict.restrictedTypes`.
- */
-function satisfiedTypes(rules: Int32Array, verdict: Verdict, from: number): number {
-  let types = 0
-  for (let i = from; i < verdict.matchedCount; i++) {
-    const traits = rules[verdict.matched[i]! * ROW_WORDS + RULE_TRAITS]!
-    if ((traits & SATISFYING_MASK) === RULE_RESTRICTION) types |= 1 << restrictionType(ruleType(traits))
-  }
-  return types
-}
-
-function firstByPrecedence(rules: Int32Array, matched: Int32Array, from: number, to: number): number {
-  let first = 0
-  for (let i = from; i < to; i++) {
-    const rule = matched[i]!
-    if ((rules[rule * ROW_WORDS + RULE_TRAITS]! & PASSIVE) !== 0) continue
-    if (first === 0 || precedes(rules, rule, first)) first = rule
-  }
-  return first
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Writes access rules: the record, and its entry in a trie of its scope or in the lookup of rules. A rule is identified by
- * its id, so a new duplicate of an expired rule may arrive before the deletion of the expired one.
+ * its id, so several rules of different sources may have the same value.
  */
 
 import {

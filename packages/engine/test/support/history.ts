@@ -258,15 +258,13 @@ export class History implements World {
     }
   }
 
-  /** Stores a rule. The database rejects a duplicate, but replaces an expired rule, whose deletion may arrive later. */
+  /** Stores a rule. Several rules may have the same value, and an expired one of them may be replaced, with its deletion in any order. */
   #storeRule(row: AccessRuleRecord): Change[] {
-    const duplicates = this.rules.filter((one) => one.id !== row.id && identity(one) === identity(row))
-    if (duplicates.some((one) => one.expiresAtMs > NOW - 1)) return []
+    const replaces = this.random.chance(0.5)
     put(this.rules, row)
-    return this.random.shuffle<Change>([
-      { entity: 'rule', id: row.id, row },
-      ...this.#removeRules((rule) => duplicates.includes(rule)),
-    ])
+    const isReplaced = (one: AccessRuleRecord): boolean =>
+      replaces && one.id !== row.id && one.expiresAtMs < NOW && identity(one) === identity(row)
+    return this.random.shuffle<Change>([{ entity: 'rule', id: row.id, row }, ...this.#removeRules(isReplaced)])
   }
 
   #randomKind(type: RuleMatch['type']): RuleKind {
