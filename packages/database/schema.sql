@@ -51,7 +51,6 @@ create table access_rules (
   mode text not null default 'ENFORCE'::text,
   set_id uuid,
   constraint access_rules_pkey PRIMARY KEY (id),
-  constraint access_rules_twin UNIQUE NULLS NOT DISTINCT (organization_id, kind, type, value, scope, scope_id),
   constraint access_rules_organization_id_customer_id_fkey FOREIGN KEY (organization_id, customer_id) REFERENCES customers(organization_id, id) ON DELETE CASCADE,
   constraint access_rules_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint access_rules_organization_id_license_id_fkey FOREIGN KEY (organization_id, license_id) REFERENCES licenses(organization_id, id) ON DELETE CASCADE,

@@ -20,7 +20,7 @@ export const PROBLEMS = {
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed for this path.' },
   REQUEST_TIMEOUT: { status: 408, title: 'The request did not arrive completely in time.' },
   IDEMPOTENCY_KEY_IN_USE: { status: 409, title: 'A request with this idempotency key is still running.' },
-  RULE_EXISTS: { status: 409, title: 'An access rule with the same kind, type, value and scope exists.' },
+  RULE_EXISTS: { status: 409, title: 'An access rule that does all that this rule does exists.' },
   LICENSE_KEY_EXISTS: { status: 409, title: 'A license with this key exists.' },
   LICENSE_REVOKED: { status: 409, title: 'The license is revoked. A revocation is final.' },
   NOT_STARTED: { status: 409, title: 'The term of the license starts with its first valid check.' },

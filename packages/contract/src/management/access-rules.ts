@@ -180,9 +180,24 @@ const deletedAccessRules = z.object({
 export const importAccessRules = z.strictObject({
   rules: z.array(createAccessRule).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The rules, at most 1,000.' }),
 })
+/** The maximum number of entries in `skippedRows`. */
+export const MAX_SKIPPED_ROWS = 100
+const skippedRow = z.object({
+  pointer: z.string().meta({ description: 'The JSON pointer to the row.', example: '#/rules/17' }),
+  ruleId: z.uuid().meta({ description: 'The id of the rule that does all that the row says.', example: EXAMPLE_ID }),
+})
+export type SkippedRow = z.infer<typeof skippedRow>
+const skippedRows = z
+  .array(skippedRow)
+  .meta({ description: `The first skipped rows, at most ${MAX_SKIPPED_ROWS}, with the rules that cover them.` })
+
 export const importedAccessRules = z.object({
   created: z.int().meta({ description: 'The number of created rules.', example: 998 }),
-  skipped: z.int().meta({ description: 'The number of rows that existed already or repeat earlier rows.', example: 2 }),
+  skipped: z.int().meta({
+    description: 'The number of rows that an existing rule of the same source or another row covers.',
+    example: 2,
+  }),
+  skippedRows,
   ids: z
     .array(z.uuid())
     .meta({ description: 'The ids of the created rules, in the order of their rows.', example: [EXAMPLE_ID] }),
@@ -235,12 +250,8 @@ export const replacedRuleSet = z.object({
   removed: z
     .int()
     .meta({ description: 'The number of rules that were removed from the set and deleted.', example: 40 }),
-  skipped: z
-    .int()
-    .meta({ description: 'The number of rows that exist outside of the set or repeat earlier rows.', example: 1 }),
-  skippedIds: z
-    .array(z.uuid())
-    .meta({ description: 'The ids of rules outside of the set that equal a row, at most 100.', example: [EXAMPLE_ID] }),
+  skipped: z.int().meta({ description: 'The number of rows that another row covers.', example: 1 }),
+  skippedRows,
 })
 export type ReplacedRuleSet = z.infer<typeof replacedRuleSet>
 

@@ -148,9 +148,16 @@ export const eventTypes = {
   'customer.updated': changed('A customer was changed.', customerOf),
   'customer.deleted': happened('A customer was deleted, with its access rules.', customerOf),
   'customer.merged': happened(
-    'A customer was merged into another customer, which now owns the licenses. `resource` is the deleted customer.',
+    'A customer was merged into another customer, which now owns the licenses. `resource` is the deleted customer. The first 1,000 licenses and rules also have events of their own.',
     customerOf,
-    { into: z.uuid().meta({ description: 'The customer that remains.', example: EXAMPLE_ID }) },
+    {
+      into: z.uuid().meta({ description: 'The customer that remains.', example: EXAMPLE_ID }),
+      licenses: count('The number of moved licenses.', 2),
+      rules: count(
+        'The number of rules that were moved, or deleted because the remaining customer has an equal rule.',
+        1,
+      ),
+    },
   ),
   'product.created': happened('A product was created.', productOf),
   'product.updated': changed('A product was changed.', productOf),

@@ -66,7 +66,9 @@ test('rules that repeat the effect of other rules, also later than the others, d
     for (let i = 0; i < 60; i++) world.step()
     const copies = world.rules
       .filter(() => world.random.chance(0.5))
-      .map((rule) => ({ ...rule, id: world.random.bytes(16), expiresAtMs: rule.expiresAtMs - world.random.int(2) }))
+      .map((rule) =>
+        Object.assign({}, rule, { id: world.random.bytes(16), expiresAtMs: rule.expiresAtMs - world.random.int(2) }),
+      )
     const once = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
     expect(once.apply(world.snapshot())).toEqual([])
     world.rules.push(...copies)

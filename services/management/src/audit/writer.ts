@@ -29,6 +29,26 @@ export function toJsonb(value: object): string {
   )
 }
 
+/** The maximum length of a list of rows in an entry, in characters of JSON. */
+const MAX_LIST_CHARACTERS = 64 * 1024
+
+/** A list of rows in an entry: the number of rows, and the first of them, up to MAX_LIST_CHARACTERS. */
+export interface ListOfRows {
+  count: number
+  first: object[]
+}
+
+export function listOf(rows: readonly object[]): ListOfRows {
+  const first: object[] = []
+  let characters = 0
+  for (const row of rows) {
+    characters += toJsonb(row).length
+    if (characters > MAX_LIST_CHARACTERS) break
+    first.push(row)
+  }
+  return { count: rows.length, first }
+}
+
 export async function audit({ db, organizationId, actor }: WriteContext, entry: AuditedChange): Promise<void> {
   const { action, resourceType, resourceId, changes, before, event } = entry
   const json = (value: object | undefined) => sql`${value === undefined ? null : toJsonb(value)}::jsonb`

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { endpoints } from '../../src/endpoints.ts'
+import { auditedRule } from '../../src/resources/access-rules/rule-rows.ts'
 import { type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -214,12 +215,13 @@ describe('the audit log', () => {
 
   test('the audit log describes deleted and revoked resources, and access rules that were deleted by cascade', async () => {
     const own = await createVendor(harness)
-    const { id: licenseId, key, productId, customerId } = await own.license()
-    const ids = [
+    const license = await own.license({ metadata: { seats: 'three' } })
+    const { id: licenseId, productId, customerId } = license
+    const rules = [
       await own.rule({ scope: 'LICENSE', scopeId: licenseId }),
       await own.rule({ scope: 'PRODUCT', scopeId: productId }),
       await own.rule({ type: 'CUSTOMER', value: customerId }),
-    ].map((rule) => rule.id)
+    ]
     const made = async (path: string, body: object) =>
       expectBody(
         await own.call('POST', path, { body }),
@@ -239,18 +241,22 @@ describe('the audit log', () => {
     ])
       expect((await own.call('DELETE', path)).status).toBe(204)
     const { data } = expectBody(await own.call('GET', 'audit-log?limit=6'), 200, pageOf(auditEntry))
-    const customer = { email: 'ada@example.com', name: null, externalId: null }
+    const customer = { email: 'ada@example.com', name: null, externalId: null, metadata: {} }
+    const deleted = (at: number) => {
+      const { id, ...values } = auditedRule(rules[at]!)
+      return { rules: { deleted: 1, ids: [id], first: [{ id, ...values }] } }
+    }
     expect(data.map(({ action, changes }) => [action, changes])).toEqual([
       ['member.deleted', { email: 'eve@example.com', revokedTokens: [], keptApiKeys: [] }],
       ['api_key.revoked', { name: 'b', prefix: apiKey.prefix }],
       ['access_token.revoked', { name: 'a', prefix: token.prefix, memberId: member.id }],
-      ['customer.deleted', { ...customer, rules: { deleted: 1, ids: [ids[2]] } }],
-      ['product.deleted', { name: 'Studio', rules: { deleted: 1, ids: [ids[1]] } }],
-      ['license.deleted', { key, rules: { deleted: 1, ids: [ids[0]] } }],
+      ['customer.deleted', { ...customer, ...deleted(2) }],
+      ['product.deleted', expect.objectContaining({ id: productId, name: 'Studio', ...deleted(1) })],
+      ['license.deleted', { ...license, ...deleted(0) }],
     ])
   })
 
-  test('the audit entry of an import contains the ids of the added rows', async () => {
+  test('the audit entry of an import contains the ids and the values of the added rows', async () => {
     const own = await createVendor(harness)
     const license = { productId: await own.product(), customerId: await own.customer(), policy: { type: 'PERPETUAL' } }
     const body = { licenses: [license, license] }
@@ -258,8 +264,55 @@ describe('the audit log', () => {
     const { data } = expectBody(await own.call('GET', 'audit-log?limit=1'), 200, pageOf(auditEntry))
     expect(data[0]).toMatchObject({
       action: 'license.imported',
-      changes: { created: 2, ids: imported.licenses.map(({ id }) => id) },
+      changes: {
+        created: 2,
+        ids: imported.licenses.map(({ id }) => id),
+        licenses: {
+          count: 2,
+          first: imported.licenses.map((one) => Object.assign(one, { customerId: license.customerId })),
+        },
+      },
     })
+  })
+
+  test('the audit log contains the values of rules that are imported, replaced and deleted, bounded in size', async () => {
+    const own = await createVendor(harness)
+    const rule = (value: string, fields: object = {}) =>
+      Object.assign({ kind: 'BLACKLIST', type: 'HWID', value, scope: 'ORGANIZATION' }, fields)
+    const last = async () => expectBody(await own.call('GET', 'audit-log?limit=1'), 200, pageOf(auditEntry)).data[0]
+    await own.call('POST', 'access-rules/import', { body: { rules: [rule('imported')] } })
+    expect(await last()).toMatchObject({
+      changes: { rules: { count: 1, first: [{ value: 'imported', mode: 'ENFORCE' }] } },
+    })
+    const put = (rules: object[]) => own.call('PUT', 'access-rules/sets/s', { body: { rules } })
+    await put([rule('changed', { note: 'old' }), rule('removed')])
+    await put([rule('changed', { note: 'new' }), rule('created')])
+    expect(await last()).toMatchObject({
+      changes: {
+        created: { count: 1, first: [{ value: 'created' }] },
+        updated: { count: 1, first: [{ value: 'changed', note: 'new' }] },
+      },
+      before: {
+        updated: { count: 1, first: [{ value: 'changed', note: 'old' }] },
+        removed: { count: 1, first: [{ value: 'removed' }] },
+      },
+    })
+    await own.call('DELETE', 'access-rules/sets/s')
+    expect(await last()).toMatchObject({
+      changes: { removed: { count: 2, first: [{ value: 'changed' }, { value: 'created' }] } },
+    })
+    const { id } = await own.rule({ value: '192.0.2.1', note: 'why' })
+    await own.call('DELETE', `access-rules/${id}`)
+    expect(await last()).toMatchObject({ changes: { value: '192.0.2.1', note: 'why', mode: 'ENFORCE', matchCount: 0 } })
+    const other = await own.rule({ value: '192.0.2.2', note: 'too' })
+    await own.call('POST', 'access-rules/delete', { body: { ids: [other.id] } })
+    expect(await last()).toMatchObject({
+      changes: { rules: { count: 1, first: [{ value: '192.0.2.2', note: 'too' }] } },
+    })
+    await put(Array.from({ length: 3_000 }, (_, i) => rule(`${i} ${'x'.repeat(400)}`)))
+    const entry = await last()
+    expect(JSON.stringify(entry).length).toBeLessThan(80_000)
+    expect(entry?.changes?.['created']).toMatchObject({ count: 3_000 })
   })
 
   test('the audit log has no entry for a request that failed', async () => {

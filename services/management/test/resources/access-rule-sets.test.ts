@@ -46,7 +46,7 @@ async function changedRows(run: () => Promise<unknown>): Promise<number> {
 
 test('replaces the rules of a set with the list, and writes only the differences', async () => {
   const first = replaced(await put(['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((value) => ip(value))))
-  expect(first).toMatchObject({ created: 3, updated: 0, unchanged: 0, removed: 0, skipped: 0, skippedIds: [] })
+  expect(first).toMatchObject({ created: 3, updated: 0, unchanged: 0, removed: 0, skipped: 0, skippedRows: [] })
   const before = await rulesOf()
   expect(before.map(({ value, set }) => [value, set])).toEqual([
     ['192.0.2.3', 'feed'],
@@ -91,20 +91,79 @@ test('updates mode, expiry and option in place, and replaces expired rules', asy
   expect((await rulesOf()).map(({ id }) => id)).not.toContain(blacklist!.id)
 })
 
-test('keeps unexpired rules outside the set and skips rows that equal one of them', async () => {
+test('a set has its own rules beside equal rules of other sources, and skips only rows that another row covers', async () => {
   const outside = await vendor.rule({ value: '192.0.2.1', note: 'mine' })
   const expired = await vendor.rule({ value: '192.0.2.2' })
   await harness.database.pool.query(`update access_rules set expires_at = now() where id = $1`, [expired.id])
   const values = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.3/32']
+  const response = replaced(await put(values.map((value) => ip(value))))
+  const own = (await rulesOf()).find(({ value }) => value === '192.0.2.3')
+  expect(response).toMatchObject({
+    created: 3,
+    skipped: 1,
+    skippedRows: [{ pointer: '#/rules/3', ruleId: own?.id }],
+  })
   expect(replaced(await put(values.map((value) => ip(value))))).toMatchObject({
-    created: 2,
-    skipped: 2,
-    skippedIds: [outside.id],
+    unchanged: 3,
+    skippedRows: [{ pointer: '#/rules/3', ruleId: own?.id }],
   })
   expect((await vendor.call('GET', `access-rules/${expired.id}`)).status).toBe(404)
   expect(replaced(await put([], {}, 'other'))).toMatchObject({ created: 0, removed: 0 })
-  expect(replaced(await put([]))).toMatchObject({ removed: 2 })
+  expect(replaced(await put([]))).toMatchObject({ removed: 3 })
   expect(await rulesOf('')).toEqual([outside])
+})
+
+test('a value that two sets contain stays in both, whichever set loses it', async () => {
+  await put([ip('203.0.113.7')], {}, 'feed-a')
+  expect(replaced(await put([ip('203.0.113.7')], {}, 'feed-b'))).toMatchObject({ created: 1, skipped: 0 })
+  await put([ip('203.0.113.8')], {}, 'feed-a')
+  expect((await rulesOf('value=203.0.113.7')).map(({ set }) => set)).toEqual(['feed-b'])
+  await vendor.call('DELETE', 'access-rules/sets/feed-a')
+  expect((await rulesOf('')).map(({ set, value }) => [set, value])).toEqual([['feed-b', '203.0.113.7']])
+})
+
+test('a set keeps rows that differ in mode, end or option, and changes the rest in place', async () => {
+  const [soon, later] = [inFuture(60_000), inFuture(120_000)]
+  const rows = [ip('192.0.2.1', { mode: 'MONITOR' }), ip('192.0.2.1', { expiresAt: soon })]
+  expect(replaced(await put(rows))).toMatchObject({ created: 2, skipped: 0 })
+  const before = await rulesOf()
+  expect(replaced(await put(rows.toReversed()))).toMatchObject({ unchanged: 2, created: 0, removed: 0 })
+  const changed = [ip('192.0.2.1', { expiresAt: later }), ip('192.0.2.1', { mode: 'MONITOR' })]
+  expect(replaced(await put(changed))).toMatchObject({ updated: 1, unchanged: 1, created: 0, removed: 0 })
+  const after = await rulesOf()
+  expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id))
+  expect(after.map(({ mode, expiresAt }) => [mode, expiresAt])).toEqual([
+    ['ENFORCE', later],
+    ['MONITOR', null],
+  ])
+  // The last row covers the first one, whatever their order.
+  const covered = [ip('192.0.2.1', { expiresAt: soon }), ip('192.0.2.1', { mode: 'MONITOR' }), ip('192.0.2.1')]
+  expect(replaced(await put(covered))).toMatchObject({
+    updated: 1,
+    unchanged: 1,
+    skipped: 1,
+    skippedRows: [{ pointer: '#/rules/0', ruleId: before[0]!.id }],
+  })
+})
+
+test('a row that names a merged customer applies to the remaining customer', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  const rows = [ip(gone, { type: 'CUSTOMER' })]
+  await put(rows)
+  await vendor.call('POST', `customers/${gone}/merge`, { body: { into: kept } })
+  expect(replaced(await put(rows))).toMatchObject({ unchanged: 1, created: 0, removed: 0 })
+  expect((await rulesOf()).map(({ value }) => value)).toEqual([kept])
+})
+
+test('at most 32 rules of all sources have the same kind, type, value and scope', async () => {
+  for (let i = 0; i < 32; i++) await put([ip('192.0.2.1')], {}, `feed-${i}`)
+  expect(problem.parse((await put([ip('192.0.2.2'), ip('192.0.2.1')], {}, 'one-more')).body).errors).toMatchObject([
+    { pointer: '#/rules/1/value' },
+  ])
+  const response = await vendor.call('POST', 'access-rules', { body: ip('192.0.2.1') })
+  expect(problem.parse(response.body).errors).toMatchObject([{ pointer: '#/value' }])
+  await vendor.call('DELETE', 'access-rules/sets/feed-0')
+  expect((await put([ip('192.0.2.1')], {}, 'one-more')).status).toBe(200)
 })
 
 test('adds rules to a set one by one and by import, and lists sets newest first', async () => {

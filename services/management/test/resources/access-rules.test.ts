@@ -127,10 +127,13 @@ describe('one rule', () => {
     expect(outcome(await vendor.call('GET', `access-rules/${rule.id}`))).toBe('404 NOT_FOUND')
   })
 
-  test('the mode of a rule can be changed, and a duplicate with another mode is rejected', async () => {
+  test('the mode of a rule can be changed, and a rule with another mode is added beside it', async () => {
     const rule = await vendor.rule({ kind: 'RESTRICTION', mode: 'MONITOR', value: '192.0.2.5' })
     expect(rule).toMatchObject({ kind: 'RESTRICTION', mode: 'MONITOR' })
-    expect(outcome(await post({ ...base, kind: 'RESTRICTION', value: '192.0.2.5' }))).toBe('409 RULE_EXISTS')
+    const twin = { ...base, kind: 'RESTRICTION', value: '192.0.2.5' }
+    expect(outcome(await post({ ...twin, mode: 'MONITOR', expiresAt: inFuture(60_000) }))).toBe('409 RULE_EXISTS')
+    expect(outcome(await post(twin))).toBe('201')
+    expect(outcome(await post(twin))).toBe('409 RULE_EXISTS')
     const patch = (body: object) => vendor.call('PATCH', `access-rules/${rule.id}`, { body })
     expect(expectBody(await patch({ mode: 'ENFORCE' }), 200, accessRule)).toMatchObject({ mode: 'ENFORCE' })
     expect(outcome(await patch({ mode: null }))).toBe('422 INVALID_REQUEST')
@@ -281,6 +284,33 @@ describe('an import', () => {
   const importRules = (rules: unknown) => vendor.call('POST', 'access-rules/import', { body: { rules } })
   const count = async () =>
     (await harness.database.pool.query('select from access_rules where organization_id = $1', [vendor.id])).rowCount
+
+  test('skips only rows that an unexpired manual rule covers, and names them', async () => {
+    const own = await createVendor(harness)
+    const [soon, later] = [inFuture(60_000), inFuture(120_000)]
+    const rule = (fields: object) => ({ ...base, value: '198.51.100.0/24', ...fields })
+    const monitored = await own.rule(rule({ mode: 'MONITOR', kind: 'RESTRICTION' }))
+    const temporary = await own.rule(rule({ expiresAt: later }))
+    await own.rule(rule({ set: 'feed' }))
+    const rows = [
+      rule({ kind: 'RESTRICTION', mode: 'MONITOR', expiresAt: soon }),
+      rule({ kind: 'RESTRICTION' }),
+      rule({ expiresAt: soon }),
+      rule({}),
+      rule({ set: 'feed' }),
+    ]
+    const response = await own.call('POST', 'access-rules/import', { body: { rules: rows } })
+    const inSet = expectBody(await own.call('GET', 'access-rules?set=feed'), 200, list).data[0]
+    expect(expectBody(response, 200, importedAccessRules)).toMatchObject({
+      created: 2,
+      skipped: 3,
+      skippedRows: [
+        { pointer: '#/rules/0', ruleId: monitored.id },
+        { pointer: '#/rules/2', ruleId: temporary.id },
+        { pointer: '#/rules/4', ruleId: inSet?.id },
+      ],
+    })
+  })
 
   test('an import adds new rules, skips existing and repeated ones, and replaces expired ones', async () => {
     const expired = await vendor.rule({ value: '192.0.2.1' })

@@ -1,14 +1,17 @@
 /**
- * Tests merges of customers (docs/api.md#m10): moved licenses and rules, combined duplicates, matches that are written late, and the old
- * id.
+ * Tests merges of customers (docs/api.md#m10): moved licenses and rules, equal rules that become one, matches that are written late, the
+ * audit entries and events, and the old id.
  */
 
-import { accessRule, customer as customerSchema, license as licenseSchema, problem } from '@keyward/contract'
+import { accessRule, customer as customerSchema, license as licenseSchema, page, problem } from '@keyward/contract'
+import { auditEntry } from '@keyward/contract/management/audit'
+import { event } from '@keyward/contract/management/events'
 import { uuidToBytes, uuidv7, writeBehind } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { toActivityColumns } from '@keyward/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { applyRetention } from '../../src/retention/retention.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
@@ -33,15 +36,20 @@ async function count(ruleId: string, matches: number, lastMatchedAt: string): Pr
   )
 }
 
-test('a merge moves licenses and rules, and combines duplicates', async () => {
+test('a merge moves licenses and rules, and adds up the matches of equal rules', async () => {
   const first = await vendor.license()
   const second = await vendor.license()
   const [gone, kept] = [first.customerId, second.customerId]
-  const soon = new Date(Date.now() + 60_000).toISOString()
-  const later = new Date(Date.now() + 120_000).toISOString()
-  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone, scope: 'PRODUCT', scopeId: first.productId })
-  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone, expiresAt: later })
-  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt: soon })
+  const [soon, later] = [60_000, 120_000].map((ms) => new Date(Date.now() + ms).toISOString())
+  const ofCustomer = (value: string, fields: object = {}) => vendor.rule({ type: 'CUSTOMER', value, ...fields })
+  const moved = await ofCustomer(gone, { scope: 'PRODUCT', scopeId: first.productId })
+  const folded = await ofCustomer(gone, { expiresAt: later })
+  const remaining = await ofCustomer(kept, { expiresAt: later })
+  const separate = [
+    await ofCustomer(gone, { mode: 'MONITOR' }),
+    await ofCustomer(kept, { set: 'feed', expiresAt: soon }),
+    await ofCustomer(kept),
+  ]
   await count(folded.id, 3, '2026-01-02T00:00:00.000Z')
   await count(remaining.id, 4, '2026-01-01T00:00:00.000Z')
   const response = expectBody(await merge(gone, kept), 200, customerSchema)
@@ -49,9 +57,65 @@ test('a merge moves licenses and rules, and combines duplicates', async () => {
   expect(await readRule(moved.id)).toMatchObject({ value: kept, scope: 'PRODUCT' })
   const merged = { matchCount: 7, lastMatchedAt: '2026-01-02T00:00:00.000Z', expiresAt: later }
   expect(await readRule(remaining.id)).toMatchObject(merged)
+  for (const { id, mode, expiresAt, set } of separate)
+    expect(await readRule(id)).toMatchObject({ value: kept, mode, expiresAt, set })
   expect((await vendor.call('GET', `access-rules/${folded.id}`)).status).toBe(404)
   const license = expectBody(await vendor.call('GET', `licenses/${first.id}`), 200, licenseSchema)
   expect(license.customerId).toBe(kept)
+})
+
+test('the audit log and the events contain all that a merge moves, changes and deletes', async () => {
+  const license = await vendor.license()
+  const gone = license.customerId
+  await vendor.call('PATCH', `customers/${gone}`, { body: { externalId: 'crm-9', metadata: { tier: 'gold' } } })
+  const kept = await vendor.customer()
+  const moved = await vendor.rule({ type: 'CUSTOMER', value: gone, mode: 'MONITOR' })
+  const folded = await vendor.rule({ type: 'CUSTOMER', value: gone, note: 'fraud' })
+  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept })
+  expect((await merge(gone, kept)).status).toBe(200)
+  const entries = expectBody(await vendor.call('GET', 'audit-log?limit=2'), 200, page(auditEntry)).data
+  expect(entries.map(({ action }) => action)).toEqual(['customer.changed', 'customer.merged'])
+  expect(entries[0]).toMatchObject({ resourceId: kept, changes: { externalId: 'crm-9' }, before: { externalId: null } })
+  expect(entries[1]).toMatchObject({
+    changes: {
+      into: kept,
+      licenses: { count: 1, first: [{ id: license.id }] },
+      movedRules: { count: 1, first: [{ id: moved.id, value: kept, mode: 'MONITOR' }] },
+      foldedRules: { count: 1, first: [{ gone: folded.id, kept: remaining.id }] },
+    },
+    before: {
+      email: 'ada@example.com',
+      externalId: 'crm-9',
+      metadata: { tier: 'gold' },
+      movedRules: { count: 1, first: [{ id: moved.id, value: gone }] },
+      foldedRules: { count: 1, first: [{ id: folded.id, value: gone, note: 'fraud' }] },
+    },
+  })
+  const events = expectBody(await vendor.call('GET', 'events?limit=5'), 200, page(event)).data
+  const found = events.map(
+    ({ type, data }) => `${type} ${z.looseObject({ id: z.string() }).parse(data['resource']).id}`,
+  )
+  expect(found.toSorted()).toEqual([
+    `access_rule.deleted ${folded.id}`,
+    `access_rule.updated ${moved.id}`,
+    `customer.merged ${gone}`,
+    `customer.updated ${kept}`,
+    `license.updated ${license.id}`,
+  ])
+  const mergedEvent = events.find(({ type }) => type === 'customer.merged')
+  expect(mergedEvent?.data).toMatchObject({ into: kept, licenses: 1, rules: 2 })
+  const updated = events.find(({ type }) => type === 'license.updated')
+  expect(updated?.data).toMatchObject({ resource: { customerId: kept }, previous: { customerId: gone } })
+})
+
+test('rejects a merge that would leave more than 32 rules with the same scope', async () => {
+  const [gone, kept] = [await vendor.customer(), await vendor.customer()]
+  for (let i = 0; i < 34; i++) {
+    const expiresAt = new Date(Date.now() + 3_600_000 + 1_000 * i).toISOString()
+    await vendor.rule({ type: 'CUSTOMER', value: i % 2 === 0 ? gone : kept, expiresAt })
+  }
+  expect(outcome(await merge(gone, kept))).toBe('422 INVALID_REQUEST')
+  expect((await vendor.call('GET', `customers/${gone}`)).status).toBe(200)
 })
 
 /** Writes matches as a validator does. */
@@ -190,13 +254,14 @@ test('deletes the entries that map deleted rules to their duplicates after 7 day
   expect(await known()).toBe(0)
 })
 
-test('a merge treats a missing expiry as the latest', async () => {
+test('a temporary block stays temporary beside a monitored rule of the other customer', async () => {
   const [gone, kept] = [await vendor.customer(), await vendor.customer()]
-  await vendor.rule({ type: 'CUSTOMER', value: gone })
+  const monitored = await vendor.rule({ type: 'CUSTOMER', value: gone, mode: 'MONITOR' })
   const expiresAt = new Date(Date.now() + 60_000).toISOString()
-  const remaining = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt })
+  const temporary = await vendor.rule({ type: 'CUSTOMER', value: kept, expiresAt })
   expect((await merge(gone, kept)).status).toBe(200)
-  expect((await readRule(remaining.id)).expiresAt).toBeNull()
+  expect(await readRule(temporary.id)).toMatchObject({ mode: 'ENFORCE', expiresAt })
+  expect(await readRule(monitored.id)).toMatchObject({ mode: 'MONITOR', expiresAt: null, value: kept })
 })
 
 test('copies the external id to the remaining customer, unless that customer already has one', async () => {

@@ -8,6 +8,7 @@ import { listRows, readRow } from '../../crud/owned-rows.ts'
 import { ApiError } from '../../http/problem.ts'
 import { implement } from '../../operations/implement.ts'
 import { accessRuleTag } from '../access-rules/access-rules.ts'
+import { firstRules } from '../access-rules/list.ts'
 import { lockPlan } from '../access-rules/plan-limits.ts'
 import { findSet, ruleSetRows } from '../access-rules/set-rows.ts'
 import { replaceSet } from './replace.ts'
@@ -28,9 +29,10 @@ async function deleteSet(context: WriteContext, name: string): Promise<void> {
   const { db, organizationId } = context
   await lockPlan(context)
   const set = await readSet(context, name)
+  const rules = await firstRules(context, { set: name })
   // The cascade deletes the rules of the set in the same statement, so validators apply all deletions as one change.
   await db.deleteFrom('accessRuleSets').where('organizationId', '=', organizationId).where('name', '=', name).execute()
-  const changes = { set: name, version: set.version, removed: set.rules }
+  const changes = { set: name, version: set.version, removed: { count: set.rules, first: rules.first } }
   await audit(context, {
     action: 'access_rule_set.deleted',
     resourceType: 'access_rule_set',
@@ -54,7 +56,7 @@ export const accessRuleSets = implement(accessRuleTag, operations, {
     summary: 'Replace a set of access rules',
     description:
       'Replaces the rules of the set with this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
-      'differences are written. Rules outside the set stay unchanged, and a row that equals one of them is skipped.',
+      'differences are written. Rules of other sources stay unchanged.',
     errors: [
       'VERSION_MISMATCH',
       'IMPORT_TOO_LARGE',

@@ -3,10 +3,10 @@
  * so two replacements run one after the other.
  */
 
-import { type CreateAccessRule, MAX_IMPORT_ROWS, type ReplacedRuleSet, ruleSetName } from '@keyward/contract'
+import { type CreateAccessRule, type ReplacedRuleSet, ruleSetName } from '@keyward/contract'
 import { sql } from 'kysely'
 
-import { audit } from '../../audit/writer.ts'
+import { audit, listOf } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { readRow } from '../../crud/owned-rows.ts'
@@ -14,36 +14,24 @@ import { piecesOf } from '../../crud/pieces.ts'
 import { ApiError, invalid, quote } from '../../http/problem.ts'
 import type { Rows } from '../../http/upload-rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
-import { inTurns } from '../../turns.ts'
 import {
   deleteRules,
-  findDuplicates,
-  identityOf,
+  findExisting,
   insertRules,
   type NewRule,
+  requireFewOfValue,
+  showSkipped,
   validateRules,
-  withoutRepeats,
 } from '../access-rules/add.ts'
 import { lockPlan, requireWithinPlan } from '../access-rules/plan-limits.ts'
+import { auditedRule } from '../access-rules/rule-rows.ts'
 import { findSet, requireSets, ruleSetRows } from '../access-rules/set-rows.ts'
+import { type Existing, planAddition, planReplacement } from '../access-rules/sources.ts'
 
-const MAX_SKIPPED_IDS = 100
 const RULES_PER_READ = 1_000
 
 interface Options {
   ifMatch?: string | null | undefined
-}
-
-/** The differences between the rules of the set and the list. */
-interface Difference {
-  created: NewRule[]
-  /** The changed rules, with the ids of the stored rules. */
-  updated: NewRule[]
-  unchanged: number
-  /** The ids of stored rules that the list does not contain, and of expired rules that it contains. */
-  removed: string[]
-  /** The number of expired rules in `removed` that a rule in `created` replaces. */
-  renewed: number
 }
 
 function requireVersion(name: string, actual: string | undefined, ifMatch: string | null | undefined): void {
@@ -66,42 +54,13 @@ async function readNext({ db, organizationId }: WriteContext, setId: string, aft
     .execute()
 }
 
-type StoredRule = Awaited<ReturnType<typeof readNext>>[number]
-
-async function readRules(context: WriteContext, setId: string): Promise<StoredRule[]> {
-  const rules: StoredRule[] = []
+async function readRules(context: WriteContext, setId: string, set: string): Promise<Existing[]> {
+  const rules: Existing[] = []
   for (;;) {
     const next = await readNext(context, setId, rules.at(-1)?.id)
-    rules.push(...next)
+    for (const row of next) rules.push({ ...row, set, value: row.value.toString('utf8') })
     if (next.length < RULES_PER_READ) return rules
   }
-}
-
-function isSame(stored: StoredRule, rule: NewRule): boolean {
-  return (
-    stored.mode === (rule.mode ?? 'ENFORCE') &&
-    stored.note === (rule.note ?? null) &&
-    stored.expiresAt?.getTime() === rule.expiresAt?.getTime() &&
-    stored.allowSuspendedOrExpired === (rule.allowSuspendedOrExpired ?? false)
-  )
-}
-
-async function compare(stored: readonly StoredRule[], rules: readonly NewRule[]): Promise<Difference> {
-  const difference: Difference = { created: [], updated: [], unchanged: 0, removed: [], renewed: 0 }
-  const rest = new Map<string, StoredRule>()
-  for await (const rule of inTurns(stored)) rest.set(identityOf({ ...rule, value: rule.value.toString('utf8') }), rule)
-  for await (const rule of inTurns(rules)) {
-    const identity = identityOf(rule)
-    const found = rest.get(identity)
-    // A new rule replaces an expired one, as in every addition.
-    if (found === undefined || found.isExpired) difference.created.push(rule)
-    else if (isSame(found, rule)) difference.unchanged++
-    else difference.updated.push({ ...rule, id: found.id })
-    if (found?.isExpired) difference.renewed++
-    else rest.delete(identity)
-  }
-  difference.removed = Array.from(rest.values(), ({ id }) => id)
-  return difference
 }
 
 export async function updateRules({ db, organizationId }: WriteContext, rules: readonly NewRule[]): Promise<void> {
@@ -111,9 +70,9 @@ export async function updateRules({ db, organizationId }: WriteContext, rules: r
       update access_rules r
       set mode = n.mode, note = n.note, expires_at = n.expires_at, allow_suspended_or_expired = n.allow, updated_at = now()
       from unnest(
-        ${column(({ id }) => id)}::uuid[], ${column(({ mode }) => mode ?? 'ENFORCE')}::text[],
-        ${column(({ note }) => note ?? null)}::text[], ${column(({ expiresAt }) => expiresAt ?? null)}::timestamptz[],
-        ${column((rule) => rule.allowSuspendedOrExpired ?? false)}::boolean[]
+        ${column(({ id }) => id)}::uuid[], ${column(({ mode }) => mode)}::text[],
+        ${column(({ note }) => note)}::text[], ${column(({ expiresAt }) => expiresAt)}::timestamptz[],
+        ${column((rule) => rule.allowSuspendedOrExpired)}::boolean[]
       ) as n (id, mode, note, expires_at, allow)
       where r.id = n.id and r.organization_id = ${hiddenOrganization(organizationId)}`.execute(db)
   }
@@ -128,59 +87,79 @@ export async function replaceSet(
   const validName = ruleSetName.safeParse(name)
   if (!validName.success) throw invalid('/set', `must have 1 to 64 characters; got ${quote(name)}`)
   const plan = await lockPlan(context)
-  const rules = await validateRules(context, given)
+  const rules = await validateRules(context, given, name)
   const before = await findSet(context, name)
   requireVersion(name, before?.version, given.others?.ifMatch)
 
-  const distinct = await withoutRepeats(rules)
-  const difference = await compare(before === undefined ? [] : await readRules(context, before.id), distinct)
-  const { updated, unchanged, removed, renewed } = difference
-  await deleteRules(context, removed)
-  // After the deletion, every duplicate is outside the set.
-  const duplicates = await findDuplicates(context, difference.created)
-  const unexpired = duplicates.filter(({ expired }) => !expired)
-  const skippedIds = new Set(unexpired.map(({ newRuleId }) => newRuleId))
-  const created = difference.created.filter(({ id }) => !skippedIds.has(id))
-  await requireWithinPlan(context, plan, created)
-  await requireWithinQuota(context, 'accessRules', Math.max(0, created.length - (duplicates.length - unexpired.length)))
+  const { added: distinct, skipped } = await planAddition([], rules)
+  const stored = before === undefined ? [] : await readRules(context, before.id, name)
+  const { created, updated, unchanged, removed, renewed, kept } = await planReplacement(stored, distinct)
+  const removedIds = removed.map(({ id }) => id)
+  await deleteRules(context, removedIds)
+  await updateRules(context, updated)
+  // The existing rules are now those that the set keeps, none of which covers a row in `created`, and those of other sources.
+  const { added, replaced, excessive } = await planAddition(await findExisting(context, created), created)
+  requireFewOfValue(excessive)
+  await requireWithinPlan(context, plan, added)
+  await requireWithinQuota(context, 'accessRules', Math.max(0, added.length - replaced.length))
   await deleteRules(
     context,
-    duplicates.flatMap(({ expired, ruleId }) => (expired ? ruleId : [])),
+    replaced.map(({ id }) => id),
   )
-  const setId = (await requireSets(context, [name])).get(name)!
-  await updateRules(context, updated)
-  for (const rule of created) rule.setId = setId
-  await insertRules(context, created)
+  const setIds = await requireSets(context, [name])
+  await insertRules(context, added, setIds)
   const counts = {
-    created: created.length,
+    created: added.length,
     updated: updated.length,
-    unchanged,
+    unchanged: unchanged.length,
     removed: removed.length - renewed,
-    skipped: rules.length - created.length - updated.length - unchanged,
+    skipped: skipped.length,
   }
   const version = (await findSet(context, name))?.version ?? ''
   const isChanged = version !== before?.version
   if (isChanged)
-    await auditReplacement(context, setId, { set: name, version, ...counts }, { created, removed, updated })
-  const ruleIds = unexpired.map(({ ruleId }) => ruleId)
-  return { version, ...counts, skippedIds: ruleIds.slice(0, MAX_SKIPPED_IDS) }
+    await auditReplacement(
+      context,
+      setIds.get(name)!,
+      { set: name, version, ...counts },
+      { created: added, updated, stored, removed, replaced, before: before?.version },
+    )
+  const covered = skipped.map(({ rule, by }) => ({ rule, by: kept.get(by) ?? by }))
+  return { version, ...counts, skippedRows: showSkipped(covered) }
 }
 
-/** Writes the audit entry. It contains at most MAX_IMPORT_ROWS ids each of created, updated and removed rules. */
+interface Written {
+  created: readonly NewRule[]
+  updated: readonly NewRule[]
+  /** The rules of the set before the replacement. */
+  stored: readonly Existing[]
+  removed: readonly Existing[]
+  /** Expired rules of other sources that created rules replace. */
+  replaced: readonly Existing[]
+  /** The version of the set before the replacement. */
+  before: string | undefined
+}
+
+/** Writes the audit entry. It contains the first values each of created, updated and removed rules. */
 async function auditReplacement(
   context: WriteContext,
   setId: string,
-  summary: { set: string; version: string } & Omit<ReplacedRuleSet, 'version' | 'skippedIds'>,
-  { created, updated, removed }: { created: NewRule[]; updated: NewRule[]; removed: string[] },
+  summary: { set: string; version: string } & Omit<ReplacedRuleSet, 'version' | 'skippedRows'>,
+  { created, updated, stored, removed, replaced, before }: Written,
 ): Promise<void> {
-  const first = (ids: readonly string[]): readonly string[] => ids.slice(0, MAX_IMPORT_ROWS)
-  const idsOf = (rules: readonly NewRule[]) => first(rules.map(({ id }) => id))
-  const changes = { ...summary, createdIds: idsOf(created), updatedIds: idsOf(updated), removedIds: first(removed) }
+  const updatedIds = new Set(updated.map(({ id }) => id))
+  const values = (rules: Iterable<Existing | NewRule>) => listOf(Array.from(rules, auditedRule))
+  const { created: _created, updated: _updated, ...counts } = summary
   await audit(context, {
     action: 'access_rule_set.replaced',
     resourceType: 'access_rule_set',
     resourceId: null,
-    changes,
+    changes: { ...counts, created: values(created), updated: values(updated.toSorted(byId)) },
+    before: {
+      version: before ?? null,
+      updated: values(stored.filter(({ id }) => updatedIds.has(id))),
+      removed: values([...removed, ...replaced]),
+    },
     event: {
       type: 'access_rule_set.replaced',
       resource: await readRow(ruleSetRows, context, setId),
@@ -192,4 +171,8 @@ async function auditReplacement(
       },
     },
   })
+}
+
+function byId(one: { id: string }, other: { id: string }): number {
+  return one.id < other.id ? -1 : 1
 }

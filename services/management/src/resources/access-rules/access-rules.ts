@@ -44,7 +44,8 @@ export const accessRules = implement(accessRuleTag, operations, {
   createAccessRule: {
     summary: 'Create an access rule',
     description:
-      'The value is stored in canonical form. A rule that equals an expired rule in kind, type, value and scope replaces it.',
+      'The value is stored in canonical form. The rule may have the same value as rules of other sources, modes or ends. It replaces expired ' +
+      'rules with its kind, type, value and scope.',
     errors: ['RULE_EXISTS', ...additionLimits],
     handle: (call) => addRule(call, call.body),
   },
@@ -59,7 +60,7 @@ export const accessRules = implement(accessRuleTag, operations, {
   importAccessRules: {
     summary: 'Import access rules',
     description:
-      'Adds all rows, at most 1,000, or none. Existing rules and rows that repeat an earlier row are skipped. ' +
+      'Adds all rows, at most 1,000, or none. A row is skipped if an existing rule of the same source, or another row, does all that it says. ' +
       'An error response lists every invalid row.',
     errors: ['IMPORT_TOO_LARGE', ...additionLimits],
     handle: (call) => importRules(call, call.body),

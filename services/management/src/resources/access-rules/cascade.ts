@@ -2,11 +2,13 @@
 
 import { MAX_IMPORT_ROWS } from '@keyward/contract'
 
+import { listOf, type ListOfRows } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
+import { auditedRule, selectRules, showRule } from './rule-rows.ts'
 
 interface DeletedRules {
-  /** The number of rules, and at most MAX_IMPORT_ROWS of their ids, if there are any rules. */
-  rules?: { deleted: number; ids: string[] }
+  /** The number of rules, at most MAX_IMPORT_ROWS of their ids, and the values of the first ones, if there are any rules. */
+  rules?: { deleted: number; ids: string[]; first: ListOfRows['first'] }
 }
 
 /**
@@ -16,16 +18,16 @@ interface DeletedRules {
 export function deletedRules(
   column: 'productId' | 'licenseId' | 'customerId',
 ): (context: WriteContext, id: string) => Promise<DeletedRules> {
-  return async ({ db, organizationId }, id) => {
-    const rows = await db
-      .selectFrom('accessRules')
-      .select(['id', (builder) => builder.fn.countAll<number>().over().as('deleted')])
-      .where('organizationId', '=', organizationId)
-      .where(column, '=', id)
-      .orderBy('id')
+  return async (context, id) => {
+    const rows = await selectRules(context)
+      .select((builder) => builder.fn.countAll<number>().over().as('deleted'))
+      .where(`accessRules.${column}`, '=', id)
+      .orderBy('accessRules.id')
       .limit(MAX_IMPORT_ROWS)
       .execute()
     const [first] = rows
-    return first ? { rules: { deleted: first.deleted, ids: rows.map((row) => row.id) } } : {}
+    if (!first) return {}
+    const values = rows.map((row) => auditedRule(showRule(row)))
+    return { rules: { deleted: first.deleted, ids: rows.map((row) => row.id), first: listOf(values).first } }
   }
 }

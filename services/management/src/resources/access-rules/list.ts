@@ -6,6 +6,7 @@
 import { canonicalRuleValue, coveringNetworks, parseNetwork } from '@keyward/address'
 import {
   type AccessRule,
+  MAX_IMPORT_ROWS,
   RULE_KINDS,
   RULE_SCOPES,
   RULE_TYPES,
@@ -18,11 +19,12 @@ import {
 } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
+import { type ListOfRows, listOf } from '../../audit/writer.ts'
 import type { ReadContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { anyId } from '../../crud/owned-rows.ts'
 import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
-import { type RuleRow, selectRules, showRule } from './rule-rows.ts'
+import { auditedRule, type RuleRow, selectRules, showRule } from './rule-rows.ts'
 
 export interface RuleFilter {
   kind?: RuleKind | undefined
@@ -243,4 +245,9 @@ export async function readRulesAfter(
 ): Promise<AccessRule[]> {
   const slice = { descends: false, after: after === null ? null : { id: after, key: '' }, count }
   return (await readSlice(context, filter, 'createdAt', slice)).map(({ row }) => showRule(row))
+}
+
+/** Returns the first 1,000 rules that satisfy a filter, as an audit entry contains them. The count is that of these rules. */
+export async function firstRules(context: ReadContext, filter: RuleFilter): Promise<ListOfRows> {
+  return listOf((await readRulesAfter(context, filter, null, MAX_IMPORT_ROWS)).map(auditedRule))
 }

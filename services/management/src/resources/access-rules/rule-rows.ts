@@ -59,6 +59,17 @@ export function showRule(row: RuleRow): AccessRule {
   }
 }
 
+type AuditedRule = Pick<
+  AccessRule,
+  'id' | 'kind' | 'mode' | 'type' | 'value' | 'scope' | 'scopeId' | 'set' | 'note' | 'allowSuspendedOrExpired'
+> & { expiresAt: Date | string | null }
+
+/** Returns the values of a rule that an audit entry about many rules contains. */
+export function auditedRule(rule: AuditedRule): AuditedRule {
+  const { id, kind, mode, type, value, scope, scopeId, set, note, expiresAt, allowSuspendedOrExpired } = rule
+  return { id, kind, mode, type, value, scope, scopeId, set, note, expiresAt, allowSuspendedOrExpired }
+}
+
 /** The definition of the rows for writes. Responses also need the match counters, which `selectRules` reads. */
 export const accessRuleRows: OwnedRows<'accessRules', string> = {
   table: 'accessRules',

@@ -4,7 +4,7 @@ import type { AccessRule, updateAccessRule } from '@keyward/contract'
 import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
 import type { z } from 'zod'
 
-import { audit, valuesBefore } from '../../audit/writer.ts'
+import { audit, listOf, valuesBefore } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
 import { differences } from '../../crud/differences.ts'
 import { deleteRow, updateRow } from '../../crud/owned-rows.ts'
@@ -64,9 +64,10 @@ export async function changeRule(
 }
 
 export async function deleteRule(context: WriteContext, id: string): Promise<void> {
+  const rule = await readRule(context, id)
   await deleteRow(accessRuleRows, context, id, {
-    audited: ({ kind, type, value, scope, scopeId }) => ({ kind, type, value: value.toString('utf8'), scope, scopeId }),
-    event: async () => ({ type: 'access_rule.deleted', resource: await readRule(context, id) }),
+    audited: () => rule,
+    event: async () => ({ type: 'access_rule.deleted', resource: rule }),
   })
 }
 
@@ -77,27 +78,22 @@ export async function deleteRulesById(
 ): Promise<{ deleted: number; missing: number }> {
   const { db, organizationId } = context
   const distinct = [...new Set(ids)]
-  const rows = await db
-    .selectFrom('accessRules')
-    .select(['id', 'kind', 'type', 'value', 'scope', 'scopeId'])
-    .where('organizationId', '=', organizationId)
-    .where('id', 'in', distinct)
-    .orderBy('id')
-    .forUpdate()
+  const rows = await selectRules(context)
+    .where('accessRules.id', 'in', distinct)
+    .orderBy('accessRules.id')
+    .forUpdate('accessRules')
     .execute()
   const found = rows.map(({ id }) => id)
   const result = { deleted: found.length, missing: distinct.length - found.length }
   if (found.length === 0) return result
   await db.deleteFrom('accessRules').where('organizationId', '=', organizationId).where('id', 'in', found).execute()
-  const rules = rows.map((row) => Object.assign(row, { value: row.value.toString('utf8') }))
-  const changes = { deleted: found.length, rules }
   const more = { deleted: found.length, ruleIds: found.slice(0, MAX_EVENT_IDS) }
   const event = { type: 'access_rules.deleted', more } as const
   await audit(context, {
     action: 'access_rules.deleted',
     resourceType: 'access_rule',
     resourceId: null,
-    changes,
+    changes: { deleted: found.length, ids: found, rules: listOf(rows.map(showRule)) },
     event,
   })
   return result

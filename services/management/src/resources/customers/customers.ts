@@ -39,7 +39,7 @@ export const customers = implement({ name: 'Customers', description: 'The owners
     errors: ['IN_USE'],
     handle: (call) =>
       deleteRow(customerRows, call, call.params.id, {
-        audited: ({ email, name, externalId }) => ({ email, name, externalId }),
+        audited: ({ email, name, externalId, metadata }) => ({ email, name, externalId, metadata }),
         cascade: deletedRules('customerId'),
       }),
   },

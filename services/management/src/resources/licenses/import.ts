@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
-import { audit } from '../../audit/writer.ts'
+import { audit, listOf } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
 import { writeEvents } from '../../events/writer.ts'
 import { ApiError, type ValidationError } from '../../http/problem.ts'
@@ -79,7 +79,7 @@ export async function importLicenses(context: WriteContext, given: Rows<Imported
   )
   await insertLicenses(context, rows, (part) => writeCreated(context, part))
   const ids = rows.map((row) => row.id)
-  const changes = { created: rows.length, ids }
+  const changes = { created: rows.length, ids, licenses: listOf(rows) }
   await audit(context, { action: 'license.imported', resourceType: 'license', resourceId: null, changes })
   await recordLicenseActivity(context, 'LICENSE_CREATED', ids)
   return { created: rows.length, licenses: rows.map(({ id, key }) => ({ id, key })) }

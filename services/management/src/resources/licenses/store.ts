@@ -240,9 +240,10 @@ export async function changeLicense(
 
 /** Deletes a license with its machines, its alerts and the access rules of its scope (docs/api.md#m9). */
 export async function deleteLicense(context: WriteContext, id: string): Promise<void> {
+  const license = showLicense(await lockLicenseRow(context, id))
   await deleteRow(licenseRows, context, id, {
-    audited: ({ key }) => ({ key }),
+    audited: () => license,
     cascade: deletedRules('licenseId'),
-    event: async () => ({ type: 'license.deleted', resource: showLicense(await readLicenseRow(context, id)) }),
+    event: async () => ({ type: 'license.deleted', resource: license }),
   })
 }

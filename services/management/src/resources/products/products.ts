@@ -78,7 +78,6 @@ export const products = implement(tag, operations, {
     summary: 'Delete a product',
     description: 'Also deletes the access rules of the product, and revokes the API keys that are bound to it.',
     errors: ['IN_USE'],
-    handle: (call) =>
-      deleteRow(productRows, call, call.params.id, { audited: ({ name }) => ({ name }), cascade: dependents }),
+    handle: (call) => deleteRow(productRows, call, call.params.id, { audited: productRows.show, cascade: dependents }),
   },
 })
