@@ -19,6 +19,7 @@ if (command.length === 0) {
   ] as const) {
     const results = await runCases(command, cases)
     const failed = results.filter(({ problem }) => problem !== null)
+    for (const { name, skipped } of results) if (skipped !== null) console.log(`SKIPPED ${name}\n  ${skipped}`)
     for (const { name, problem } of failed) console.log(`FAILED ${name}\n  ${problem}`)
     console.log(`${results.length - failed.length} of ${results.length} ${title} passed`)
     if (failed.length > 0) process.exitCode = 1

@@ -7,7 +7,7 @@ type Outcome =
   | { kind: 'verdict'; expected: Expected }
   /** The response counts as an outage, so the stored file decides. */
   | { kind: 'outage' }
-  | { kind: 'configuration'; reason: string }
+  | { kind: 'configuration'; reason: string; message?: string | undefined }
 
 export interface ResponseCase {
   name: string
@@ -82,6 +82,11 @@ function verdicts(): ResponseCase[] {
       'v2 400 with a code of a later version',
       respond(400, { ...rejectedV2, code: 'MOON_PHASE' }),
       rejected('REJECTED', rejectedV2.message),
+    ),
+    row(
+      'v2 400 without a message',
+      respond(400, { valid: false, status: 400, code: 'REVOKED' }),
+      rejected('REVOKED', 'The check was rejected.'),
     ),
     row('v1 200 `VALID`', respond(200, validV1), VALID, { command: 'activate' }),
     ...REJECTIONS.map((code) =>
@@ -213,13 +218,19 @@ function configurationErrors(): ResponseCase[] {
     [409, 'UNEXPECTED_STATUS'],
     [418, 'UNEXPECTED_STATUS'],
   ]
-  const config = (reason: string): Outcome => ({ kind: 'configuration', reason })
+  const config = (reason: string, message?: string): Outcome => ({ kind: 'configuration', reason, message })
   return [
     ...reasons.map(([status, reason]) =>
       row(`${status}`, respond(status, { status, message: 'No.', code: 'NO' }), config(reason)),
     ),
     row('401 with a rejection in its body', respond(401, rejectedV2), config('UNAUTHORIZED')),
-    row('403 with the page of a firewall', html(403), config('FORBIDDEN')),
+    row('403 with the page of a firewall', html(403), config('FORBIDDEN', 'The service responded with status 403.')),
+    row('404 with the page of a proxy', html(404), config('WRONG_ADDRESS', 'The service responded with status 404.')),
+    row(
+      '404 with an empty message',
+      respond(404, { message: '' }),
+      config('WRONG_ADDRESS', 'The service responded with status 404.'),
+    ),
     row('v1 401', respond(401, { code: 'UNAUTHORIZED', detail: 'No.' }), config('UNAUTHORIZED'), {
       command: 'activate',
     }),
@@ -263,6 +274,7 @@ export async function runResponseCase(world: World, { command, fault, outcome, i
         valid: false,
         code: 'CONFIGURATION',
         reason: outcome.reason,
+        ...(outcome.message !== undefined && { message: outcome.message }),
       })
       requireOneRequest(world)
       return requireFileAfter(world, { ...OFFLINE_VALID, expiresAt })

@@ -2,9 +2,11 @@ import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { storageScenarios } from './scenarios/storage.ts'
+import { timedScenarios } from './scenarios/timed.ts'
 
 export const scenarioGroups: readonly { title: string; scenarios: readonly Scenario[] }[] = [
   { title: 'Requests', scenarios: requestScenarios },
   { title: 'License files and clocks', scenarios: fileScenarios },
   { title: 'Storage', scenarios: storageScenarios },
+  { title: 'Slow networks', scenarios: timedScenarios },
 ]

@@ -7,20 +7,25 @@ import { requireEqual, startWorld } from './world.ts'
 
 export interface Case {
   name: string
-  run: (program: ClientProgram) => Promise<void>
+  /** Runs the case with a running program. `command` is its command line. */
+  run: (program: ClientProgram, command: readonly string[]) => Promise<void>
+  /** Returns what the machine lacks for this case, or null. */
+  missing?: (() => string | null) | undefined
 }
 
-/** The outcome of a case. `problem` is null when the case passed. */
+/** The outcome of a case. `problem` is null when the case passed or was skipped. */
 export interface CaseResult {
   name: string
   problem: string | null
+  /** The reason why the machine cannot run the case, or null. */
+  skipped: string | null
 }
 
 /** The cases that use the service of the suite. */
 export const contractCases: readonly Case[] = [
   ...responseCases.map((each) => inWorld(`response: ${each.name}`, (world) => runResponseCase(world, each))),
   ...scenarioGroups.flatMap(({ title, scenarios }) =>
-    scenarios.map(({ name, run }) => inWorld(`${title.toLowerCase()}: ${name}`, run)),
+    scenarios.map(({ name, run, missing }) => ({ ...inWorld(`${title.toLowerCase()}: ${name}`, run), missing })),
   ),
 ]
 
@@ -52,13 +57,18 @@ export async function runCases(
   const work = async () => {
     let program: ClientProgram | null = null
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [position, { name, run }] = next
+      const [position, { name, run, missing = () => null }] = next
+      const skipped = missing()
+      if (skipped !== null) {
+        results[position] = { name, problem: null, skipped }
+        continue
+      }
       program ??= new ClientProgram(command)
       try {
-        await run(program)
-        results[position] = { name, problem: null }
+        await run(program, command)
+        results[position] = { name, problem: null, skipped }
       } catch (error) {
-        results[position] = { name, problem: error instanceof Error ? error.message : String(error) }
+        results[position] = { name, problem: error instanceof Error ? error.message : String(error), skipped }
         // The process may hang or may have ended, so the next case uses a new process.
         program.stop()
         program = null
@@ -73,8 +83,8 @@ export async function runCases(
 function inWorld(name: string, run: (world: Awaited<ReturnType<typeof startWorld>>) => Promise<void>): Case {
   return {
     name,
-    async run(program) {
-      const world = await startWorld(program)
+    async run(program, command) {
+      const world = await startWorld(program, command)
       try {
         await run(world)
       } finally {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 
+import { MESSAGE_AFTER_REJECTION, OFFLINE_MESSAGES } from '../src/messages.ts'
 import type { ClientProgram, OpenCommand, Reply } from './protocol.ts'
 import { type Gateway, startGateway } from './service/gateway.ts'
 import { type Service, startService } from './service/service.ts'
@@ -15,8 +16,14 @@ export type Expected = Readonly<Record<string, unknown>>
 export interface World {
   service: Service
   gateway: Gateway
+  /** The command line of the client under test. */
+  command: readonly string[]
   /** The path of the client's storage. */
   storage: string
+  /** A folder for the files of the case. */
+  folder: string
+  /** Returns the command that creates a client of this world. */
+  openCommand: (options: Partial<OpenCommand>) => OpenCommand
   /** Creates a client. Rejects when the program reports an error. */
   open: (options?: Partial<OpenCommand>) => Promise<void>
   /** Returns the error that the program reports for these options. Rejects when the program accepts them. */
@@ -29,6 +36,8 @@ export interface World {
 // The time budget of a call in milliseconds, which suffices on a busy machine. Cases without a response set a shorter budget.
 const TIMEOUT_MS = 9000
 
+const OFFLINE_TEXTS: ReadonlyMap<unknown, string> = new Map(Object.entries(OFFLINE_MESSAGES))
+
 export const ONLINE_VALID = { source: 'online', valid: true, code: 'VALID' }
 export const OFFLINE_VALID = { source: 'offline', valid: true, code: 'VALID' }
 export const NO_FILE = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', reason: 'NO_FILE' }
@@ -38,27 +47,30 @@ export function offlineRejection(reason: string): Expected {
   return { ...NO_FILE, reason }
 }
 
-export async function startWorld(program: ClientProgram): Promise<World> {
+export async function startWorld(program: ClientProgram, command: readonly string[]): Promise<World> {
   const service = await startService()
   const gateway = await startGateway(() => service.url)
   const folder = await mkdtemp(join(tmpdir(), 'keyward-contract-'))
   const storage = join(folder, 'state', 'license.json')
-  const sendOpen = (options: Partial<OpenCommand>) =>
-    program.send({
-      command: 'open',
-      baseUrl: gateway.url,
-      apiKey: service.apiKey,
-      publicKeys: service.publicKeys,
-      licenseKey: service.licenseKey,
-      productId: null,
-      machineId: 'machine-1',
-      hostname: 'workshop',
-      storage,
-      timeoutMs: TIMEOUT_MS,
-      clockAheadMs: 0,
-      ...options,
-    })
+  const openCommand = (options: Partial<OpenCommand>): OpenCommand => ({
+    command: 'open',
+    baseUrl: gateway.url,
+    apiKey: service.apiKey,
+    publicKeys: service.publicKeys,
+    licenseKey: service.licenseKey,
+    productId: null,
+    machineId: 'machine-1',
+    hostname: 'workshop',
+    storage,
+    timeoutMs: TIMEOUT_MS,
+    clockAheadMs: 0,
+    ...options,
+  })
+  const sendOpen = (options: Partial<OpenCommand>) => program.send(openCommand(options))
   return {
+    command,
+    openCommand,
+    folder,
     service,
     gateway,
     storage,
@@ -72,9 +84,10 @@ export async function startWorld(program: ClientProgram): Promise<World> {
         throw new Error('The program must report an error for these options, but accepted them.')
       return error
     },
-    async requireResult(command, expected) {
-      const reply = await program.send({ command })
-      requireFields(command, reply, expected)
+    async requireResult(call, expected) {
+      const reply = await program.send({ command: call })
+      requireFields(call, reply, expected)
+      requireMessage(call, reply)
       return reply
     },
     async close() {
@@ -89,6 +102,16 @@ export function requireFields(what: string, reply: Reply, expected: Expected): v
   for (const [field, value] of Object.entries(expected))
     if (!isDeepStrictEqual(reply[field], value))
       throw new Error(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(reply)}`)
+}
+
+/** Throws unless a result that is not valid has a sentence for the user: in an outage, the text that all clients share. */
+function requireMessage(command: string, reply: Reply): void {
+  const { valid, code, reason, rejectedAs, message } = reply
+  if (command === 'deactivate' || valid === true) return
+  const wasRejected = typeof rejectedAs === 'string' && rejectedAs !== ''
+  const offline = wasRejected ? MESSAGE_AFTER_REJECTION : OFFLINE_TEXTS.get(reason)
+  const isGood = code === 'OFFLINE_REFUSED' ? message === offline : typeof message === 'string' && message !== ''
+  if (!isGood) throw new Error(`${command}: expected a message for the user, got ${JSON.stringify(reply)}`)
 }
 
 /** Throws an error with both values unless they are equal. */

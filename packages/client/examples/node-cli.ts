@@ -25,8 +25,6 @@ if (result.valid) {
   console.log(
     `Licensed (${result.source}), ${result.expiresAt === null ? 'without expiry' : `until ${result.expiresAt}`}.`,
   )
-} else if (result.code === 'OFFLINE_REFUSED') {
-  console.error(`The license server cannot be reached, and the stored license file cannot be used: ${result.reason}.`)
 } else if (result.code === 'CONFIGURATION') {
   console.error(`The license settings of this app are wrong: ${result.reason}. ${result.message}`)
 } else {

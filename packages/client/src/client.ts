@@ -9,6 +9,7 @@ import { boundedStorage } from './cache/bounded-storage.ts'
 import { createFileCache, type FileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
 import { createStore, createTurns, type Store, type StoreChange } from './cache/store.ts'
+import { offlineMessage } from './messages.ts'
 import { type ClientOptions, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
@@ -145,7 +146,18 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
   if (!judged.ok) {
     const rejection = memory.rejectedAs === null ? {} : { rejectedAs: memory.rejectedAs }
     const { reason } = judged
-    return { source, valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason, ...rejection, cause, detail }
+    const message = offlineMessage(reason, memory.rejectedAs)
+    return {
+      source,
+      valid: false,
+      code: 'OFFLINE_REFUSED',
+      expiresAt: null,
+      reason,
+      ...rejection,
+      message,
+      cause,
+      detail,
+    }
   }
   const { policy, refreshAfter, entitlements = {} } = judged.payload
   const unlocked = settings.entitlements ? { entitlements } : {}

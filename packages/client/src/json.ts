@@ -14,8 +14,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns the message of a response: `message` on v2, `detail` elsewhere. Returns null when the response has neither. */
+/** Returns the message of a response: `message` on v2, `detail` elsewhere. Returns null when the response has no text. */
 export function readMessage({ message, detail }: Record<string, unknown>): string | null {
-  if (typeof message === 'string') return message
-  return typeof detail === 'string' ? detail : null
+  return [message, detail].find((each): each is string => typeof each === 'string' && each !== '') ?? null
 }

@@ -67,6 +67,8 @@ export interface ConfigurationError {
 export interface Unreachable {
   source: 'offline'
   code: 'UNREACHABLE'
+  /** A sentence for the user of the app. */
+  message: string
   cause: OutageCause
   /** A description of the failure and its possible cause for the developer. The text may change. */
   detail: string
@@ -119,6 +121,8 @@ export type ValidationResult =
       reason: OfflineReason
       /** The code of the online rejection that ended the use of the file, or `DEACTIVATED`. Absent if nothing ended the use of the file. */
       rejectedAs?: string
+      /** The reason and the next step in a sentence for the user of the app. */
+      message: string
       cause: OutageCause
       /** A description of the outage for the developer. */
       detail: string

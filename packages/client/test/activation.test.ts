@@ -50,7 +50,8 @@ describe.concurrent('deactivate', () => {
     gateway.fault = { kind: 'drop' }
     const unreachable = { source: 'offline', deactivated: false, code: 'UNREACHABLE', cause: 'NETWORK_ERROR' }
     const detail = `No connection to ${gateway.url}: UND_ERR_SOCKET.`
-    expect(await client.deactivate()).toEqual({ ...unreachable, detail })
+    const message = 'The license service cannot be reached. Connect to the internet and try again.'
+    expect(await client.deactivate()).toEqual({ ...unreachable, message, detail })
     expect(await client.validate()).toMatchObject({ source: 'offline', valid: true })
   })
 

@@ -113,7 +113,11 @@ describe.concurrent('refreshFile', () => {
     })
     gateway.fault = { kind: 'respond', status: 500 }
     const outage = { source: 'offline', refreshed: false, code: 'UNREACHABLE', cause: 'SERVER_ERROR' }
-    expect(await client.refreshFile()).toEqual({ ...outage, detail: 'The service responded with status 500.' })
+    expect(await client.refreshFile()).toEqual({
+      ...outage,
+      message: 'The license service cannot be reached. Connect to the internet and try again.',
+      detail: 'The service responded with status 500.',
+    })
   })
 
   test('keeps the stored file when an impostor sends a file signed by another key', async () => {

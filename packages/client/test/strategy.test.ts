@@ -114,7 +114,8 @@ describe.concurrent('an outage', () => {
     expect(withFile).toMatchObject({ source: 'offline', valid: true, code: 'VALID', expiresAt, cause })
     const rejection = { source: 'offline', valid: false, code: 'OFFLINE_REFUSED', expiresAt: null, reason: 'NO_FILE' }
     const detail: unknown = expect.stringMatching(/^[A-Z].*\.$/)
-    expect(withoutFile).toEqual({ ...rejection, cause, detail })
+    const message = 'The license could not be checked. Connect to the internet and try again.'
+    expect(withoutFile).toEqual({ ...rejection, message, cause, detail })
   })
 })
 

@@ -7,6 +7,8 @@ export interface Scenario {
   /** The required behavior, such as "an empty machine id is omitted from the request". */
   name: string
   run: (world: World) => Promise<void>
+  /** Returns what the machine lacks for this case, or null. */
+  missing?: (() => string | null) | undefined
 }
 
 export const MINUTE_MS = 60 * 1000

@@ -22,8 +22,8 @@ export type Fault =
   | { kind: 'drop' }
   /** Sends these characters as bytes instead of an HTTP response, and closes the connection. */
   | { kind: 'raw'; bytes: string }
-  /** Sends this text, followed by one blank every 50 ms until the connection ends. */
-  | { kind: 'trickle'; start: string }
+  /** Sends this text, followed by one blank after each pause until the connection ends. The default pause is 50 ms. */
+  | { kind: 'trickle'; start: string; pauseMs?: number }
 
 export interface Gateway {
   url: string
@@ -74,7 +74,7 @@ function serve(fault: Fault, target: string, request: IncomingMessage, response:
       response.socket?.end(fault.bytes, 'latin1')
       return
     case 'trickle':
-      trickle(response, fault.start)
+      trickle(response, fault.start, fault.pauseMs)
       return
     case 'none':
     case 'cut':
@@ -82,9 +82,9 @@ function serve(fault: Fault, target: string, request: IncomingMessage, response:
   }
 }
 
-function trickle({ socket }: ServerResponse, start: string): void {
+function trickle({ socket }: ServerResponse, start: string, pauseMs = 50): void {
   socket?.write(start)
-  const timer = setInterval(() => socket?.write(' '), 50)
+  const timer = setInterval(() => socket?.write(' '), pauseMs)
   socket?.on('error', () => socket.destroy())
   socket?.on('close', () => clearInterval(timer))
 }

@@ -17,8 +17,6 @@ export function Licensed({ client, children }: { client: LicenseClient; children
 }
 
 function explain(result: Exclude<ValidationResult, { valid: true }>): string {
-  if (result.code === 'OFFLINE_REFUSED')
-    return 'The license cannot be checked offline. Connect to the internet and check again.'
   if (result.code === 'CONFIGURATION') return `The license settings of this app are wrong: ${result.message}`
   if (result.code === 'TOO_MANY_MACHINES') return 'The license is in use on other machines. Release one of them first.'
   return result.message

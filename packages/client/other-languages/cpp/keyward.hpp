@@ -1,5 +1,5 @@
 // Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
-// C1 to C6). Requires C++17, libcurl 7.85, OpenSSL 3 and nlohmann-json. Strings are UTF-8.
+// C1 to C6). Requires C++17, libcurl 7.87, OpenSSL 3 and nlohmann-json. Strings are UTF-8.
 #pragma once
 
 #include "license_file.hpp"
@@ -13,6 +13,24 @@ namespace keyward {
 
 constexpr std::int64_t day_ms = 24 * 60 * 60 * 1000;
 constexpr std::chrono::minutes refresh_pause{1};
+
+constexpr const char* message_after_rejection =
+    "The last online check rejected the license, or it was deactivated on this machine. Connect to the internet and try again.";
+
+// Returns the messages for people by the reason of an offline refusal.
+inline const std::map<std::string, std::string>& offline_messages() {
+    static const std::map<std::string, std::string> messages = {
+        {"NO_FILE", "The license could not be checked. Connect to the internet and try again."},
+        {"BAD_SIGNATURE", "The stored license file is damaged. Connect to the internet and try again."},
+        {"UNKNOWN_KEY", "This version of the app cannot read the stored license file. Connect to the internet and try again."},
+        {"WRONG_LICENSE", "The stored license file belongs to another license key. Connect to the internet and try again."},
+        {"WRONG_PRODUCT", "The stored license file belongs to another product. Connect to the internet and try again."},
+        {"FILE_EXPIRED", "The license has expired. Renew the license, connect to the internet and try again."},
+        {"REFRESH_NEEDED", "The license must be checked online again. Connect to the internet and try again."},
+        {"CLOCK_SET_BACK", "The clock of this machine is wrong. Set the correct date and time and try again."},
+    };
+    return messages;
+}
 
 // The options of a client. Options without a default are required.
 struct Options {
@@ -103,7 +121,7 @@ private:
         const auto deadline = Clock::now() + options_.timeout;
         const Response response = transport_.call(path, content, deadline, read);
         const Result& result = response.result;
-        if (result.code == "UNREACHABLE") return decide_offline(result.message);
+        if (result.code == "UNREACHABLE") return decide_offline(result.detail);
         if (result.code == "CONFIGURATION") return result;
         change([&](State& state) {
             // The service's clock corrects a device whose clock was ahead.
@@ -114,7 +132,7 @@ private:
         return result;
     }
 
-    Result decide_offline(const std::string& message) {
+    Result decide_offline(const std::string& detail) {
         const auto now_ms = options_.now_ms();
         Judgement judged{"NO_FILE", {}};
         std::string rejected_as;
@@ -125,9 +143,10 @@ private:
                 judged = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms);
             state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
         });
-        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", message};
+        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", "", detail};
         const std::string reason = judged.outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.outcome;
-        return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message};
+        const std::string message = rejected_as.empty() ? offline_messages().at(reason) : message_after_rejection;
+        return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message, detail};
     }
 
     // Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.

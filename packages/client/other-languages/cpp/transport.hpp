@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr int max_attempts = 3;
 constexpr std::size_t max_body_bytes = 64 * 1024;
+constexpr const char* unreachable_message = "The license service cannot be reached. Connect to the internet and try again.";
 
 // The outcome of a call. Inapplicable texts are empty.
 struct Result {
@@ -26,7 +27,8 @@ struct Result {
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires or the check is rejected
     std::string reason;                    // the reason of CONFIGURATION and OFFLINE_REFUSED
     std::string rejected_as;               // the code of the online rejection that ended the use of the file
-    std::string message;                   // a message for people, whose text may change
+    std::string message;                   // a sentence for the user of the app, if the license is not valid; the text may change
+    std::string detail;                    // a description of an outage for the developer
 
     bool valid() const { return code == "VALID"; }
 };
@@ -41,10 +43,11 @@ struct Response {
 // Parses the body of a response with status 200 or 400. Returns none for a body that the service never sends.
 using Reader = std::function<std::optional<Result>(long status, const std::string& body)>;
 
-// Returns the message of a response: `message` on v2, `detail` elsewhere.
-inline std::string message_of(const json& body) {
-    const auto message = text_of(body, "message");
-    return message.empty() ? text_of(body, "detail") : message;
+// Returns the message of a response: `message` on v2, `detail` elsewhere. Returns `otherwise` if the response has no text.
+inline std::string message_of(const json& body, const std::string& otherwise) {
+    for (const char* name : {"message", "detail"})
+        if (const auto text = text_of(body, name); !text.empty()) return text;
+    return otherwise;
 }
 
 // Parses the fields that the verdicts of v1 and v2 have in common.
@@ -57,12 +60,13 @@ inline std::optional<Result> read_verdict(long status, const std::string& text) 
     const auto valid = body.find("valid");
     if (valid == body.end() || !valid->is_boolean() || !std::regex_match(code, form)) return std::nullopt;
     if (valid->get<bool>() != (code == "VALID")) return std::nullopt;
-    if (!valid->get<bool>()) return Result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "", message_of(body)};
+    if (!valid->get<bool>()) return Result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "",
+                                             message_of(body, "The check was rejected."), ""};
     const auto expires_at = body.find("expiresAt");
     if (status != 200 || expires_at == body.end()) return std::nullopt;
-    if (expires_at->is_null()) return Result{"online", code, {}, "", "", ""};
+    if (expires_at->is_null()) return Result{"online", code, {}, "", "", "", ""};
     const std::string time = text_of(body, "expiresAt");
-    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", ""}) : std::nullopt;
+    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", ""}) : std::nullopt;
 }
 
 inline std::optional<Result> read_verdict_v2(long status, const std::string& text) {
@@ -76,7 +80,7 @@ inline std::optional<Result> read_deactivation(long status, const std::string& t
     const json body = parse_object(text);
     const auto deactivated = body.find("deactivated");
     if (status != 200 || deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
-    return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", ""};
+    return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", "", ""};
 }
 
 inline std::string configuration_reason(long status) {
@@ -128,6 +132,8 @@ private:
         curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 0L);
         curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+        // Abandons the resolution of a name at the timeout. Without this option, libcurl waits for the resolver of the system.
+        curl_easy_setopt(curl.get(), CURLOPT_QUICK_EXIT, 1L);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, receive_body);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
         const CURLcode outcome = curl_easy_perform(curl.get());
@@ -143,7 +149,8 @@ private:
             response.retry_after = std::chrono::seconds(std::min<curl_off_t>(seconds, 1'000'000));
             return response;
         }
-        return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message_of(parse_object(text))}, {}, {}};
+        const auto message = message_of(parse_object(text), "The service responded with status " + std::to_string(status) + ".");
+        return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message, ""}, {}, milliseconds(0)};
     }
 
     static std::size_t receive_body(char* part, std::size_t, std::size_t size, void* target) {
@@ -159,8 +166,8 @@ private:
         return seconds < 0 ? std::nullopt : std::optional<std::int64_t>(static_cast<std::int64_t>(seconds) * 1000);
     }
 
-    static Response outage(const std::string& message) {
-        return {{"offline", "UNREACHABLE", {}, "", "", message}, {}, milliseconds(0)};
+    static Response outage(const std::string& detail) {
+        return {{"offline", "UNREACHABLE", {}, "", "", unreachable_message, detail}, {}, milliseconds(0)};
     }
 
     std::string base_url_;

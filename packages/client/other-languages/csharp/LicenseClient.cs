@@ -50,6 +50,19 @@ public sealed partial class LicenseClient
 {
     private static readonly TimeSpan Day = TimeSpan.FromDays(1);
     private static readonly TimeSpan RefreshPause = TimeSpan.FromMinutes(1);
+    private const string MessageAfterRejection =
+        "The last online check rejected the license, or it was deactivated on this machine. Connect to the internet and try again.";
+    private static readonly Dictionary<string, string> OfflineMessages = new()
+    {
+        ["NO_FILE"] = "The license could not be checked. Connect to the internet and try again.",
+        ["BAD_SIGNATURE"] = "The stored license file is damaged. Connect to the internet and try again.",
+        ["UNKNOWN_KEY"] = "This version of the app cannot read the stored license file. Connect to the internet and try again.",
+        ["WRONG_LICENSE"] = "The stored license file belongs to another license key. Connect to the internet and try again.",
+        ["WRONG_PRODUCT"] = "The stored license file belongs to another product. Connect to the internet and try again.",
+        ["FILE_EXPIRED"] = "The license has expired. Renew the license, connect to the internet and try again.",
+        ["REFRESH_NEEDED"] = "The license must be checked online again. Connect to the internet and try again.",
+        ["CLOCK_SET_BACK"] = "The clock of this machine is wrong. Set the correct date and time and try again.",
+    };
 
     private readonly LicenseOptions options;
     private readonly string licenseKey;
@@ -127,7 +140,7 @@ public sealed partial class LicenseClient
     {
         var elapsed = Stopwatch.StartNew();
         var (result, date, _) = await transport.CallAsync(path, body, elapsed, read).ConfigureAwait(false);
-        if (result.Code == "UNREACHABLE") return DecideOffline(result.Message);
+        if (result.Code == "UNREACHABLE") return DecideOffline(result.Detail);
         if (result.Code == "CONFIGURATION") return result;
         Change(state =>
         {
@@ -139,7 +152,7 @@ public sealed partial class LicenseClient
         return result;
     }
 
-    private LicenseResult DecideOffline(string? message)
+    private LicenseResult DecideOffline(string? detail)
     {
         var now = options.Now();
         var judged = new Judgement("NO_FILE");
@@ -151,9 +164,10 @@ public sealed partial class LicenseClient
             if (stored is not null && rejection is null) judged = JudgeStored(stored, state, now);
             state.LatestSeenMs = Math.Max(state.LatestSeenMs, now.ToUnixTimeMilliseconds());
         });
-        if (judged.File is { } file) return new LicenseResult("offline", "VALID", file.ExpiresAt, Message: message);
+        if (judged.File is { } file) return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail);
         var reason = judged.Outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.Outcome;
-        return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
+        var message = rejection is null ? OfflineMessages[reason] : MessageAfterRejection;
+        return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);
     }
 
     /// <summary>Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.</summary>

@@ -13,14 +13,16 @@ namespace Keyward;
 /// <param name="ExpiresAt">The expiry. Null if the license never expires or the check is rejected.</param>
 /// <param name="Reason">The reason of CONFIGURATION and OFFLINE_REFUSED.</param>
 /// <param name="RejectedAs">The code of the online rejection that ended the use of the file.</param>
-/// <param name="Message">A message for people. The text may change.</param>
+/// <param name="Message">A sentence for the user of the app, if the license is not valid. The text may change.</param>
+/// <param name="Detail">A description of an outage for the developer.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
     DateTimeOffset? ExpiresAt = null,
     string? Reason = null,
     string? RejectedAs = null,
-    string? Message = null)
+    string? Message = null,
+    string? Detail = null)
 {
     /// <summary>Whether the app may run.</summary>
     public bool Valid => Code == "VALID";
@@ -106,7 +108,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
             429 => "RATE_LIMITED",
             _ => "UNEXPECTED_STATUS",
         };
-        var message = Message(LicenseFile.ParseObject(body)) ?? $"The service responded with status {status}.";
+        var message = Message(LicenseFile.ParseObject(body), $"The service responded with status {status}.");
         return new Response(new LicenseResult("online", "CONFIGURATION", Reason: reason, Message: message));
     }
 
@@ -124,7 +126,7 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         if (LicenseFile.ParseObject(text) is not { } body || !body.TryGetProperty("valid", out var valid)) return null;
         if (LicenseFile.Text(body, "code") is not { } code || !CodeForm().IsMatch(code)) return null;
         if (valid.ValueKind == JsonValueKind.False && code != "VALID")
-            return new LicenseResult("online", Rejections.Contains(code) ? code : "REJECTED", Message: Message(body));
+            return new LicenseResult("online", Rejections.Contains(code) ? code : "REJECTED", Message: Message(body, "The check was rejected."));
         if (valid.ValueKind != JsonValueKind.True || code != "VALID" || status != 200) return null;
         if (!body.TryGetProperty("expiresAt", out var expires)) return null;
         var expiresAt = LicenseFile.ParseTime(LicenseFile.Text(body, "expiresAt"));
@@ -144,9 +146,17 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         };
     }
 
-    /// <summary>Returns the message of a response: <c>message</c> on v2, <c>detail</c> elsewhere.</summary>
-    private static string? Message(JsonElement? body) =>
-        LicenseFile.Text(body, "message") ?? LicenseFile.Text(body, "detail");
+    /// <summary>
+    /// Returns the message of a response: <c>message</c> on v2, <c>detail</c> elsewhere. Returns <c>otherwise</c> if the response has no text.
+    /// </summary>
+    private static string Message(JsonElement? body, string otherwise) =>
+        LicenseFile.Text(body, "message") is { Length: > 0 } message ? message
+        : LicenseFile.Text(body, "detail") is { Length: > 0 } detail ? detail
+        : otherwise;
 
-    private static Response Outage(string message) => new(new LicenseResult("offline", "UNREACHABLE", Message: message));
+    private static Response Outage(string detail) => new(new LicenseResult(
+        "offline",
+        "UNREACHABLE",
+        Message: "The license service cannot be reached. Connect to the internet and try again.",
+        Detail: detail));
 }

@@ -16,9 +16,23 @@ import (
 )
 
 const (
-	day          = 24 * time.Hour
-	refreshPause = time.Minute
+	day                   = 24 * time.Hour
+	refreshPause          = time.Minute
+	messageAfterRejection = "The last online check rejected the license, or it was deactivated on this machine. Connect to the internet and try again."
+	unreachableMessage    = "The license service cannot be reached. Connect to the internet and try again."
 )
+
+// offlineMessages contains the message for people for each reason of an offline refusal.
+var offlineMessages = map[string]string{
+	"NO_FILE":        "The license could not be checked. Connect to the internet and try again.",
+	"BAD_SIGNATURE":  "The stored license file is damaged. Connect to the internet and try again.",
+	"UNKNOWN_KEY":    "This version of the app cannot read the stored license file. Connect to the internet and try again.",
+	"WRONG_LICENSE":  "The stored license file belongs to another license key. Connect to the internet and try again.",
+	"WRONG_PRODUCT":  "The stored license file belongs to another product. Connect to the internet and try again.",
+	"FILE_EXPIRED":   "The license has expired. Renew the license, connect to the internet and try again.",
+	"REFRESH_NEEDED": "The license must be checked online again. Connect to the internet and try again.",
+	"CLOCK_SET_BACK": "The clock of this machine is wrong. Set the correct date and time and try again.",
+}
 
 var (
 	apiKeyForm = regexp.MustCompile(`^[\x21-\x7e]+$`)
@@ -35,7 +49,8 @@ type Result struct {
 	ExpiresAt  *time.Time // nil if the license never expires or the check is rejected
 	Reason     string     // the reason of CONFIGURATION and OFFLINE_REFUSED
 	RejectedAs string     // the code of the online rejection that ended the use of the file
-	Message    string     // a message for people, whose text may change
+	Message    string     // a sentence for the user of the app, if the license is not valid; the text may change
+	Detail     string     // a description of an outage for the developer
 }
 
 // Options of a client. The fields without a default are required.
@@ -156,7 +171,7 @@ func (c *Client) check(path string, body map[string]string, read func(int, []byt
 	deadline := time.Now().Add(c.options.Timeout)
 	result := c.call(path, body, deadline, read)
 	if result.Code == "UNREACHABLE" {
-		return c.decideOffline(result.Message)
+		return c.decideOffline(result.Detail)
 	}
 	if result.Code == "CONFIGURATION" {
 		return result.Result
@@ -177,8 +192,8 @@ func (c *Client) check(path string, body map[string]string, read func(int, []byt
 	return result.Result
 }
 
-func (c *Client) decideOffline(message string) Result {
-	result := Result{Source: "offline", Code: "OFFLINE_REFUSED", Reason: "NO_FILE", Message: message}
+func (c *Client) decideOffline(detail string) Result {
+	result := Result{Source: "offline", Code: "OFFLINE_REFUSED", Reason: "NO_FILE", Detail: detail}
 	c.change(func(state *state) {
 		now := c.options.Now()
 		stored := state.find(c.options.LicenseKey)
@@ -200,6 +215,9 @@ func (c *Client) decideOffline(message string) Result {
 			state.LatestSeenMs = seen
 		}
 	})
+	if result.Message = offlineMessages[result.Reason]; result.RejectedAs != "" {
+		result.Message = messageAfterRejection
+	}
 	return result
 }
 

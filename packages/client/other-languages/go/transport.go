@@ -50,8 +50,8 @@ func (c *Client) call(path string, body map[string]string, deadline time.Time, r
 }
 
 func (c *Client) request(path string, body map[string]string, budget time.Duration, read func(int, []byte) *Result) response {
-	outage := func(message string) response {
-		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: message}}
+	outage := func(detail string) response {
+		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: unreachableMessage, Detail: detail}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
@@ -88,7 +88,8 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 	if !ok {
 		reason = "UNEXPECTED_STATUS"
 	}
-	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message(parseObject(text))}}
+	message := message(parseObject(text), fmt.Sprintf("The service responded with status %d.", status))
+	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message}}
 }
 
 // readVerdict parses the fields that the verdicts of v1 and v2 have in common.
@@ -103,7 +104,7 @@ func readVerdict(status int, text []byte) *Result {
 		if !strings.Contains(rejections, " "+code+" ") {
 			code = "REJECTED" // a code of a later version
 		}
-		return &Result{Source: "online", Code: code, Message: message(body)}
+		return &Result{Source: "online", Code: code, Message: message(body, "The check was rejected.")}
 	}
 	result := &Result{Source: "online", Valid: true, Code: code}
 	if expires, ok := body["expiresAt"]; !ok || status != 200 {
@@ -118,11 +119,12 @@ func readVerdict(status int, text []byte) *Result {
 	return result
 }
 
-// message returns the message of a response: "message" on v2, "detail" elsewhere.
-func message(body map[string]any) string {
-	if text, ok := body["message"].(string); ok {
-		return text
+// message returns the message of a response: "message" on v2, "detail" elsewhere. Without a text, it returns otherwise.
+func message(body map[string]any, otherwise string) string {
+	for _, name := range []string{"message", "detail"} {
+		if text, _ := body[name].(string); text != "" {
+			return text
+		}
 	}
-	text, _ := body["detail"].(string)
-	return text
+	return otherwise
 }

@@ -20,9 +20,11 @@ final class Result
         public readonly ?string $reason = null,
         /** The code of the online rejection that ended the use of the file. */
         public readonly ?string $rejectedAs = null,
-        /** A message for people. The text may change. */
+        /** A sentence for the user of the app, if the license is not valid. The text may change. */
         public readonly ?string $message = null,
         public readonly bool $valid = false,
+        /** A description of an outage for the developer. */
+        public readonly ?string $detail = null,
     ) {
     }
 }
@@ -42,6 +44,25 @@ final class LicenseClient
     private const REJECTIONS = [
         'NOT_FOUND', 'BLACKLISTED', 'REVOKED', 'SUSPENDED', 'EXPIRED', 'FINGERPRINT_REQUIRED', 'TOO_MANY_MACHINES',
     ];
+
+    private const OFFLINE_MESSAGES = [
+        'NO_FILE' => 'The license could not be checked. Connect to the internet and try again.',
+        'BAD_SIGNATURE' => 'The stored license file is damaged. Connect to the internet and try again.',
+        'UNKNOWN_KEY' => 'This version of the app cannot read the stored license file. Connect to the internet and try again.',
+        'WRONG_LICENSE' => 'The stored license file belongs to another license key. Connect to the internet and try again.',
+        'WRONG_PRODUCT' => 'The stored license file belongs to another product. Connect to the internet and try again.',
+        'FILE_EXPIRED' => 'The license has expired. Renew the license, connect to the internet and try again.',
+        'REFRESH_NEEDED' => 'The license must be checked online again. Connect to the internet and try again.',
+        'CLOCK_SET_BACK' => 'The clock of this machine is wrong. Set the correct date and time and try again.',
+    ];
+    private const MESSAGE_AFTER_REJECTION = 'The last online check rejected the license, or it was deactivated on this machine. '
+        . 'Connect to the internet and try again.';
+    private const UNREACHABLE_MESSAGE = 'The license service cannot be reached. Connect to the internet and try again.';
+    // After this time, the resolver of the system has given up, so closing a transfer does not wait.
+    private const ABANDONED_SECONDS = 120;
+
+    /** @var list<array{float, \CurlMultiHandle, \CurlHandle}> the transfers that wait for a name, with their start */
+    private static array $abandoned = [];
 
     /** @var array<string, string> */
     private readonly array $keys;
@@ -148,7 +169,7 @@ final class LicenseClient
         $deadline = $this->deadline();
         [$result, $serviceMs] = $this->call($path, $body, $deadline, $read);
         if ($result->code === 'UNREACHABLE') {
-            return $this->decideOffline((string) $result->message);
+            return $this->decideOffline($result->detail);
         }
         if ($result->code === 'CONFIGURATION') {
             return $result;
@@ -164,7 +185,7 @@ final class LicenseClient
         return $result;
     }
 
-    private function decideOffline(string $message): Result
+    private function decideOffline(?string $detail): Result
     {
         $nowMs = ($this->now)();
         $state = $this->read();
@@ -177,10 +198,11 @@ final class LicenseClient
             $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
         });
         if ($file !== null) {
-            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, message: $message, valid: true);
+            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, valid: true, detail: $detail);
         }
         $reason = $outcome === 'MALFORMED' ? 'BAD_SIGNATURE' : $outcome;
-        return new Result('offline', 'OFFLINE_REFUSED', reason: $reason, rejectedAs: $rejectedAs, message: $message);
+        $message = $rejectedAs === null ? self::OFFLINE_MESSAGES[$reason] : self::MESSAGE_AFTER_REJECTION;
+        return new Result('offline', 'OFFLINE_REFUSED', reason: $reason, rejectedAs: $rejectedAs, message: $message, detail: $detail);
     }
 
     /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */
@@ -251,7 +273,6 @@ final class LicenseClient
         curl_setopt_array($curl, [
             CURLOPT_POSTFIELDS => json_encode($body, JSON_INVALID_UTF8_SUBSTITUTE),
             CURLOPT_HTTPHEADER => ["Authorization: Bearer $this->apiKey", 'Content-Type: application/json', 'Expect:'],
-            CURLOPT_TIMEOUT_MS => max(1, (int) ($timeout * 1000)),
             // The service never redirects, and following a redirect would send the API key to another host.
             CURLOPT_FOLLOWLOCATION => false,
             CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
@@ -266,10 +287,13 @@ final class LicenseClient
                 return strlen($text) > self::MAX_BODY_BYTES ? 0 : strlen($part);
             },
         ]);
-        $isComplete = curl_exec($curl);
+        if (defined('CURLOPT_QUICK_EXIT')) { // since PHP 8.3; closing the transfer does not wait for the resolver of the system
+            curl_setopt($curl, constant('CURLOPT_QUICK_EXIT'), true);
+        }
+        $problem = self::execute($curl, hrtime(true) / 1e9 + $timeout);
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
-        if ($isComplete === false || $status === 0) {
-            return [new Result('offline', 'UNREACHABLE', message: curl_error($curl)), null, 0];
+        if ($problem !== null || $status === 0) {
+            return self::outage($problem ?? 'The response is not HTTP.');
         }
         $result = $status === 200 || $status === 400 ? $read($status, $text) : null;
         if ($result !== null) {
@@ -277,9 +301,8 @@ final class LicenseClient
             return [$result, $date === false ? null : $date * 1000.0, 0];
         }
         if ($status <= 400 || $status === 408 || $status >= 500) {
-            $message = "The service is unavailable or is not Keyward: status $status.";
             $seconds = $headers['retry-after'] ?? '';
-            return [new Result('offline', 'UNREACHABLE', message: $message), null, ctype_digit($seconds) ? (int) $seconds : 0];
+            return self::outage("The service is unavailable or is not Keyward: status $status.", ctype_digit($seconds) ? (int) $seconds : 0);
         }
         $reason = match ($status) {
             401 => 'UNAUTHORIZED',
@@ -289,8 +312,36 @@ final class LicenseClient
             429 => 'RATE_LIMITED',
             default => 'UNEXPECTED_STATUS',
         };
-        $message = self::message(LicenseFile::parseObject($text)) ?? "The service responded with status $status.";
+        $message = self::message(LicenseFile::parseObject($text), "The service responded with status $status.");
         return [new Result('online', 'CONFIGURATION', reason: $reason, message: $message), null, 0];
+    }
+
+    /**
+     * Executes a transfer until the deadline. Returns null, or a description of the failure. A timeout of libcurl waits until the
+     * resolver of the system gives up, and so does closing a handle. A transfer whose name is not resolved at the deadline is
+     * therefore kept for later.
+     */
+    private static function execute(\CurlHandle $curl, float $deadline): ?string
+    {
+        $now = hrtime(true) / 1e9;
+        self::$abandoned = array_filter(self::$abandoned, static fn (array $each): bool => $each[0] > $now - self::ABANDONED_SECONDS);
+        $multi = curl_multi_init();
+        curl_multi_add_handle($multi, $curl);
+        do {
+            curl_multi_exec($multi, $running);
+            $left = $deadline - hrtime(true) / 1e9;
+            if ($running > 0 && $left > 0 && curl_multi_select($multi, $left) === -1) {
+                usleep(1000);
+            }
+        } while ($running > 0 && $left > 0);
+        if ($running > 0) {
+            if (curl_getinfo($curl, CURLINFO_NAMELOOKUP_TIME_T) === 0) {
+                self::$abandoned[] = [$now, $multi, $curl];
+            }
+            return 'No response arrived within the time budget.';
+        }
+        $code = curl_multi_info_read($multi)['result'];
+        return $code === CURLE_OK ? null : curl_strerror($code);
     }
 
     private static function readVerdictV2(int $status, string $text): ?Result
@@ -311,18 +362,28 @@ final class LicenseClient
         }
         if (!$valid) {
             $known = in_array($code, self::REJECTIONS, true) ? $code : 'REJECTED';
-            return new Result('online', $known, message: self::message($body));
+            return new Result('online', $known, message: self::message($body, 'The check was rejected.'));
         }
         $isComplete = $status === 200 && property_exists($body, 'expiresAt');
         $isGood = $isComplete && ($body->expiresAt === null || LicenseFile::toMs($body->expiresAt) !== null);
         return $isGood ? new Result('online', 'VALID', expiresAt: $body->expiresAt, valid: true) : null;
     }
 
-    /** Returns the message of a response: `message` on v2, `detail` elsewhere. */
-    private static function message(?\stdClass $body): ?string
+    /** Returns the message of a response: `message` on v2, `detail` elsewhere. Returns $otherwise if the response has no text. */
+    private static function message(?\stdClass $body, string $otherwise): string
     {
-        $message = $body->message ?? $body->detail ?? null;
-        return is_string($message) ? $message : null;
+        foreach ([$body->message ?? null, $body->detail ?? null] as $text) {
+            if (is_string($text) && $text !== '') {
+                return $text;
+            }
+        }
+        return $otherwise;
+    }
+
+    /** @return array{Result, null, int} the result of an outage, and the requested pause before a retry in seconds */
+    private static function outage(string $detail, int $retryAfter = 0): array
+    {
+        return [new Result('offline', 'UNREACHABLE', message: self::UNREACHABLE_MESSAGE, detail: $detail), null, $retryAfter];
     }
 
     /** Records the code that ends the use of the file. Null allows it again. */

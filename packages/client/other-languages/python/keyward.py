@@ -28,6 +28,20 @@ REFRESH_PAUSE_SECONDS = 60
 REJECTIONS = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"}
 REASONS = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS", 413: "INVALID_REQUEST",
            415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}  # fmt: skip
+OFFLINE_MESSAGES = {
+    "NO_FILE": "The license could not be checked. Connect to the internet and try again.",
+    "BAD_SIGNATURE": "The stored license file is damaged. Connect to the internet and try again.",
+    "UNKNOWN_KEY": "This version of the app cannot read the stored license file. Connect to the internet and try again.",
+    "WRONG_LICENSE": "The stored license file belongs to another license key. Connect to the internet and try again.",
+    "WRONG_PRODUCT": "The stored license file belongs to another product. Connect to the internet and try again.",
+    "FILE_EXPIRED": "The license has expired. Renew the license, connect to the internet and try again.",
+    "REFRESH_NEEDED": "The license must be checked online again. Connect to the internet and try again.",
+    "CLOCK_SET_BACK": "The clock of this machine is wrong. Set the correct date and time and try again.",
+}
+MESSAGE_AFTER_REJECTION = (
+    "The last online check rejected the license, or it was deactivated on this machine. Connect to the internet and try again."
+)
+UNREACHABLE_MESSAGE = "The license service cannot be reached. Connect to the internet and try again."
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,8 @@ class Result:
     expires_at: Optional[str] = None  # ISO 8601 in UTC; None if the license never expires or the check is rejected
     reason: Optional[str] = None  # the reason of CONFIGURATION and OFFLINE_REFUSED
     rejected_as: Optional[str] = None  # the code of the online rejection that ended the use of the file
-    message: Optional[str] = None  # a message for people, whose text may change
+    message: Optional[str] = None  # a sentence for the user of the app, if the license is not valid; the text may change
+    detail: Optional[str] = None  # a description of an outage for the developer
 
     @property
     def valid(self) -> bool:
@@ -111,7 +126,7 @@ class LicenseClient:
         try:
             released, _ = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
         except _Outage as outage:
-            return Result("offline", "UNREACHABLE", message=str(outage))
+            return Result("offline", "UNREACHABLE", message=UNREACHABLE_MESSAGE, detail=str(outage))
         except _Misconfiguration as error:
             return error.result
         if not released:
@@ -132,7 +147,7 @@ class LicenseClient:
             self._refresh_file(result.expires_at, deadline)
         return result
 
-    def _decide_offline(self, message: str) -> Result:
+    def _decide_offline(self, detail: str) -> Result:
         now = self._now()
         state = self._read()
         stored = self._find(state)
@@ -144,9 +159,10 @@ class LicenseClient:
             outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
         self._change(seen_ms=now)
         if outcome == "GOOD":
-            return Result("offline", "VALID", expires_at=payload["policy"]["expiresAt"], message=message)
+            return Result("offline", "VALID", expires_at=payload["policy"]["expiresAt"], detail=detail)
         reason = "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
-        return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message)
+        message = OFFLINE_MESSAGES[reason] if rejected_as is None else MESSAGE_AFTER_REJECTION
+        return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message, detail=detail)
 
     def _refresh_file(self, expires_at: Optional[str], deadline: float) -> None:
         """Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept."""
@@ -187,23 +203,38 @@ class LicenseClient:
         is_https = self._url.scheme == "https"
         connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
         connection = connect(self._url.hostname, self._url.port, timeout=max(timeout, 0.001))
-        # The timeout of a socket applies to each operation, so the whole response needs a separate deadline.
-        watchdog = threading.Timer(timeout, lambda: _abort(sock))
-        try:
-            connection.connect()
-            sock = connection.sock
-            watchdog.start()
-            headers = {"authorization": f"Bearer {self._api_key}", "content-type": "application/json"}
-            connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), headers)
-            response = connection.getresponse()
-            status, data = response.status, response.read(MAX_BODY_BYTES + 1)
-            if len(data) > MAX_BODY_BYTES or response.length:
-                raise _Outage("The response is too long or incomplete.")
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _Outage(f"No connection to {self._url.netloc}: {error!r}") from error
-        finally:
-            watchdog.cancel()
-            connection.close()
+        received: list = []
+        is_abandoned = threading.Event()
+
+        def exchange() -> None:
+            try:
+                connection.connect()
+                if is_abandoned.is_set():
+                    return
+                headers = {"authorization": f"Bearer {self._api_key}", "content-type": "application/json"}
+                connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), headers)
+                response = connection.getresponse()
+                received.extend((response, response.read(MAX_BODY_BYTES + 1)))
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                received[:] = [error]
+            finally:
+                connection.close()
+
+        # The resolution of a name has no timeout, and the timeout of a socket applies to each address and operation. A daemon
+        # thread can be abandoned at the deadline, and it does not delay the end of the process.
+        thread = threading.Thread(target=exchange, daemon=True)
+        thread.start()
+        thread.join(max(timeout, 0.001))
+        if thread.is_alive():
+            is_abandoned.set()
+            _abort(connection.sock)
+            raise _Outage(f"No response from {self._url.netloc} in time.")
+        if len(received) != 2:
+            raise _Outage(f"No connection to {self._url.netloc}: {received[0]!r}")
+        response, data = received
+        status = response.status
+        if len(data) > MAX_BODY_BYTES or response.length:
+            raise _Outage("The response is too long or incomplete.")
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
@@ -279,7 +310,7 @@ def _verdict_v1(status: int, text: str) -> Optional[Result]:
         return Result("online", code, expires_at=expires_at) if expires_at is None or is_time(expires_at) else None
     if valid is not False or not isinstance(code, str) or code == "VALID" or not re.fullmatch("[A-Z][A-Z0-9_]{1,63}", code):
         return None
-    return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body))
+    return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body) or "The check was rejected.")
 
 
 def _deactivated(_: int, text: str) -> Optional[bool]:
@@ -289,12 +320,13 @@ def _deactivated(_: int, text: str) -> Optional[bool]:
 
 def _message(body: dict) -> Optional[str]:
     """Returns the message of a response: `message` on v2, `detail` elsewhere."""
-    return next((body[name] for name in ("message", "detail") if isinstance(body.get(name), str)), None)
+    return next((body[name] for name in ("message", "detail") if isinstance(body.get(name), str) and body[name]), None)
 
 
-def _abort(sock: socket.socket) -> None:
+def _abort(sock: Optional[socket.socket]) -> None:
     try:
-        sock.shutdown(socket.SHUT_RDWR)
+        if sock is not None:
+            sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
 

@@ -1,3 +1,4 @@
+import { UNREACHABLE_MESSAGE } from '../messages.ts'
 import type { ConfigurationError, Unreachable } from '../results.ts'
 import type { Misconfiguration, Outage } from './http.ts'
 
@@ -6,5 +7,5 @@ export function configurationError({ reason, status, message }: Misconfiguration
 }
 
 export function unreachable({ cause, detail }: Outage): Unreachable {
-  return { source: 'offline', code: 'UNREACHABLE', cause, detail }
+  return { source: 'offline', code: 'UNREACHABLE', message: UNREACHABLE_MESSAGE, cause, detail }
 }

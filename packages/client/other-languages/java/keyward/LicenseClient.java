@@ -24,6 +24,18 @@ public final class LicenseClient {
     private static final Pattern GENERATED_KEY = Pattern.compile("[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}");
     private static final Pattern LOCAL_HOST = Pattern.compile("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
 
+    private static final Map<String, String> OFFLINE_MESSAGES = Map.of(
+            "NO_FILE", "The license could not be checked. Connect to the internet and try again.",
+            "BAD_SIGNATURE", "The stored license file is damaged. Connect to the internet and try again.",
+            "UNKNOWN_KEY", "This version of the app cannot read the stored license file. Connect to the internet and try again.",
+            "WRONG_LICENSE", "The stored license file belongs to another license key. Connect to the internet and try again.",
+            "WRONG_PRODUCT", "The stored license file belongs to another product. Connect to the internet and try again.",
+            "FILE_EXPIRED", "The license has expired. Renew the license, connect to the internet and try again.",
+            "REFRESH_NEEDED", "The license must be checked online again. Connect to the internet and try again.",
+            "CLOCK_SET_BACK", "The clock of this machine is wrong. Set the correct date and time and try again.");
+    private static final String MESSAGE_AFTER_REJECTION = "The last online check rejected the license, or it was deactivated on this"
+            + " machine. Connect to the internet and try again.";
+
     private final Map<String, PublicKey> keys;
     private final String licenseKey;
     private final String productId;
@@ -90,7 +102,7 @@ public final class LicenseClient {
         long deadline = System.nanoTime() + timeout.toNanos();
         Transport.Response response = transport.call(path, body, deadline, reader);
         Result result = response.result();
-        if (result.code().equals("UNREACHABLE")) return decideOffline(result.message());
+        if (result.code().equals("UNREACHABLE")) return decideOffline(result.detail());
         if (result.code().equals("CONFIGURATION")) return result;
         change(state -> {
             // The service's clock corrects a device whose clock was ahead.
@@ -101,7 +113,7 @@ public final class LicenseClient {
         return result;
     }
 
-    private synchronized Result decideOffline(String message) {
+    private synchronized Result decideOffline(String detail) {
         Instant now = clock.instant();
         Storage.State state = storage.read();
         Storage.Stored stored = state.find(licenseKey);
@@ -110,9 +122,10 @@ public final class LicenseClient {
                 ? new LicenseFile.Judgement("NO_FILE", null)
                 : LicenseFile.judge(stored.file(), keys, licenseKey, productId, now, Instant.ofEpochMilli(state.latestSeenMs));
         change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
-        if (judged.file() != null) return Result.valid("offline", judged.file().expiresAt(), message);
+        if (judged.file() != null) return Result.valid("offline", judged.file().expiresAt(), detail);
         String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
-        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message);
+        String message = rejection == null ? OFFLINE_MESSAGES.get(reason) : MESSAGE_AFTER_REJECTION;
+        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);
     }
 
     /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */

@@ -10,19 +10,20 @@ import java.time.Instant;
  * @param expiresAt null if the license never expires or the check is rejected
  * @param reason the reason of CONFIGURATION and OFFLINE_REFUSED
  * @param rejectedAs the code of the online rejection that ended the use of the file
- * @param message a message for people, whose text may change
+ * @param message a sentence for the user of the app, if the license is not valid; the text may change
+ * @param detail a description of an outage for the developer
  */
-public record Result(String source, String code, Instant expiresAt, String reason, String rejectedAs, String message) {
+public record Result(String source, String code, Instant expiresAt, String reason, String rejectedAs, String message, String detail) {
     /** Returns whether the app may run. */
     public boolean valid() {
         return code.equals("VALID");
     }
 
     static Result online(String code, String message) {
-        return new Result("online", code, null, null, null, message);
+        return new Result("online", code, null, null, null, message, null);
     }
 
-    static Result valid(String source, Instant expiresAt, String message) {
-        return new Result(source, "VALID", expiresAt, null, null, message);
+    static Result valid(String source, Instant expiresAt, String detail) {
+        return new Result(source, "VALID", expiresAt, null, null, null, detail);
     }
 }

@@ -112,8 +112,8 @@ final class Transport {
         if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), Duration.ZERO);
         if (status <= 400 || status == 408 || status >= 500) {
             String pause = headers.firstValue("retry-after").filter(text -> text.matches("\\d{1,9}")).orElse("0");
-            String message = "The service is unavailable or is not Keyward: status " + status + ".";
-            return outage(message, Duration.ofSeconds(Long.parseLong(pause)));
+            String detail = "The service is unavailable or is not Keyward: status " + status + ".";
+            return outage(detail, Duration.ofSeconds(Long.parseLong(pause)));
         }
         String reason = switch (status) {
             case 401 -> "UNAUTHORIZED";
@@ -123,8 +123,8 @@ final class Transport {
             case 429 -> "RATE_LIMITED";
             default -> "UNEXPECTED_STATUS";
         };
-        String message = message(Json.parseObject(body));
-        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message), null, Duration.ZERO);
+        String message = message(Json.parseObject(body), "The service responded with status " + status + ".");
+        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null), null, Duration.ZERO);
     }
 
     static Result readVerdictV2(int status, String text) {
@@ -139,7 +139,7 @@ final class Transport {
         Map<String, Object> body = Json.parseObject(text);
         if (!(body.get("valid") instanceof Boolean valid) || !(body.get("code") instanceof String code)) return null;
         if (!code.matches("[A-Z][A-Z0-9_]{1,63}") || valid != code.equals("VALID")) return null;
-        if (!valid) return Result.online(REJECTIONS.contains(code) ? code : "REJECTED", message(body));
+        if (!valid) return Result.online(REJECTIONS.contains(code) ? code : "REJECTED", message(body, "The check was rejected."));
         Object expires = body.get("expiresAt");
         Instant expiresAt = LicenseFile.parseTime(expires);
         boolean isComplete = status == 200 && body.containsKey("expiresAt") && (expires == null) == (expiresAt == null);
@@ -151,9 +151,11 @@ final class Transport {
         return Result.online(deactivated ? "DEACTIVATED" : "NOT_ACTIVE", null);
     }
 
-    /** Returns the message of a response: {@code message} on v2, {@code detail} elsewhere. */
-    private static String message(Map<String, Object> body) {
-        return body.get("message") instanceof String text ? text : body.get("detail") instanceof String text ? text : null;
+    /** Returns the message of a response: {@code message} on v2, {@code detail} elsewhere. Without a text, returns {@code otherwise}. */
+    private static String message(Map<String, Object> body, String otherwise) {
+        for (String name : new String[] {"message", "detail"})
+            if (body.get(name) instanceof String text && !text.isEmpty()) return text;
+        return otherwise;
     }
 
     private static Instant date(String header) {
@@ -164,7 +166,8 @@ final class Transport {
         }
     }
 
-    private static Response outage(String message, Duration retryAfter) {
-        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message), null, retryAfter);
+    private static Response outage(String detail, Duration retryAfter) {
+        String message = "The license service cannot be reached. Connect to the internet and try again.";
+        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail), null, retryAfter);
     }
 }
