@@ -5,7 +5,8 @@
  * const licensing = await startLicensing(vendor, licenseKey, app.getPath('userData'), (allowed, why) =>
  * window.webContents.send('license', allowed, why))
  * powerMonitor.on('resume', () => licensing.check())
- * app.on('before-quit', () => licensing.stop())
+ *
+ * `stop` is asynchronous. examples/electron/main.mjs shows how an app waits for a promise before it quits.
  */
 
 import { hostname } from 'node:os'

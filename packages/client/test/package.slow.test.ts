@@ -55,7 +55,7 @@ test('runs the command line example online, offline, rejected and misconfigured'
       LICENSE_STORE: store,
       ...env,
     })
-  const unreachable = 'The license server cannot be reached, and the stored license file cannot be used: NO_FILE.'
+  const unreachable = 'The license could not be checked. Connect to the internet and try again. (OFFLINE_REFUSED)'
   const wrongKey = 'The license settings of this app are wrong: UNAUTHORIZED. No such API key.'
   const until = `until ${service.license.expiresAt}`
   expect(await run()).toEqual({ code: 0, output: `Licensed (online), ${until}.` })
@@ -86,15 +86,24 @@ test('runs the desktop example online and then offline with its stored file', as
 
 /**
  * A replacement for Electron. It prints the messages that the app sends to its window, enters the license key that the variable ENTER
- * contains, resumes from sleep, and quits.
+ * contains, resumes from sleep, and quits. As in Electron, the app is ready only after its main module has been evaluated, and it quits at
+ * once unless a listener prevents this.
  */
 const ELECTRON = `
 const handlers = new Map()
-let quit
+const listeners = []
+let becomeReady
+const ready = new Promise((resolve) => (becomeReady = resolve))
+exports.launch = (main) => import(main).then(becomeReady)
 exports.app = {
   getPath: () => process.env.USER_DATA,
-  whenReady: async () => {},
-  on: (_event, listener) => void (quit = listener),
+  whenReady: () => ready,
+  on: (_event, listener) => void listeners.push(listener),
+  quit() {
+    let isPrevented = false
+    for (const listener of listeners) listener({ preventDefault: () => (isPrevented = true) })
+    if (!isPrevented) process.exit()
+  },
 }
 exports.ipcMain = { handle: (channel, handler) => void handlers.set(channel, handler) }
 exports.BrowserWindow = class {
@@ -106,8 +115,7 @@ exports.powerMonitor = {
     setTimeout(async () => {
       if (process.env.ENTER) await handlers.get('enter-license-key')({}, process.env.ENTER)
       await resume()
-      await quit()
-      process.exit()
+      exports.app.quit()
     }),
 }
 exports.contextBridge = { exposeInMainWorld: (name, api) => console.log(name, Object.keys(api).join()) }
@@ -122,10 +130,15 @@ test('runs the Electron example with a key that is entered once', async () => {
   writeFileSync(join(modules, 'package.json'), '{"name":"electron","main":"index.js"}')
   writeFileSync(join(modules, 'index.js'), ELECTRON)
   const vendor = { baseUrl: gateway.url, apiKey: service.apiKey, publicKeys: service.publicKeys }
+  writeFileSync(
+    join(app, 'launch.mjs'),
+    `import { createRequire } from 'node:module'
+     createRequire(import.meta.url)('electron').launch(new URL('main.mjs', import.meta.url))`,
+  )
   writeFileSync(join(app, 'vendor.mjs'), `export const vendor = ${JSON.stringify(vendor)}`)
   const env = { USER_DATA: mkdtempSync(join(folder, 'user-data-')) }
   const run = async (more: Record<string, string> = {}) =>
-    (await runNode('electron-app/main.mjs', { ...env, ...more })).output.split('\n')
+    (await runNode('electron-app/launch.mjs', { ...env, ...more })).output.split('\n')
   const online = 'license online true VALID'
   expect(await run()).toEqual([''])
   expect(await run({ ENTER: 'UNKNOWN-KEY' })).toEqual(Array(2).fill('license online false NOT_FOUND'))
@@ -150,6 +163,10 @@ test.each(['nodenext', 'bundler'])('the package has type declarations that pass 
      export function reason(result: ValidationResult): string {
        if (result.valid) return result.source === 'offline' ? result.refreshAfter : result.code
        return result.code === 'OFFLINE_REFUSED' || result.code === 'CONFIGURATION' ? result.reason : result.message
+     }
+     export function advice(result: ValidationResult): string {
+       if (!result.valid) return result.message
+       return ''
      }
      // @ts-expect-error a rejection has no such reason
      export const wrong = (result: ValidationResult) => result.code === 'OFFLINE_REFUSED' && result.reason === 'REVOKED'`,

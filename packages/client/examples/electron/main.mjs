@@ -44,12 +44,30 @@ ipcMain.handle('enter-license-key', async (_event, licenseKey) => {
   return result
 })
 
-await app.whenReady()
-window = new BrowserWindow({ webPreferences: { preload: join(import.meta.dirname, 'preload.js') } })
-await window.loadFile('index.html')
-const stored = await readFile(inUserData('license-key.txt'), 'utf8').catch(() => '')
-if (stored !== '') await start(stored)
-setInterval(check, SIX_HOURS_MS)
-powerMonitor.on('resume', check)
-// Waits until no license file is being fetched.
-app.on('before-quit', () => client?.settled())
+async function open() {
+  window = new BrowserWindow({ webPreferences: { preload: join(import.meta.dirname, 'preload.js') } })
+  await window.loadFile('index.html')
+  const stored = await readFile(inUserData('license-key.txt'), 'utf8').catch(() => '')
+  if (stored !== '') await start(stored)
+  setInterval(check, SIX_HOURS_MS)
+  powerMonitor.on('resume', check)
+}
+
+// Electron is ready only after this module has been evaluated, so the module must not await `whenReady`.
+void app.whenReady().then(open)
+
+let isSettled = false
+
+/** Quits the app when no license file is being fetched. */
+async function quitWhenSettled() {
+  await client?.settled()
+  isSettled = true
+  app.quit()
+}
+
+// Electron does not wait for the promise of a listener, so the first attempt to quit is prevented.
+app.on('before-quit', (event) => {
+  if (isSettled) return
+  event.preventDefault()
+  void quitWhenSettled()
+})

@@ -3,7 +3,7 @@
 const { enterKey, onResult } = globalThis.licensing
 
 onResult((result) => {
-  const why = result.valid ? result.source : (result.reason ?? result.code)
+  const why = result.valid ? result.source : result.message
   document.querySelector('#license').value = `${result.valid ? 'valid' : 'not valid'} (${why})`
 })
 
