@@ -66,10 +66,12 @@ const SMALL_JOURNAL_LINES = 2 ** 10
 
 const MIB = 2 ** 20
 /**
- * The factor by which a small index is smaller than a large one. A small index has 9 MiB, enough for thousands of rows. It is small because
- * allocators may fill all of it with zeros.
+ * The factors by which the indexes of tests are smaller than a large one. A small index has 9 MiB, enough for thousands of rows, and a tiny
+ * index has 1 MiB, enough for a hundred rows of each kind. They are small because allocators may fill all of an index with zeros.
  */
-const SMALL_PART = 1024
+const TEST_PARTS = { small: 1024, tiny: 8192 }
+/** The size of an index: `large` for a service, `small` or `tiny` for tests. */
+export type Reserve = keyof typeof TEST_PARTS | 'large'
 /** The largest factor by which the address space of a large index may be reduced. */
 const LEAST_PART = 64
 /**
@@ -237,11 +239,11 @@ export function shapeOf(primary: RegionName): number {
  * (`vm.overcommit_memory=2`, or a single block larger than the machine's memory). The sizes are tried in ascending
  * order, because the memory of a failed attempt is freed only by the next garbage collection.
  */
-export function createShared(hashKey: readonly number[], reserve: 'small' | 'large'): SharedIndex {
+export function createShared(hashKey: readonly number[], reserve: Reserve): SharedIndex {
   const control = new SharedArrayBuffer(CONTROL_BYTES)
-  const lines = reserve === 'small' ? SMALL_JOURNAL_LINES : JOURNAL_LINES
+  const lines = reserve === 'large' ? JOURNAL_LINES : SMALL_JOURNAL_LINES
   const journal = new SharedArrayBuffer(4 * (JOURNAL_HEADER_WORDS + lines * (1 + LINE_WORDS)))
-  if (reserve === 'small') return { hashKey, control, journal, regions: reserveRegions(SMALL_PART) }
+  if (reserve !== 'large') return { hashKey, control, journal, regions: reserveRegions(TEST_PARTS[reserve]) }
   let regions = reserveRegions(LEAST_PART)
   try {
     for (let part = LEAST_PART / 2; part >= 1; part /= 2) regions = reserveRegions(part)

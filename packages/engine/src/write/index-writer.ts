@@ -7,7 +7,7 @@ import { readWord } from '../memory/bits.ts'
 import { IndexStore } from '../memory/index-store.ts'
 import { Journal } from '../memory/journal.ts'
 import { KIND_CREDENTIAL, KIND_CUSTOMER, KIND_LICENSE, KIND_ORGANIZATION, KIND_PRODUCT } from '../memory/layout.ts'
-import { createShared, type SharedIndex } from '../memory/shared-memory.ts'
+import { createShared, type Reserve, type SharedIndex } from '../memory/shared-memory.ts'
 import type { Change, Rejected } from '../model.ts'
 import { Capacity, INDEX_IS_FULL } from './capacity.ts'
 import { DraftRegion } from './draft.ts'
@@ -40,8 +40,8 @@ export interface IndexOptions {
    * measurements.
    */
   hashKey?: Uint8Array
-  /** The address space to reserve: `large` (default) for a service, or `small` (1/1024) for tests. */
-  reserve?: 'small' | 'large'
+  /** The address space to reserve: `large` (default) for a service, or `small` (1/1024) or `tiny` (1/8192) for tests. */
+  reserve?: Reserve
   /**
    * Called after every write section, when readers can see its changes. Tests use it to check every intermediate state.
    */

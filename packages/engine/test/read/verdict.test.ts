@@ -28,7 +28,7 @@ test('the engine agrees with the naive model over random worlds', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     for (let i = 0; i < 30 + (seed % 60); i++) world.step()
-    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const writer = createIndex({ reserve: 'tiny', hashKey: world.random.bytes(16) })
     expect(writer.apply(world.snapshot())).toEqual([])
     const found = differences(openIndex(writer.shared), world, CHECKS, ({ code, excluded, restricted }) => {
       const name = excluded ? `${code} excluded` : restricted.length > 0 ? `${code} restricted` : code
@@ -45,7 +45,7 @@ test('decides the hashed checks of a batch like single checks over random worlds
   for (let seed = 1; seed <= WORLDS / 10; seed++) {
     const world = new History(seed)
     for (let i = 0; i < 30 + (seed % 60); i++) world.step()
-    const writer = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const writer = createIndex({ reserve: 'tiny', hashKey: world.random.bytes(16) })
     expect(writer.apply(world.snapshot())).toEqual([])
     const reader = openIndex(writer.shared)
     const checks = Array.from({ length: CHECKS }, () => world.randomCheck())
@@ -69,10 +69,10 @@ test('rules that repeat the effect of other rules, also later than the others, d
       .map((rule) =>
         Object.assign({}, rule, { id: world.random.bytes(16), expiresAtMs: rule.expiresAtMs - world.random.int(2) }),
       )
-    const once = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const once = createIndex({ reserve: 'tiny', hashKey: world.random.bytes(16) })
     expect(once.apply(world.snapshot())).toEqual([])
     world.rules.push(...copies)
-    const repeated = createIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const repeated = createIndex({ reserve: 'tiny', hashKey: world.random.bytes(16) })
     expect(repeated.apply(world.snapshot())).toEqual([])
     for (let i = 0; i < CHECKS; i++) {
       const check = world.randomCheck()

@@ -26,7 +26,7 @@ test.each([
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const writer = createCheckedIndex({
-      reserve: 'small',
+      reserve: 'tiny',
       hashKey: world.random.bytes(16),
       ...(sections && { sections }),
     })
@@ -36,7 +36,7 @@ test.each([
       expect(differences(reader, world, i % 10 === 0 ? 10 : 0), `seed ${seed}, step ${i}`).toEqual([])
     }
     expect(differences(reader, world, 100), `seed ${seed}`).toEqual([])
-    const compiled = createCheckedIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'tiny' })
     expect(compiled.apply(world.snapshot())).toEqual([])
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
@@ -46,7 +46,7 @@ test.each([
   { rows: 1_000, atomicRows: 5_000 },
   { rows: 1, atomicRows: 1 },
 ])('applies only the last of several changes of a row or machine with %j', (sections) => {
-  const writer = createCheckedIndex({ reserve: 'small', sections })
+  const writer = createCheckedIndex({ reserve: 'tiny', sections })
   writer.apply(tenant())
   const block = rule({ type: 'HWID', machineId: new TextEncoder().encode('m') }, { id: idOf(6, 1) })
   const unblock: Change = { entity: 'rule', id: idOf(6, 1), row: null }
@@ -59,7 +59,7 @@ test.each([
 test('a reload makes the index equal to its rows, from any earlier state and after an abandoned reload', () => {
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
-    const writer = createCheckedIndex({ reserve: 'small', hashKey: world.random.bytes(16) })
+    const writer = createCheckedIndex({ reserve: 'tiny', hashKey: world.random.bytes(16) })
     const reader = openCheckedIndex(writer.shared)
     writer.apply(batchOf(world))
     for (let reload = 0; reload < 6; reload++) {
@@ -81,7 +81,7 @@ test('a reload makes the index equal to its rows, from any earlier state and aft
       expect(writer.endReload(), `seed ${seed}`).toEqual([])
       expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
     }
-    const compiled = createCheckedIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'tiny' })
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
@@ -91,7 +91,7 @@ test('a reload finds exactly the row of which a single field has changed', () =>
   for (let seed = 1; seed <= 3 * WORLDS; seed++) {
     const world = new History(seed)
     for (let i = 0; i < 80; i++) world.step()
-    const writer = createCheckedIndex({ reserve: 'small' })
+    const writer = createCheckedIndex({ reserve: 'tiny' })
     writer.apply(world.snapshot())
     for (let reload = 0; reload < 10; reload++) {
       const former = [...world.licenses, ...world.rules]
@@ -112,7 +112,7 @@ test('a new license with more rules than fit into one section is never VALID bef
   const codes = new Set<string | undefined>()
   const sections = { rows: 1, atomicRows: 1 }
   const writer = createCheckedIndex({
-    reserve: 'small',
+    reserve: 'tiny',
     sections,
     onSection: () => codes.add(CODES[decide(reader, 'm').code]),
   })
@@ -133,7 +133,7 @@ test('changes that are applied during a reload take precedence over its rows', (
   for (let seed = 1; seed <= WORLDS; seed++) {
     const world = new History(seed)
     const { random } = world
-    const writer = createCheckedIndex({ reserve: 'small', hashKey: random.bytes(16) })
+    const writer = createCheckedIndex({ reserve: 'tiny', hashKey: random.bytes(16) })
     const reader = openCheckedIndex(writer.shared)
     for (let i = 0; i < 40; i++) writer.apply(batchOf(world))
     for (let reload = 0; reload < 4; reload++) {
@@ -151,14 +151,14 @@ test('changes that are applied during a reload take precedence over its rows', (
       expect(writer.endReload(), `seed ${seed}`).toEqual([])
       expect(differences(reader, world, 50), `seed ${seed}, reload ${reload}`).toEqual([])
     }
-    const compiled = createCheckedIndex({ reserve: 'small' })
+    const compiled = createCheckedIndex({ reserve: 'tiny' })
     compiled.apply(world.snapshot())
     expect(writer.stats().rows, `seed ${seed}`).toEqual(compiled.stats().rows)
   }
 })
 
 test('a reload adds the machines of a new license that changed after its snapshot', () => {
-  const writer = createCheckedIndex({ reserve: 'small' })
+  const writer = createCheckedIndex({ reserve: 'tiny' })
   writer.beginReload()
   writer.receive([...tenant(), license({ used: 1, maxMachines: 1 }), machine(1)])
   expect(writer.endReload([license({ used: 1, maxMachines: 2 })])).toEqual([])
@@ -168,7 +168,7 @@ test('a reload adds the machines of a new license that changed after its snapsho
 test('applying a batch again changes nothing', () => {
   const world = new History(7)
   for (let i = 0; i < 300; i++) world.step()
-  const writer = createCheckedIndex({ reserve: 'small' })
+  const writer = createCheckedIndex({ reserve: 'tiny' })
   writer.apply(world.snapshot())
   const before = writer.stats()
   expect(writer.apply(world.snapshot())).toEqual([])
@@ -177,5 +177,5 @@ test('applying a batch again changes nothing', () => {
 })
 
 test('endReload throws when no reload has begun', () => {
-  expect(() => createCheckedIndex({ reserve: 'small' }).endReload()).toThrow('No reload has begun')
+  expect(() => createCheckedIndex({ reserve: 'tiny' }).endReload()).toThrow('No reload has begun')
 })

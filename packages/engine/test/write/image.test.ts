@@ -29,7 +29,7 @@ function restore(writer: IndexWriter, image: readonly Uint8Array[], isValid = tr
 test('an index restored from an image has the same content and applies changes like the original', () => {
   for (let seed = 1; seed <= 20; seed++) {
     const world = new History(seed)
-    const options = { reserve: 'small', hashKey: world.random.bytes(16) } as const
+    const options = { reserve: 'tiny', hashKey: world.random.bytes(16) } as const
     const original = createIndex(options)
     for (let i = 0; i < 100; i++) original.apply(world.step())
     original.beginReload()
@@ -56,20 +56,20 @@ test('an index restored from an image has the same content and applies changes l
 })
 
 test('an image that is invalid or does not fit leaves the index empty', () => {
-  const original = createIndex({ reserve: 'small' })
+  const original = createIndex({ reserve: 'tiny' })
   original.apply(tenant())
   const image = copyOf(original.image()!)
-  const restored = createIndex({ reserve: 'small' })
+  const restored = createIndex({ reserve: 'tiny' })
   expect(restore(restored, image, false)).toBe(false)
   expect(restore(restored, image.slice(1))).toBe(false)
   expect(restore(restored, [image[0]!, new Uint8Array(2 ** 24), ...image.slice(2)])).toBe(false)
-  expect(restored.stats()).toEqual(createIndex({ reserve: 'small' }).stats())
+  expect(restored.stats()).toEqual(createIndex({ reserve: 'tiny' }).stats())
   expect(restored.apply(tenant())).toEqual([])
   expect(restored.stats().rows).toEqual(original.stats().rows)
 })
 
 test('returns no image after an abandoned reload until the next reload has ended', () => {
-  const writer = createIndex({ reserve: 'small' })
+  const writer = createIndex({ reserve: 'tiny' })
   writer.apply(tenant())
   writer.beginReload()
   writer.abandonReload()
@@ -86,7 +86,7 @@ test('the description of an image contains the names of regions and fields', () 
 })
 
 test('the version of an image is odd while a section is prepared, and differs after each section, even a discarded one', () => {
-  const writer = createIndex({ reserve: 'small' })
+  const writer = createIndex({ reserve: 'tiny' })
   const control = new Int32Array(writer.shared.control)
   const versions = [control[IMAGE_VERSION]!]
   writer.apply(tenant())

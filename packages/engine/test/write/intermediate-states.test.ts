@@ -122,7 +122,7 @@ function applyInPages(writer: IndexWriter, changes: readonly Change[]): Rejected
 /** Applies the story's changes, and calls `onState` after every write section. */
 function play({ before, world, changes }: Story, way: Way, onState: (reader: IndexReader) => void): Outcome {
   let watch = (): void => undefined
-  const writer = createCheckedIndex({ reserve: 'small', sections: way, onSection: () => watch() })
+  const writer = createCheckedIndex({ reserve: 'tiny', sections: way, onSection: () => watch() })
   const reader = openCheckedIndex(writer.shared)
   const rejected = writer.apply(before.snapshot())
   watch = () => onState(reader)
@@ -132,7 +132,7 @@ function play({ before, world, changes }: Story, way: Way, onState: (reader: Ind
     writer.beginReload()
     rejected.push(...writer.receive(world.snapshot()), ...writer.endReload())
   }
-  const compiled = createCheckedIndex({ reserve: 'small' })
+  const compiled = createCheckedIndex({ reserve: 'tiny' })
   compiled.apply(world.snapshot())
   return { rejected, rows: writer.stats().rows, expectedRows: compiled.stats().rows }
 }

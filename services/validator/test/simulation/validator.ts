@@ -85,7 +85,7 @@ export class SimulatedValidator {
     const { network, postgres, clock, pageMs, staleLimitMs, life, files, defect } = options
     this.#file = files?.open(clock) ?? null
     const hashKey = this.#file?.keys.hashKey ?? new Uint8Array(16)
-    this.#index = createIndex({ hashKey, reserve: 'small', onSection: () => options.onSection() })
+    this.#index = createIndex({ hashKey, reserve: 'tiny', onSection: () => options.onSection() })
     this.reader = openIndex(this.#index.shared)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys, {
       onRebuild: () => this.freshness.rebuild(),
