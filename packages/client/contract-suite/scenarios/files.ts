@@ -28,6 +28,17 @@ const fetching: Scenario[] = [
     },
   },
   {
+    name: 'an offline result contains the `refreshAfter` of the file',
+    async run(world) {
+      const issuedMs = Date.now() - DAY_MS / 4
+      world.service.now = () => issuedMs
+      await getFile(world)
+      await restartOffline(world)
+      const refreshAfter = new Date(issuedMs + 30 * DAY_MS).toISOString()
+      await world.requireResult('validate', { ...OFFLINE_VALID, refreshAfter })
+    },
+  },
+  {
     name: 'a license that never expires has `expiresAt` null both online and offline',
     async run(world) {
       world.service.license.expiresAt = null

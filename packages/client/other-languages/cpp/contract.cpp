@@ -34,7 +34,8 @@ static json reply(const keyward::Result& result) {
     return {{"source", result.source},         {"valid", result.valid()},
             {"code", result.code},             {"deactivated", result.code == "DEACTIVATED"},
             {"reason", result.reason},         {"expiresAt", result.expires_at ? json(*result.expires_at) : json(nullptr)},
-            {"rejectedAs", result.rejected_as}, {"message", result.message}};
+            {"rejectedAs", result.rejected_as}, {"message", result.message},
+            {"refreshAfter", result.refresh_after}};
 }
 
 int main() {

@@ -143,10 +143,10 @@ private:
                 judged = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms);
             state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
         });
-        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", "", detail};
+        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", "", detail, judged.file->refresh_after};
         const std::string reason = judged.outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.outcome;
         const std::string message = rejected_as.empty() ? offline_messages().at(reason) : message_after_rejection;
-        return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message, detail};
+        return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message, detail, ""};
     }
 
     // Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.

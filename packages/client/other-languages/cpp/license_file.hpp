@@ -32,6 +32,7 @@ struct LicenseFile {
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires
     std::int64_t issued_ms = 0;
     std::int64_t refresh_after_ms = 0;
+    std::string refresh_after;
 };
 
 // GOOD with the file, or the first problem without a file.
@@ -127,7 +128,7 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     if (!issued || !refresh_after || (!never_expires && !to_ms(expires_at))) return std::nullopt;
     const auto expiry = never_expires ? std::nullopt : std::optional(expires_at);
     return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "kid"),
-                       expiry, *issued, *refresh_after};
+                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter")};
 }
 
 // Verifies the form and the signature of a file, independent of the time.

@@ -29,6 +29,7 @@ struct Result {
     std::string rejected_as;               // the code of the online rejection that ended the use of the file
     std::string message;                   // a sentence for the user of the app, if the license is not valid; the text may change
     std::string detail;                    // a description of an outage for the developer
+    std::string refresh_after;             // offline, the time from which the file is no longer good, as ISO 8601 in UTC
 
     bool valid() const { return code == "VALID"; }
 };
@@ -61,12 +62,12 @@ inline std::optional<Result> read_verdict(long status, const std::string& text) 
     if (valid == body.end() || !valid->is_boolean() || !std::regex_match(code, form)) return std::nullopt;
     if (valid->get<bool>() != (code == "VALID")) return std::nullopt;
     if (!valid->get<bool>()) return Result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "",
-                                             message_of(body, "The check was rejected."), ""};
+                                             message_of(body, "The check was rejected."), "", ""};
     const auto expires_at = body.find("expiresAt");
     if (status != 200 || expires_at == body.end()) return std::nullopt;
-    if (expires_at->is_null()) return Result{"online", code, {}, "", "", "", ""};
+    if (expires_at->is_null()) return Result{"online", code, {}, "", "", "", "", ""};
     const std::string time = text_of(body, "expiresAt");
-    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", ""}) : std::nullopt;
+    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", "", ""}) : std::nullopt;
 }
 
 inline std::optional<Result> read_verdict_v2(long status, const std::string& text) {
@@ -80,7 +81,7 @@ inline std::optional<Result> read_deactivation(long status, const std::string& t
     const json body = parse_object(text);
     const auto deactivated = body.find("deactivated");
     if (status != 200 || deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
-    return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", "", ""};
+    return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", "", "", ""};
 }
 
 inline std::string configuration_reason(long status) {
@@ -150,7 +151,7 @@ private:
             return response;
         }
         const auto message = message_of(parse_object(text), "The service responded with status " + std::to_string(status) + ".");
-        return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message, ""}, {}, milliseconds(0)};
+        return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message, "", ""}, {}, milliseconds(0)};
     }
 
     static std::size_t receive_body(char* part, std::size_t, std::size_t size, void* target) {
@@ -167,7 +168,7 @@ private:
     }
 
     static Response outage(const std::string& detail) {
-        return {{"offline", "UNREACHABLE", {}, "", "", unreachable_message, detail}, {}, milliseconds(0)};
+        return {{"offline", "UNREACHABLE", {}, "", "", unreachable_message, detail, ""}, {}, milliseconds(0)};
     }
 
     std::string base_url_;

@@ -71,11 +71,15 @@ static object Describe(LicenseResult result) => new
     valid = result.Valid,
     deactivated = result.Code == "DEACTIVATED",
     code = result.Code,
-    expiresAt = result.ExpiresAt?.UtcDateTime.ToString("yyyy-MM-dd'T'HH:mm:ss.fff'Z'", CultureInfo.InvariantCulture),
+    expiresAt = Format(result.ExpiresAt),
+    refreshAfter = Format(result.RefreshAfter),
     reason = result.Reason,
     rejectedAs = result.RejectedAs,
     message = result.Message,
 };
+
+static string? Format(DateTimeOffset? time) =>
+    time?.UtcDateTime.ToString("yyyy-MM-dd'T'HH:mm:ss.fff'Z'", CultureInfo.InvariantCulture);
 
 static Dictionary<string, string> Keys(JsonElement command) =>
     command.GetProperty("publicKeys").EnumerateArray().ToDictionary(key => Text(key, "keyId")!, key => Text(key, "publicKey")!);

@@ -164,7 +164,8 @@ public sealed partial class LicenseClient
             if (stored is not null && rejection is null) judged = JudgeStored(stored, state, now);
             state.LatestSeenMs = Math.Max(state.LatestSeenMs, now.ToUnixTimeMilliseconds());
         });
-        if (judged.File is { } file) return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail);
+        if (judged.File is { } file)
+            return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail, RefreshAfter: file.RefreshAfter);
         var reason = judged.Outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.Outcome;
         var message = rejection is null ? OfflineMessages[reason] : MessageAfterRejection;
         return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);

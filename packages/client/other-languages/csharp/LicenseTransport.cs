@@ -15,6 +15,7 @@ namespace Keyward;
 /// <param name="RejectedAs">The code of the online rejection that ended the use of the file.</param>
 /// <param name="Message">A sentence for the user of the app, if the license is not valid. The text may change.</param>
 /// <param name="Detail">A description of an outage for the developer.</param>
+/// <param name="RefreshAfter">Offline, the time from which the file is no longer good.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
@@ -22,7 +23,8 @@ public sealed record LicenseResult(
     string? Reason = null,
     string? RejectedAs = null,
     string? Message = null,
-    string? Detail = null)
+    string? Detail = null,
+    DateTimeOffset? RefreshAfter = null)
 {
     /// <summary>Whether the app may run.</summary>
     public bool Valid => Code == "VALID";

@@ -43,14 +43,15 @@ var (
 
 // Result is the outcome of a call.
 type Result struct {
-	Source     string     // "online" if the service decided, "offline" if it was not reachable
-	Valid      bool       // whether the app may run
-	Code       string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
-	ExpiresAt  *time.Time // nil if the license never expires or the check is rejected
-	Reason     string     // the reason of CONFIGURATION and OFFLINE_REFUSED
-	RejectedAs string     // the code of the online rejection that ended the use of the file
-	Message    string     // a sentence for the user of the app, if the license is not valid; the text may change
-	Detail     string     // a description of an outage for the developer
+	Source       string     // "online" if the service decided, "offline" if it was not reachable
+	Valid        bool       // whether the app may run
+	Code         string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+	ExpiresAt    *time.Time // nil if the license never expires or the check is rejected
+	Reason       string     // the reason of CONFIGURATION and OFFLINE_REFUSED
+	RejectedAs   string     // the code of the online rejection that ended the use of the file
+	Message      string     // a sentence for the user of the app, if the license is not valid; the text may change
+	Detail       string     // a description of an outage for the developer
+	RefreshAfter *time.Time // offline, the time from which the file is no longer good
 }
 
 // Options of a client. The fields without a default are required.
@@ -207,6 +208,7 @@ func (c *Client) decideOffline(detail string) Result {
 			outcome, file := Judge(stored.File, c.keys, c.options.LicenseKey, c.options.ProductID, now, state.latestSeen())
 			if file != nil {
 				result.Valid, result.Code, result.Reason, result.ExpiresAt = true, "VALID", "", file.ExpiresAt
+				result.RefreshAfter = &file.RefreshAfter
 			} else if result.Reason = outcome; outcome == "MALFORMED" {
 				result.Reason = "BAD_SIGNATURE"
 			}

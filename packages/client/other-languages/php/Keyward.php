@@ -25,6 +25,8 @@ final class Result
         public readonly bool $valid = false,
         /** A description of an outage for the developer. */
         public readonly ?string $detail = null,
+        /** Offline, the time from which the file is no longer good, as ISO 8601 in UTC. */
+        public readonly ?string $refreshAfter = null,
     ) {
     }
 }
@@ -198,7 +200,8 @@ final class LicenseClient
             $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
         });
         if ($file !== null) {
-            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, valid: true, detail: $detail);
+            $refreshAfter = $file->refreshAfter;
+            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, valid: true, detail: $detail, refreshAfter: $refreshAfter);
         }
         $reason = $outcome === 'MALFORMED' ? 'BAD_SIGNATURE' : $outcome;
         $message = $rejectedAs === null ? self::OFFLINE_MESSAGES[$reason] : self::MESSAGE_AFTER_REJECTION;

@@ -19,6 +19,7 @@ final class LicenseFile
         public readonly ?string $expiresAt,
         public readonly float $issuedMs,
         public readonly float $refreshAfterMs,
+        public readonly string $refreshAfter,
     ) {
     }
 
@@ -120,7 +121,9 @@ final class LicenseFile
             && ($expiresAt === null || self::toMs($expiresAt) !== null)
             && ($policy->type === 'PERPETUAL') === ($expiresAt === null);
         $productId = is_string($payload->productId ?? null) ? $payload->productId : null;
-        return $isGood ? new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs) : null;
+        return $isGood
+            ? new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $payload->refreshAfter)
+            : null;
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */

@@ -37,6 +37,7 @@ def reply(result):
         "deactivated": result.code == "DEACTIVATED",
         "code": result.code,
         "expiresAt": result.expires_at,
+        "refreshAfter": result.refresh_after,
         "reason": result.reason,
         "rejectedAs": result.rejected_as,
         "message": result.message,

@@ -55,6 +55,7 @@ class Result:
     rejected_as: Optional[str] = None  # the code of the online rejection that ended the use of the file
     message: Optional[str] = None  # a sentence for the user of the app, if the license is not valid; the text may change
     detail: Optional[str] = None  # a description of an outage for the developer
+    refresh_after: Optional[str] = None  # offline, the time from which the file is no longer good, as ISO 8601 in UTC
 
     @property
     def valid(self) -> bool:
@@ -159,7 +160,8 @@ class LicenseClient:
             outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
         self._change(seen_ms=now)
         if outcome == "GOOD":
-            return Result("offline", "VALID", expires_at=payload["policy"]["expiresAt"], detail=detail)
+            expires_at, refresh_after = payload["policy"]["expiresAt"], payload["refreshAfter"]
+            return Result("offline", "VALID", expires_at=expires_at, detail=detail, refresh_after=refresh_after)
         reason = "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
         message = OFFLINE_MESSAGES[reason] if rejected_as is None else MESSAGE_AFTER_REJECTION
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message, detail=detail)

@@ -92,5 +92,8 @@ func write(result keyward.Result) map[string]any {
 	if result.ExpiresAt != nil {
 		reply["expiresAt"] = result.ExpiresAt.Format("2006-01-02T15:04:05.000Z")
 	}
+	if result.RefreshAfter != nil {
+		reply["refreshAfter"] = result.RefreshAfter.Format("2006-01-02T15:04:05.000Z")
+	}
 	return reply
 }

@@ -69,6 +69,7 @@ final class Contract {
         reply.put("valid", result.valid());
         reply.put("deactivated", result.code().equals("DEACTIVATED"));
         reply.put("code", result.code());
+        reply.put("refreshAfter", result.refreshAfter() == null ? null : LicenseFile.TIME.format(result.refreshAfter()));
         reply.put("expiresAt", result.expiresAt() == null ? null : LicenseFile.TIME.format(result.expiresAt()));
         reply.put("reason", result.reason());
         reply.put("rejectedAs", result.rejectedAs());

@@ -122,10 +122,11 @@ public final class LicenseClient {
                 ? new LicenseFile.Judgement("NO_FILE", null)
                 : LicenseFile.judge(stored.file(), keys, licenseKey, productId, now, Instant.ofEpochMilli(state.latestSeenMs));
         change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
-        if (judged.file() != null) return Result.valid("offline", judged.file().expiresAt(), detail);
+        LicenseFile file = judged.file();
+        if (file != null) return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter());
         String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
         String message = rejection == null ? OFFLINE_MESSAGES.get(reason) : MESSAGE_AFTER_REJECTION;
-        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);
+        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null);
     }
 
     /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */

@@ -12,18 +12,27 @@ import java.time.Instant;
  * @param rejectedAs the code of the online rejection that ended the use of the file
  * @param message a sentence for the user of the app, if the license is not valid; the text may change
  * @param detail a description of an outage for the developer
+ * @param refreshAfter offline, the time from which the file is no longer good
  */
-public record Result(String source, String code, Instant expiresAt, String reason, String rejectedAs, String message, String detail) {
+public record Result(
+        String source,
+        String code,
+        Instant expiresAt,
+        String reason,
+        String rejectedAs,
+        String message,
+        String detail,
+        Instant refreshAfter) {
     /** Returns whether the app may run. */
     public boolean valid() {
         return code.equals("VALID");
     }
 
     static Result online(String code, String message) {
-        return new Result("online", code, null, null, null, message, null);
+        return new Result("online", code, null, null, null, message, null, null);
     }
 
-    static Result valid(String source, Instant expiresAt, String detail) {
-        return new Result(source, "VALID", expiresAt, null, null, null, detail);
+    static Result valid(Instant expiresAt) {
+        return new Result("online", "VALID", expiresAt, null, null, null, null, null);
     }
 }
