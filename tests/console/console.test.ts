@@ -54,6 +54,18 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
       'The only slot is taken by another machine. Release it, or allow more machines.',
     ])
     expect(await violationsOf(stage.page)).toEqual([])
+    for (const width of [1440, 390]) {
+      await stage.page.setViewportSize({ width, height: 900 })
+      for (const step of await stage.page.locator('.step').all()) {
+        const [row, icon, title] = await Promise.all(
+          [step, step.locator('svg'), step.locator('.step-title')].map((one) => one.boundingBox()),
+        )
+        if (!row || !icon || !title) throw new Error('A step is not shown.')
+        expect(icon.x).toBeGreaterThanOrEqual(row.x)
+        expect(icon.x + icon.width).toBeLessThan(title.x)
+      }
+    }
+    await stage.page.setViewportSize({ width: 1440, height: 900 })
     await stage.button('Let through').click()
     await stage.page.getByRole('menuitem', { name: 'For 7 days' }).click()
     await stage.page.getByText(/An exclusion lets it through/).waitFor()

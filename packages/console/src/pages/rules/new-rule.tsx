@@ -11,6 +11,7 @@ import { call } from '../../api/client.ts'
 import { useCall, useRead } from '../../api/hooks.ts'
 import type { FieldErrors } from '../../api/input.ts'
 import { useName } from '../../api/names.ts'
+import { CountryField, countryName } from '../../parts/country-field.tsx'
 import { ExpiryField, NEVER, timeOf } from '../../parts/expiry-field.tsx'
 import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
@@ -19,7 +20,7 @@ import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { parseRange } from './range.ts'
-import { CountryField, countryName, KindField, ModeField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
+import { KindField, ModeField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
 
 const t = text.rules
 
@@ -117,7 +118,7 @@ function ValueField({
   onChange: (value: string) => void
   error?: string | undefined
 }) {
-  if (type === 'COUNTRY') return <CountryField value={value} onChange={onChange} error={error} />
+  if (type === 'COUNTRY') return <CountryField value={value} onChange={onChange} error={error} required />
   if (type === 'CUSTOMER')
     return (
       <SearchField

@@ -1,4 +1,3 @@
-import { COUNTRY_CODES } from '@keyward/address/country'
 import type { RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_MODES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
 import { Input, SegmentedControl, Select, Stack, Text } from '@mantine/core'
@@ -69,38 +68,6 @@ export function TypeField({
       onChange={(type) => isOneOf(types, type) && onChange(type)}
       allowDeselect={false}
       error={error}
-    />
-  )
-}
-
-const names = new Intl.DisplayNames(undefined, { type: 'region' })
-const COUNTRIES = [...COUNTRY_CODES]
-  .map((code) => ({ value: code, label: `${names.of(code) ?? code} (${code})` }))
-  .toSorted((a, b) => a.label.localeCompare(b.label))
-
-export function countryName(code: string): string {
-  return COUNTRIES.find(({ value }) => value === code)?.label ?? code
-}
-
-export function CountryField({
-  value,
-  onChange,
-  error,
-}: {
-  value: string
-  onChange: (code: string) => void
-  error?: string | undefined
-}) {
-  return (
-    <Select
-      label={t.country}
-      description={t.valueHints.COUNTRY}
-      data={COUNTRIES}
-      value={value === '' ? null : value}
-      onChange={(code) => onChange(code ?? '')}
-      error={error}
-      searchable
-      required
     />
   )
 }

@@ -4,11 +4,11 @@ import type { AccessRule } from '@keyward/contract'
 import { IconEye, IconShieldCheck, IconShieldLock, IconShieldX } from '@tabler/icons-react'
 
 import { useName } from '../../api/names.ts'
+import { countryName } from '../../parts/country-field.tsx'
 import { LicenseKey } from '../../parts/license-key.tsx'
 import { TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { setPath } from './paths.ts'
-import { countryName } from './rule-fields.tsx'
 
 const t = text.rules.sentence
 const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION: IconShieldLock } as const

@@ -1,5 +1,5 @@
 import { type AccessRule, type License, machines } from '@keyward/contract'
-import { Button, Text, ThemeIcon, VisuallyHidden } from '@mantine/core'
+import { Button, Text, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'
 
 import { useCall } from '../../api/hooks.ts'
@@ -10,7 +10,6 @@ import { text } from '../../text.ts'
 import type { Decision, Step } from './steps.ts'
 
 const t = text.why.steps
-const COLORS = { passed: 'gray', allows: 'teal', rejects: 'red', skipped: 'gray' } as const
 
 function Rule({ rule: { kind, type, value, note } }: { rule: AccessRule }) {
   const customer = useName(type === 'CUSTOMER' ? value : null)
@@ -36,22 +35,15 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
   const Icon = result === 'rejects' ? IconX : result === 'skipped' ? IconMinus : IconCheck
   return (
     <li className="step" data-result={result}>
-      <ThemeIcon
-        size={24}
-        radius="xl"
-        color={COLORS[result]}
-        variant={result === 'skipped' || result === 'passed' ? 'light' : 'filled'}
-      >
+      <span className="step-icon">
         <Icon size={14} aria-hidden="true" />
-      </ThemeIcon>
-      <div>
-        <Text size="sm" fw={600} {...(result === 'skipped' && { c: 'dimmed' })}>
-          {title}
-          <VisuallyHidden>, {t.results[result]}</VisuallyHidden>
-        </Text>
-        <Text size="sm" {...(result === 'skipped' && { c: 'dimmed' })}>
-          {sentence}
-        </Text>
+      </span>
+      <div className="step-title">
+        {title}
+        <VisuallyHidden>, {t.results[result]}</VisuallyHidden>
+      </div>
+      <div className="step-reason">
+        <p>{sentence}</p>
         {rules.length > 0 && (
           <ul className="step-rules">
             {rules.map((rule) => (
@@ -61,9 +53,7 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
         )}
         {monitored.length > 0 && (
           <>
-            <Text size="sm" c="dimmed">
-              {t.monitored}
-            </Text>
+            <p>{t.monitored}</p>
             <ul className="step-rules">
               {monitored.map((rule) => (
                 <Rule key={rule.id} rule={rule} />

@@ -6,6 +6,7 @@ import { Button, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
 
 import { useChange, useRead } from '../../api/hooks.ts'
+import { CountryField } from '../../parts/country-field.tsx'
 import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
@@ -28,11 +29,9 @@ export default function Why({ me }: { me: Me }) {
     if (key !== undefined) setLicenseKey(key)
   }, [key])
 
-  const decide = useChange(
-    () =>
-      decideCheck({ licenseKey: licenseKey.trim(), machineId, ip: ip.trim(), country: country.trim().toUpperCase() }),
-    { quiet: true },
-  )
+  const decide = useChange(() => decideCheck({ licenseKey: licenseKey.trim(), machineId, ip: ip.trim(), country }), {
+    quiet: true,
+  })
   const decided = decide.data
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -61,21 +60,17 @@ export default function Why({ me }: { me: Me }) {
             />
             <TextInput
               label={t.address}
-              description={text.rules.valueHints.IP}
+              description={t.addressHint}
               value={ip}
               onChange={(event) => setIp(event.currentTarget.value)}
               error={errors['ip']}
             />
-            <TextInput
-              label={t.country}
-              description={t.countryHint}
-              value={country}
-              onChange={(event) => setCountry(event.currentTarget.value)}
-              error={errors['country']}
-            />
-            <Button type="submit" loading={decide.isPending} disabled={licenseId !== null && read.isPending}>
-              {t.decide}
-            </Button>
+            <CountryField value={country} onChange={setCountry} error={errors['country']} />
+            <div>
+              <Button type="submit" loading={decide.isPending} disabled={licenseId !== null && read.isPending}>
+                {t.decide}
+              </Button>
+            </div>
             {Object.keys(errors).length === 0 && <ErrorMessage error={decide.error} />}
           </Stack>
         </form>
