@@ -1,6 +1,7 @@
 /** Tests the commands for products, customers, licenses, machines, rules, API keys and members against the real service. */
 
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { createTestDatabase, insertMachine, type TestDatabase } from '@keyward/testkit'
@@ -262,10 +263,13 @@ test('sets access rules to decide checks or only count matches', async () => {
   )
   const ids = added.map(({ id }) => id)
   expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toHaveLength(2)
-  const { rules } = await result(z.object({ rules: listed }), 'rules', 'set-mode', 'ENFORCE', ...ids, ...wait)
-  expect(rules).toEqual(added)
+  const counts = z.object({ updated: z.int(), unchanged: z.int() })
+  expect(await result(counts, 'rules', 'set-mode', 'ENFORCE', ...ids, ...wait)).toEqual({ updated: 2, unchanged: 0 })
   expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toEqual([])
   expect((await shell.cli('rules', 'set-mode', 'OFF', ...ids)).code).toBe(2)
+  expect((await shell.cli('rules', 'set-mode', 'MONITOR')).code).toBe(2)
+  expect((await shell.cli('rules', 'set-mode', 'MONITOR', ...ids, crypto.randomUUID(), ...wait)).code).toBe(1)
+  expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toEqual([])
   await shell.cli('rules', 'delete', ...ids, ...wait)
 })
 
@@ -318,6 +322,33 @@ test('creates API keys for one product', async () => {
   expect((await shell.cli('api-key', 'list')).out).toMatch(new RegExp(`bound app .* ${productId}$`, 'm'))
   const wrong = await shell.cli('api-key', 'create', 'app', '--product', 'none')
   expect([wrong.code, wrong.out]).toEqual([1, ''])
+})
+
+test('replaces a set by an empty file only with --allow-empty, in every format', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-sets-'))
+  const file = async (name: string, content: string) => {
+    await writeFile(join(folder, name), content)
+    return join(folder, name)
+  }
+  const full = await file('full.txt', '192.0.2.1\n192.0.2.2\n')
+  const empty = {
+    'a.txt': '# nothing\n',
+    'a.csv': 'type,value\n',
+    'a.json': '{"rules":[]}',
+    'b.json': '[]',
+    'a.jsonl': '',
+  }
+  for (const [name, content] of Object.entries(empty)) {
+    await shell.cli('sets', 'put', 'feed', full, '--wait', '0')
+    const put = ['sets', 'put', 'feed', await file(name, content), '--wait', '0']
+    const refused = await shell.cli(...put)
+    expect([refused.code, refused.err], name).toEqual([2, expect.stringMatching(/all 2 rules of the set feed/)])
+    expect(await result(listed, 'rules', 'list', '--set', 'feed')).toHaveLength(2)
+    expect((await shell.cli(...put, '--allow-empty')).code, name).toBe(0)
+    expect(await result(listed, 'rules', 'list', '--set', 'feed')).toEqual([])
+  }
+  await shell.cli('sets', 'delete', 'feed', '--wait', '0')
+  await rm(folder, { recursive: true })
 })
 
 test('sets the entitlements of products and licenses', async () => {

@@ -115,19 +115,19 @@ function addList(group: CliCommand): void {
 }
 
 function addSetMode(group: CliCommand): void {
-  withWait(group.command('set-mode').description('let access rules decide checks, or only count their matches'))
+  const description =
+    'let access rules decide checks, or only count their matches: all of these rules in one step, or none'
+  withWait(group.command('set-mode').description(description))
     .addArgument(new Argument('<mode>', 'the mode of the rules').choices(ruleMode.options))
-    .argument('<id...>', 'the ids of the rules')
+    .argument('[id...]', 'the ids of the rules, at most 1,000')
+    .option('--set <name>', 'all rules of this set, instead of ids')
     .run(async (session, flags, mode: string, ...ids: string[]) => {
-      const body = { mode: ruleMode.parse(mode) }
-      const changed: AccessRule[] = []
-      let appliedBy: string | null = null
-      for (const id of ids) {
-        const response = await session.api.call(accessRules.updateAccessRule, { params: { id }, body }, waitOf(flags))
-        changed.push(response.data)
-        appliedBy = response.appliedBy
-      }
-      printChange(session, { data: { rules: changed }, appliedBy }, changed.map(describeRule).join('\n\n'))
+      const { set } = z.object({ set: z.string().optional() }).parse(flags)
+      if ((set === undefined) === (ids.length === 0)) throw new Failure(EXIT.usage, 'Name either rules or a --set')
+      const body = { mode: ruleMode.parse(mode), ...(set === undefined ? { ids } : { set }) }
+      const changed = await session.api.call(accessRules.setAccessRuleMode, { body }, waitOf(flags))
+      const { updated, unchanged } = changed.data
+      printChange(session, changed, `${updated} rules changed to ${mode}, ${unchanged} unchanged.`)
     })
 }
 

@@ -14,7 +14,11 @@ import { FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-impor
 import { defaultsOf } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
-const putFlags = rowFlags.extend({ ifMatch: z.uuid().optional(), ifNew: z.boolean().optional() })
+const putFlags = rowFlags.extend({
+  ifMatch: z.uuid().optional(),
+  ifNew: z.boolean().optional(),
+  allowEmpty: z.boolean().optional(),
+})
 
 export function addSetCommands(parent: CliCommand): void {
   const group = parent.command('sets').description('sets of access rules: lists that are replaced as a whole')
@@ -28,6 +32,7 @@ export function addSetCommands(parent: CliCommand): void {
   withWait(withRowFlags(put.argument('<set>', 'the name of the set').argument('<file>', FILE)))
     .option('--if-match <version>', 'fail if the set has another version')
     .option('--if-new', 'fail if the set exists')
+    .option('--allow-empty', 'delete all rules of the set if the file contains none')
     .run((session, flags, name: string, file: string) => putSet(session, name, file, flags))
   withWait(group.command('delete').description('delete a set and its rules'))
     .argument('<set>', 'the name of the set')
@@ -40,7 +45,7 @@ export function addSetCommands(parent: CliCommand): void {
 
 async function putSet(session: Session, name: string, file: string, given: unknown): Promise<void> {
   const { api, context } = session
-  const { ifMatch, ifNew, ...flags } = putFlags.parse(given)
+  const { ifMatch, ifNew, allowEmpty, ...flags } = putFlags.parse(given)
   const path = resolve(context.folder, file)
   await access(path).catch(() => {
     throw new Failure(EXIT.usage, `The file ${path} cannot be read`)
@@ -53,14 +58,31 @@ async function putSet(session: Session, name: string, file: string, given: unkno
     })
   if (survey.rows > MAX_SET_RULES)
     throw new Failure(EXIT.usage, `A set has at most ${MAX_SET_RULES} rules; ${path} has ${survey.rows}`)
+  if (survey.rows === 0 && allowEmpty !== true)
+    throw new Failure(
+      EXIT.usage,
+      `${path} contains no rules, so ${await describeLoss(session, name)} would be deleted. Nothing was sent. To delete them, use --allow-empty`,
+    )
   const rules: RuleInput[] = []
   for await (const row of rows()) if ('rule' in row) rules.push(row.rule)
   const condition = ifNew === true ? { ifMatch: null } : ifMatch === undefined ? {} : { ifMatch }
-  const input = { params: { set: name }, body: { rules, ...condition } }
+  const input = { params: { set: name }, body: { rules, ...condition, ...(allowEmpty && { allowEmpty }) } }
   const replaced = await api.call(accessRuleSets.replaceAccessRuleSet, input, waitOf(given))
   const { created, updated, unchanged, removed, skipped, version } = replaced.data
   const text =
     `${created} rules created, ${updated} updated, ${unchanged} unchanged, ${removed} removed, ${skipped} skipped.` +
     `\nThe version of ${name} is ${version}.`
   printChange(session, replaced, text)
+}
+
+/** Returns the number of rules that an empty list would delete, in words. */
+async function describeLoss({ api }: Session, name: string): Promise<string> {
+  try {
+    const { data } = await api.call(accessRuleSets.readAccessRuleSet, { params: { set: name } })
+    return `all ${data.rules} rules of the set ${name}`
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'NOT_FOUND')
+      return `all rules of the set ${name}, which does not exist,`
+    throw error
+  }
 }

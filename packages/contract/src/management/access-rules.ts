@@ -180,6 +180,42 @@ const deletedAccessRules = z.object({
 export const importAccessRules = z.strictObject({
   rules: z.array(createAccessRule).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The rules, at most 1,000.' }),
 })
+const ruleFilter = z
+  .strictObject({
+    kind: ruleKind.optional(),
+    mode: ruleMode.optional(),
+    type: ruleType.optional(),
+    scope: ruleScope.optional(),
+    scopeId: accessRuleFilter.scopeId,
+    value: accessRuleFilter.value,
+    matches: accessRuleFilter.matches,
+    set: setName.optional(),
+    expired: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Selects only expired or only unexpired rules.', example: false }),
+  })
+  .refine((filter) => Object.values(filter).some((given) => given !== undefined), 'must have at least one field')
+  .meta({ description: 'Selects the rules that satisfy all fields, as in a list.' })
+
+export const setAccessRuleMode = z
+  .strictObject({
+    mode: ruleMode,
+    ids: deleteAccessRules.shape.ids
+      .optional()
+      .meta({ description: 'The ids of the rules, at most 1,000.', example: [EXAMPLE_ID] }),
+    set: setName.optional().meta({ description: 'The name of a set. Selects all of its rules.', example: 'offices' }),
+    filter: ruleFilter.optional(),
+  })
+  .refine(({ ids, set, filter }) => [ids, set, filter].filter((given) => given !== undefined).length === 1, {
+    message: 'must contain exactly one of ids, set and filter',
+  })
+  .meta({ example: { mode: 'ENFORCE', set: 'offices' } })
+export const changedAccessRules = z.object({
+  updated: z.int().meta({ description: 'The number of rules that had the other mode.', example: 5 }),
+  unchanged: z.int().meta({ description: 'The number of rules that had this mode already.', example: 0 }),
+})
+
 /** The maximum number of entries in `skippedRows`. */
 export const MAX_SKIPPED_ROWS = 100
 const skippedRow = z.object({
@@ -235,10 +271,15 @@ const ifMatch = z.uuid().toLowerCase().nullable().optional().meta({
   description: 'The required `version` of the set; null if the set must not exist. Any other version results in 412.',
   example: EXAMPLE_ID,
 })
-const replaceRuleSetOptions = z.strictObject({ ifMatch })
+const allowEmpty = z.boolean().optional().meta({
+  description: 'Whether the list may be empty, which deletes all rules of the set. Default: false.',
+  example: false,
+})
+const replaceRuleSetOptions = z.strictObject({ ifMatch, allowEmpty })
 const replaceRuleSet = z.strictObject({
   rules: z.array(createAccessRule).max(MAX_SET_RULES).meta({ description: 'All rules of the set, at most 20,000.' }),
   ifMatch,
+  allowEmpty,
 })
 export const replacedRuleSet = z.object({
   version: z.uuid().meta({ description: 'The new version of the set.', example: EXAMPLE_ID }),
@@ -311,6 +352,13 @@ export const accessRules = operations({
     needs: 'licenses.write',
     body: deleteAccessRules,
     returns: deletedAccessRules,
+    propagates: true,
+  },
+  setAccessRuleMode: {
+    route: 'POST /access-rules/set-mode',
+    needs: 'licenses.write',
+    body: setAccessRuleMode,
+    returns: changedAccessRules,
     propagates: true,
   },
   readMyIp: { route: 'GET /access-rules/my-ip', needs: 'licenses.read', returns: myIp },

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { accessRule, accessRuleSet } from './access-rules.ts'
+import { accessRule, accessRuleSet, ruleMode } from './access-rules.ts'
 import { alert } from './activity.ts'
 import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
 import { apiKey, member, token } from './credentials.ts'
@@ -130,6 +130,14 @@ export const eventTypes = {
     'Access rules were deleted by their ids. One event covers all rules of the request.',
     {
       deleted: count('The number of deleted rules.', 2),
+      ruleIds: firstIds,
+    },
+  ),
+  'access_rules.updated': counted(
+    'The mode of access rules was changed by one request. One event covers all rules of the request.',
+    {
+      mode: ruleMode,
+      updated: count('The number of changed rules.', 2),
       ruleIds: firstIds,
     },
   ),

@@ -64,7 +64,8 @@ const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Prom
     vendor.call('POST', 'access-rules', {
       body: { kind: 'BLACKLIST', type: 'HWID', value: unique(), scope: 'ORGANIZATION' },
     }),
-  ruleSets: (vendor) => vendor.call('PUT', `access-rules/sets/set-${unique()}`, { body: { rules: [] } }),
+  ruleSets: (vendor) =>
+    vendor.call('PUT', `access-rules/sets/set-${unique()}`, { body: { rules: [], allowEmpty: true } }),
   signingKeys: (vendor) => vendor.call('POST', 'signing-keys/rotate'),
   webhookEndpoints: (vendor) =>
     vendor.call('POST', 'webhook-endpoints', { body: { url: 'https://hooks.example.com/', types: ['*'] } }),

@@ -66,7 +66,7 @@ test('replaces the rules of a set with the list, and writes only the differences
   const { version } = second!
   expect(await changedRows(async () => put(list))).toBe(0)
   expect(replaced(await put(list))).toMatchObject({ version, unchanged: 3, created: 0, updated: 0, removed: 0 })
-  expect(replaced(await put([]))).toMatchObject({ removed: 3, unchanged: 0 })
+  expect(replaced(await put([], { allowEmpty: true }))).toMatchObject({ removed: 3, unchanged: 0 })
   expect(await readSet()).toMatchObject({ name: 'feed', rules: 0 })
 })
 
@@ -108,9 +108,20 @@ test('a set has its own rules beside equal rules of other sources, and skips onl
     skippedRows: [{ pointer: '#/rules/3', ruleId: own?.id }],
   })
   expect((await vendor.call('GET', `access-rules/${expired.id}`)).status).toBe(404)
-  expect(replaced(await put([], {}, 'other'))).toMatchObject({ created: 0, removed: 0 })
-  expect(replaced(await put([]))).toMatchObject({ removed: 3 })
+  expect(replaced(await put([], { allowEmpty: true }, 'other'))).toMatchObject({ created: 0, removed: 0 })
+  expect(replaced(await put([], { allowEmpty: true }))).toMatchObject({ removed: 3 })
   expect(await rulesOf('')).toEqual([outside])
+})
+
+test('deletes all rules of a set only with allowEmpty', async () => {
+  await put([ip('192.0.2.1'), ip('192.0.2.2')])
+  const response = await put([])
+  expect(outcome(response)).toBe('422 INVALID_REQUEST')
+  const [error] = problem.parse(response.body).errors ?? []
+  expect(error?.pointer).toBe('#/rules')
+  expect(error?.detail).toContain('delete all 2 rules of the set')
+  expect(await rulesOf()).toHaveLength(2)
+  expect(replaced(await put([], { allowEmpty: true }))).toMatchObject({ removed: 2 })
 })
 
 test('a value that two sets contain stays in both, whichever set loses it', async () => {
@@ -211,11 +222,13 @@ describe('the version', () => {
     const outcomes = await Promise.all(lists.map(async (rules) => outcome(await put(rules, { ifMatch: version }))))
     expect(outcomes.toSorted()).toEqual(['200', ...Array.from({ length: 5 }, () => '412 VERSION_MISMATCH')])
     expect(await rulesOf()).toHaveLength(1)
-    expect(outcome(await put([], { ifMatch: null }))).toBe('412 VERSION_MISMATCH')
-    const created = await Promise.all([1, 2].map(async () => outcome(await put([], { ifMatch: null }, 'new'))))
+    expect(outcome(await put([], { ifMatch: null, allowEmpty: true }))).toBe('412 VERSION_MISMATCH')
+    const created = await Promise.all(
+      [1, 2].map(async () => outcome(await put([], { ifMatch: null, allowEmpty: true }, 'new'))),
+    )
     expect(created.toSorted()).toEqual(['200', '412 VERSION_MISMATCH'])
     await vendor.call('DELETE', 'access-rules/sets/new')
-    expect(outcome(await put([], { ifMatch: version }, 'new'))).toBe('412 VERSION_MISMATCH')
+    expect(outcome(await put([], { ifMatch: version, allowEmpty: true }, 'new'))).toBe('412 VERSION_MISMATCH')
   })
 })
 

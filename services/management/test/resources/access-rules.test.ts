@@ -245,6 +245,33 @@ test('deletes many rules of the organization in one request', async () => {
     expect(outcome(await remove(ids))).toBe('422 INVALID_REQUEST')
 })
 
+test('changes the mode of many rules in one request, all or none', async () => {
+  vendor = await createVendor(harness)
+  const set = (body: object) => vendor.call('POST', 'access-rules/set-mode', { body })
+  const offices = [1, 2, 3].map((i) => ({ kind: 'RESTRICTION', mode: 'MONITOR', value: `198.51.100.${i}` }))
+  const [first, second, deleted] = [
+    await vendor.rule(offices[0]!),
+    await vendor.rule(offices[1]!),
+    await vendor.rule(offices[2]!),
+  ]
+  await vendor.call('DELETE', `access-rules/${deleted.id}`)
+  const failed = await set({ mode: 'ENFORCE', ids: [first.id, deleted.id, second.id] })
+  expect(problem.parse(failed.body).errors).toMatchObject([{ pointer: '#/ids/1' }])
+  const modes = async () =>
+    expectBody(await vendor.call('GET', 'access-rules?kind=RESTRICTION'), 200, list).data.map(({ mode }) => mode)
+  expect(await modes()).toEqual(['MONITOR', 'MONITOR'])
+  expect((await set({ mode: 'ENFORCE', ids: [first.id, second.id] })).body).toEqual({ updated: 2, unchanged: 0 })
+  expect(await modes()).toEqual(['ENFORCE', 'ENFORCE'])
+  expect((await set({ mode: 'MONITOR', filter: { value: '198.51.100.1' } })).body).toEqual({ updated: 1, unchanged: 0 })
+  await vendor.rule({ value: '192.0.2.1', set: 'feed' })
+  expect((await set({ mode: 'MONITOR', set: 'feed' })).body).toEqual({ updated: 1, unchanged: 0 })
+  expect((await set({ mode: 'MONITOR', set: 'feed' })).body).toEqual({ updated: 0, unchanged: 1 })
+  expect(await modes()).toEqual(['ENFORCE', 'MONITOR'])
+  for (const selection of [{}, { filter: {} }, { ids: [] }, { ids: [first.id], set: 'feed' }])
+    expect(outcome(await set({ mode: 'ENFORCE', ...selection }))).toBe('422 INVALID_REQUEST')
+  expect(outcome(await set({ mode: 'ENFORCE', set: 'unknown' }))).toBe('404 NOT_FOUND')
+})
+
 test('exports the rules of a filter in the formats of an import', async () => {
   vendor = await createVendor(harness)
   const license = await vendor.license()

@@ -212,6 +212,10 @@ const makers: Record<MakerName, Maker> = {
   deleteAccessRule: below('access-rules', rule),
   importAccessRules: fixed('access-rules/import', () => ({ rules: [newRule(), newRule()] })),
   exportAccessRules: fixed('access-rules/export'),
+  setAccessRuleMode: async (world) => ({
+    path: 'access-rules/set-mode',
+    body: { mode: 'MONITOR', ids: [await rule(world)] },
+  }),
   deleteAccessRules: async (world) => ({ path: 'access-rules/delete', body: { ids: [await rule(world)] } }),
   listAccessRuleSets: fixed('access-rules/sets'),
   readAccessRuleSet: async (world) => ({ path: await ruleSet(world) }),

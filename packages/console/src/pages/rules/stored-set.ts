@@ -28,6 +28,7 @@ export async function readStored(name: string): Promise<StoredSet> {
 
 /** Replaces the rules of a set whose version is `ifMatch`. If `ifMatch` is null, creates the set and fails if the name exists. */
 export function putSet(name: string, rows: readonly RuleRow[], ifMatch: string | null) {
-  const body = { rules: rows.map((row) => row.body), ifMatch }
+  // The page has shown how many rules the replacement deletes.
+  const body = { rules: rows.map((row) => row.body), ifMatch, allowEmpty: rows.length === 0 }
   return callAndApply(accessRuleSets.replaceAccessRuleSet, { params: { set: name }, body })
 }

@@ -5,17 +5,12 @@ import { type AccessRuleSet, accessRuleSets as operations } from '@keyward/contr
 import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
 import { listRows, readRow } from '../../crud/owned-rows.ts'
-import { ApiError } from '../../http/problem.ts'
 import { implement } from '../../operations/implement.ts'
 import { accessRuleTag } from '../access-rules/access-rules.ts'
 import { firstRules } from '../access-rules/list.ts'
 import { lockPlan } from '../access-rules/plan-limits.ts'
-import { findSet, ruleSetRows } from '../access-rules/set-rows.ts'
+import { findSet, ruleSetRows, unknownSet } from '../access-rules/set-rows.ts'
 import { replaceSet } from './replace.ts'
-
-function unknownSet(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no set of access rules with this name.')
-}
 
 async function readSet(context: ReadContext, name: string): Promise<AccessRuleSet> {
   // Postgres cannot store NUL in text, so no set has a name with NUL.
@@ -56,7 +51,7 @@ export const accessRuleSets = implement(accessRuleTag, operations, {
     summary: 'Replace a set of access rules',
     description:
       'Replaces the rules of the set with this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
-      'differences are written. Rules of other sources stay unchanged.',
+      'differences are written. Rules of other sources stay unchanged. An empty list requires `allowEmpty: true`.',
     errors: [
       'VERSION_MISMATCH',
       'IMPORT_TOO_LARGE',

@@ -31,6 +31,7 @@ import { type Existing, planAddition, planReplacement } from '../access-rules/so
 const RULES_PER_READ = 1_000
 
 interface Options {
+  allowEmpty?: boolean | undefined
   ifMatch?: string | null | undefined
 }
 
@@ -90,6 +91,12 @@ export async function replaceSet(
   const rules = await validateRules(context, given, name)
   const before = await findSet(context, name)
   requireVersion(name, before?.version, given.others?.ifMatch)
+
+  if (rules.length === 0 && given.others?.allowEmpty !== true)
+    throw invalid(
+      '#/rules',
+      `must not be empty, because this would delete all ${before?.rules ?? 0} rules of the set; to delete them, send "allowEmpty": true`,
+    )
 
   const { added: distinct, skipped } = await planAddition([], rules)
   const stored = before === undefined ? [] : await readRules(context, before.id, name)

@@ -8,6 +8,7 @@ import { implement } from '../../operations/implement.ts'
 import { addRule, importRules } from './add.ts'
 import { exportRules } from './export.ts'
 import { listRules, type RuleFilter } from './list.ts'
+import { setMode } from './set-mode.ts'
 import { changeRule, deleteRule, deleteRulesById, readRule } from './store.ts'
 
 /** The OpenAPI tag of the endpoints for access rules and for their evaluation. */
@@ -81,6 +82,14 @@ export const accessRules = implement(accessRuleTag, operations, {
     summary: 'Delete many access rules',
     description: 'Deletes the rules with these ids, at most 1,000, in one step. Ids without a rule are counted.',
     handle: (call) => deleteRulesById(call, call.body.ids),
+  },
+  setAccessRuleMode: {
+    summary: 'Change the mode of many access rules',
+    description:
+      'Enforces or monitors the rules with these ids, of a set, or of a filter, at most 20,000. Changes all of them in one step, or none. ' +
+      'Every id must belong to a rule.',
+    errors: ['NOT_FOUND'],
+    handle: (call) => setMode(call, call.body),
   },
   readMyIp: {
     summary: 'Read your own address',

@@ -8,6 +8,7 @@ import { uuidv7 } from '@keyward/database'
 
 import type { ReadContext, WriteContext } from '../../context.ts'
 import type { OwnedRows } from '../../crud/owned-rows.ts'
+import { ApiError } from '../../http/problem.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {
@@ -22,14 +23,18 @@ export const ruleSetRows: OwnedRows<'accessRuleSets', AccessRuleSet> = {
   }),
 }
 
-/** Returns the id and the version of a set, or undefined for an unknown name. */
+export function unknownSet(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no set of access rules with this name.')
+}
+
+/** Returns the id, the version and the number of rules of a set, or undefined for an unknown name. */
 export async function findSet(
   { db, organizationId }: ReadContext,
   name: string,
-): Promise<{ id: string; version: string } | undefined> {
+): Promise<{ id: string; version: string; rules: number } | undefined> {
   return db
     .selectFrom('accessRuleSets')
-    .select(['id', 'version'])
+    .select(['id', 'version', 'rules'])
     .where('organizationId', '=', organizationId)
     .where('name', '=', name)
     .executeTakeFirst()
