@@ -67,15 +67,19 @@ async function findCredential(db: Db, secretHash: Uint8Array) {
 type CredentialRow = NonNullable<Awaited<ReturnType<typeof findCredential>>>
 
 /**
- * Returns the actor of a credential. The actor of an access token that another person created for the member also names the creator, who
- * has seen the secret.
+ * Returns the field `issuedBy` of the actor of a member's access token, or of the session that the token opened. It names the creator of
+ * the token, who has seen the secret, unless the member created the token.
  */
+export function issuerOf(memberId: string, createdBy: unknown): Pick<Actor, 'issuedBy'> {
+  const maker = actorSchema.nullable().parse(createdBy)
+  if (maker === null || maker.memberId === memberId) return {}
+  const { issuedBy: _, ...issuedBy } = maker
+  return { issuedBy }
+}
+
 function actorOf({ kind, id, name, memberId, createdBy }: CredentialRow): Actor {
   if (memberId === null) return { type: kind, id, name }
-  const maker = actorSchema.nullable().parse(createdBy)
-  if (maker === null || maker.memberId === memberId) return { type: kind, id, name, memberId }
-  const { issuedBy: _, ...issuedBy } = maker
-  return { type: kind, id, name, memberId, issuedBy }
+  return { type: kind, id, name, memberId, ...issuerOf(memberId, createdBy) }
 }
 
 /** Returns the secret of an `Authorization: Bearer` header, or undefined for any other value. */

@@ -9,7 +9,14 @@ import { actor as actorSchema } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import type { Db } from '../context.ts'
-import { type Caller, intersection, operatorCaller, permissionsFrom, unauthenticated } from './authentication.ts'
+import {
+  type Caller,
+  intersection,
+  issuerOf,
+  operatorCaller,
+  permissionsFrom,
+  unauthenticated,
+} from './authentication.ts'
 
 /** The number of hours without use after which a session ends. `last_used_at` has a precision of one minute. */
 export const SESSION_IDLE_HOURS = 12
@@ -41,6 +48,8 @@ async function findSession(db: Db, secretHash: Uint8Array) {
       'credentials.permissions as tokenPermissions',
       'credentials.revokedAt as tokenRevokedAt',
       'credentials.expiresAt as tokenExpiresAt',
+      'credentials.createdBy as tokenCreatedBy',
+      'credentials.madeByMember as tokenMadeByMember',
     ])
     .where('sessions.secretHash', '=', Buffer.from(secretHash))
     .where('sessions.expiresAt', '>', sql<Date>`now()`)
@@ -84,13 +93,19 @@ export async function findSessionCaller(
       row.credentialId === null
         ? permissionsOfMember
         : intersection(permissionsFrom(row.tokenPermissions ?? []), permissionsOfMember),
-    actor: { type: 'MEMBER', id: memberId, name: email, memberId, ...(invitedBy && { issuedBy: invitedBy }) },
+    actor: {
+      type: 'MEMBER',
+      id: memberId,
+      name: email,
+      memberId,
+      ...(invitedBy ? { issuedBy: invitedBy } : issuerOf(memberId, row.tokenCreatedBy)),
+    },
     // A credential that the member creates may outlive the session, but not the access token that opened the session.
     credential: {
       id: row.credentialId ?? row.id,
       expiresAt: row.tokenExpiresAt,
       productId: null,
-      madeByMember: memberId,
+      madeByMember: row.tokenMadeByMember ?? memberId,
     },
     isSuspended: row.suspendedAt !== null,
     session: { id: row.id },

@@ -247,7 +247,16 @@ describe('the audit log', () => {
       return { rules: { deleted: 1, ids: [id], first: [{ id, ...values }] } }
     }
     expect(data.map(({ action, changes }) => [action, changes])).toEqual([
-      ['member.deleted', { email: 'eve@example.com', revokedTokens: [], keptApiKeys: [] }],
+      [
+        'member.deleted',
+        {
+          email: 'eve@example.com',
+          revokedTokens: [],
+          keptApiKeys: [],
+          endedSessions: [],
+          deletedInvitations: [],
+        },
+      ],
       ['api_key.revoked', { name: 'b', prefix: apiKey.prefix }],
       ['access_token.revoked', { name: 'a', prefix: token.prefix, memberId: member.id }],
       ['customer.deleted', { ...customer, ...deleted(2) }],

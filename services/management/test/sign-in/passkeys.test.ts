@@ -118,6 +118,18 @@ describe.skipIf(!existsSync(executablePath))(
       expect(passkeyList.parse((await request(page, 'GET', 'me/passkeys')).body).data).toEqual([])
     })
 
+    test('a session of another invitation registers no further passkey until the member deletes the first', async () => {
+      const id = await enter('lin@example.com')
+      expect((await register('laptop')).status).toBe(201)
+      const invitation = await vendor.call('POST', `members/${id}/invitation`)
+      const { secret } = expectBody(invitation, 200, z.object({ secret: z.string() }))
+      expect((await request(page, 'POST', 'sessions', { invitation: secret })).status).toBe(201)
+      expect((await request(page, 'POST', 'me/passkeys/options')).status).toBe(403)
+      const { data } = passkeyList.parse((await request(page, 'GET', 'me/passkeys')).body)
+      expect((await request(page, 'DELETE', `me/passkeys/${data[0]?.id}`)).status).toBe(204)
+      expect((await register('new laptop')).status).toBe(201)
+    })
+
     test('a changed signature and an unsuitable challenge get 401', async () => {
       await enter('grace@example.com')
       expect((await register('phone')).status).toBe(201)

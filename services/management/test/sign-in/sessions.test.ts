@@ -107,6 +107,64 @@ describe('an invitation', () => {
   })
 })
 
+const managing = ['licenses.read', 'credentials.write']
+
+/** Creates two members, and signs the first one in. */
+async function twoMembers() {
+  const [ada, bob] = [await addMember(managing), await addMember(managing)]
+  return { ada, bob, callOfAda: await signIn({ invitation: ada.invitation.secret }) }
+}
+
+const deletion = z.object({ data: z.array(z.object({ changes: z.unknown() })) })
+
+describe('the removal of a member', () => {
+  test('ends the sessions and invitations that the member opened for others, and their tokens', async () => {
+    const { ada, bob, callOfAda } = await twoMembers()
+    const inviteBy = async (call: SignedIn) =>
+      expectBody(await call('POST', `members/${bob.id}/invitation`), 200, invited.shape.invitation).secret
+    const own = await signIn({ invitation: await inviteBy(vendor.call) })
+    const call = await signIn({ invitation: await inviteBy(callOfAda) })
+    const { session } = expectBody(await call('GET', 'me'), 200, me)
+    const body = { name: 'made', permissions: managing }
+    const made = expectBody(await call('POST', 'tokens', { body }), 201, createdToken.required())
+    const next = expectBody(await harness.as(made.secret)('POST', 'tokens', { body }), 201, createdToken.required())
+    // The sender of an invitation is named even if the invited member's own session sends the next one.
+    const again = await signIn({ invitation: await inviteBy(call) })
+    const { session: second } = expectBody(await again('GET', 'me'), 200, me)
+    const open = await inviteBy(callOfAda)
+    expect((await vendor.call('DELETE', `members/${ada.id}`)).status).toBe(204)
+    for (const one of [call, again, harness.as(made.secret), harness.as(next.secret)])
+      expect(outcome(await one('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+    const late = await harness.call('POST', 'sessions', { token: null, body: { invitation: open } })
+    expect(outcome(late)).toBe('401 UNAUTHENTICATED')
+    expect((await own('GET', 'me')).status).toBe(200)
+    const log = await vendor.call('GET', 'audit-log?action=member.deleted&limit=1')
+    expect(expectBody(log, 200, deletion).data[0]?.changes).toMatchObject({
+      revokedTokens: [made.id, next.id],
+      endedSessions: [session?.id ?? '', second?.id ?? ''].toSorted((a, b) => (a < b ? -1 : 1)),
+      deletedInvitations: [bob.id],
+    })
+  })
+})
+
+test('a credential that expires creates no member, invitation or passkey, also through a session', async () => {
+  const { id } = await addMember(managing)
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  const body = { name: 'contractor', permissions: managing, expiresAt }
+  const token = expectBody(await vendor.call('POST', 'tokens', { body }), 201, createdToken.required())
+  const access = await vendor.call('POST', `members/${id}/access-tokens`, { body })
+  const session = await signIn({ token: expectBody(access, 201, createdToken.required()).secret })
+  for (const call of [harness.as(token.secret), session]) {
+    const added = await call('POST', 'members', { body: { email: 'outlives@example.com', permissions: [] } })
+    expect(outcome(added)).toBe('403 FORBIDDEN')
+    expect(added.text).toContain(expiresAt)
+    expect(outcome(await call('POST', `members/${id}/invitation`))).toBe('403 FORBIDDEN')
+  }
+  const options = await session('POST', 'me/passkeys/options')
+  expect(outcome(options)).toBe('403 FORBIDDEN')
+  expect(options.text).toContain(expiresAt)
+})
+
 describe('the cookie', () => {
   test('the session cookie is HttpOnly and SameSite=Strict', async () => {
     const { invitation } = await addMember()
@@ -239,6 +297,35 @@ describe('a personal access token', () => {
     expect(outcome(await call('POST', 'me/passkeys/options'))).toBe('403 FORBIDDEN')
     expect((await vendor.call('DELETE', `${tokens}/${token.id}`)).status).toBe(204)
     expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('a session with an access token that another member created names the creator, and ends with the creator', async () => {
+    const { ada, bob, callOfAda } = await twoMembers()
+    const body = { name: 'bob', permissions: managing }
+    const path = `members/${bob.id}/access-tokens`
+    const { secret } = expectBody(await callOfAda('POST', path, { body }), 201, createdToken.required())
+    const call = await signIn({ token: secret })
+    expect(outcome(await call('POST', 'me/passkeys/options'))).toBe('403 FORBIDDEN')
+    expect(outcome(await harness.as(secret)('POST', 'me/passkeys/options'))).toBe('403 FORBIDDEN')
+    const made = expectBody(await call('POST', 'tokens', { body }), 201, createdToken.required())
+    expect(made.createdBy).toMatchObject({ type: 'MEMBER', memberId: bob.id, issuedBy: { memberId: ada.id } })
+    expect((await vendor.call('DELETE', `members/${ada.id}`)).status).toBe(204)
+    expect(outcome(await call('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+    expect(outcome(await harness.as(made.secret)('GET', 'me'))).toBe('401 UNAUTHENTICATED')
+  })
+
+  test('revokes tokens of a session when the member of the session is removed', async () => {
+    const { bob, callOfAda } = await twoMembers()
+    const body = { name: 'bob', permissions: managing }
+    const path = `members/${bob.id}/access-tokens`
+    const { secret } = expectBody(await callOfAda('POST', path, { body }), 201, createdToken.required())
+    const call = await signIn({ token: secret })
+    const made = expectBody(await call('POST', 'tokens', { body }), 201, createdToken.required())
+    const next = await harness.as(made.secret)('POST', 'tokens', { body })
+    const { secret: last } = expectBody(next, 201, createdToken.required())
+    expect((await vendor.call('DELETE', `members/${bob.id}`)).status).toBe(204)
+    for (const token of [made.secret, last])
+      expect(outcome(await harness.as(token)('GET', 'me'))).toBe('401 UNAUTHENTICATED')
   })
 
   test('a management token or an API key cannot sign in', async () => {

@@ -46,6 +46,15 @@ export function requireNotOutliving(expiresAt: Date | null, { expiresAt: latest 
   )
 }
 
+/** Throws FORBIDDEN for a credential that expires, because members, invitations and passkeys would outlive it. */
+export function requireUnlimited({ expiresAt }: CallerCredential): void {
+  if (expiresAt === null) return
+  throw new ApiError(
+    'FORBIDDEN',
+    `The credential expires at ${expiresAt.toISOString()} and can create no member, invitation or passkey. Send the request with one that does not expire.`,
+  )
+}
+
 /** Locks the organization, so that no other transaction removes a credential that `requireManager` counts. */
 export async function lockManagers({ db, organizationId }: WriteContext): Promise<void> {
   await db.selectFrom('organizations').select('id').where('id', '=', organizationId).forNoKeyUpdate().execute()

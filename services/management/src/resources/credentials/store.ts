@@ -5,6 +5,7 @@
 
 import { actor, type Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
+import { sql } from 'kysely'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
 import type { CallerCredential, ReadContext, WriteContext } from '../../context.ts'
@@ -193,7 +194,7 @@ async function revoke({ db, organizationId }: WriteContext, ids: readonly string
 }
 
 /**
- * Revokes the tokens that a member created, directly or through other tokens. API keys with the same origin stay valid, because a
+ * Revokes the tokens that a member created, directly, through other tokens, or in sessions that the member opened for others. API keys with the same origin stay valid, because a
  * revocation would stop the vendor's apps. Returns the ids of the revoked tokens and of these API keys.
  */
 export async function revokeTokensMadeBy(
@@ -201,14 +202,22 @@ export async function revokeTokensMadeBy(
   memberId: string,
 ): Promise<{ revokedTokens: string[]; keptApiKeys: string[] }> {
   const { db, organizationId } = context
-  const rows = await db
-    .selectFrom('credentials')
-    .select(['id', 'kind'])
-    .where('organizationId', '=', organizationId)
-    .where('madeByMember', '=', memberId)
-    .where('revokedAt', 'is', null)
-    .orderBy('id')
-    .execute()
+  // Revoked tokens lead to valid tokens that were created with them. The member's own tokens are deleted with the member.
+  const { rows } = await sql<{ id: string; kind: CredentialKind }>`
+    with recursive own as (
+      select id, kind, revoked_at, member_id, made_by_member, created_by from credentials
+      where organization_id = ${organizationId}
+    ), made as (
+      select id, kind, revoked_at, member_id from own
+      where made_by_member = ${memberId} or member_id = ${memberId}
+        or created_by ->> 'memberId' = ${memberId} or created_by -> 'issuedBy' ->> 'memberId' = ${memberId}
+      union
+      select own.id, own.kind, own.revoked_at, own.member_id from own join made
+        on made.id::text in (own.created_by ->> 'id', own.created_by -> 'issuedBy' ->> 'id')
+    )
+    select id, kind from made where revoked_at is null and member_id is distinct from ${memberId} order by id`.execute(
+    db,
+  )
   const idsOf = (isApiKey: boolean) => rows.filter(({ kind }) => (kind === 'API_KEY') === isApiKey).map(({ id }) => id)
   const revokedTokens = idsOf(false)
   if (revokedTokens.length > 0) await revoke(context, revokedTokens)

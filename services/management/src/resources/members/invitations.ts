@@ -51,6 +51,33 @@ interface Invited {
   invitedBy: Actor | null
 }
 
+/**
+ * Deletes the invitations that a member sent to others, directly or with one of the tokens, and ends the sessions that were opened with
+ * such invitations. Returns the ids of the sessions, and of the members whose invitations were deleted.
+ */
+export async function endInvitationsOf(
+  { db, organizationId }: WriteContext,
+  memberId: string,
+  tokens: readonly string[],
+): Promise<{ endedSessions: string[]; deletedInvitations: string[] }> {
+  const isOpened = sql<boolean>`member_id <> ${memberId} and (invited_by ->> 'memberId' = ${memberId}
+    or invited_by -> 'issuedBy' ->> 'memberId' = ${memberId} or invited_by ->> 'id' = any (${tokens}::text[]))`
+  const sessions = await db
+    .deleteFrom('sessions')
+    .where('organizationId', '=', organizationId)
+    .where(isOpened)
+    .returning('id')
+    .execute()
+  const invitations = await db
+    .deleteFrom('invitations')
+    .where('organizationId', '=', organizationId)
+    .where(isOpened)
+    .returning('memberId as id')
+    .execute()
+  const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id).toSorted()
+  return { endedSessions: idsOf(sessions), deletedInvitations: idsOf(invitations) }
+}
+
 /** Redeems an invitation. Returns null when the secret is unknown, used or expired. */
 export async function useInvitation(db: Db, secret: string): Promise<Invited | null> {
   if (parseSecret(secret)?.kind !== 'INVITATION') return null
@@ -61,6 +88,6 @@ export async function useInvitation(db: Db, secret: string): Promise<Invited | n
     .returning(['memberId', 'organizationId', 'invitedBy'])
     .executeTakeFirst()
   if (!row) return null
-  const { issuedBy: _, ...sender } = actorSchema.parse(row.invitedBy)
-  return { ...row, invitedBy: sender.memberId === row.memberId ? null : sender }
+  const { issuedBy = null, ...sender } = actorSchema.parse(row.invitedBy)
+  return { ...row, invitedBy: sender.memberId === row.memberId ? issuedBy : sender }
 }

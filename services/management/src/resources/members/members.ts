@@ -16,6 +16,7 @@ import {
   requireGrantable,
   requireManager,
   requireManagingMember,
+  requireUnlimited,
 } from '../credentials/bounds.ts'
 import {
   type CredentialFilter,
@@ -25,7 +26,7 @@ import {
   revokeCredential,
   revokeTokensMadeBy,
 } from '../credentials/store.ts'
-import { invite } from './invitations.ts'
+import { endInvitationsOf, invite } from './invitations.ts'
 
 export const memberRows: OwnedRows<'members', Member> = {
   table: 'members',
@@ -54,6 +55,7 @@ export const members = implement(tag, operations, {
       'A credential can grant only permissions that it has. The response contains an invitation: a link that signs the member in once within 72 hours.',
     errors: ['MEMBER_EXISTS', 'QUOTA_EXCEEDED'],
     async handle(call) {
+      requireUnlimited(call.credential)
       requireGrantable(call.body.permissions, call.permissions)
       const created = await insertRow(memberRows, call, call.body)
       return { ...created, invitation: await invite(call, created) }
@@ -82,8 +84,8 @@ export const members = implement(tag, operations, {
   deleteMember: {
     summary: 'Remove a member',
     description:
-      "Also revokes the member's access tokens and the tokens that were created with them. API keys that were created " +
-      'with them stay valid. The audit entry lists both.',
+      "Also revokes the member's access tokens and the tokens that were created with them, and ends the invitations and " +
+      'sessions that the member opened for others. API keys that were created with the tokens stay valid. The audit entry lists all of them.',
     errors: ['LAST_CREDENTIAL', 'LAST_MANAGER'],
     async handle(call) {
       await lockManagers(call)
@@ -94,7 +96,10 @@ export const members = implement(tag, operations, {
           wasManager = isManager(row)
         },
         audited: ({ email }) => ({ email }),
-        cascade: revokeTokensMadeBy,
+        async cascade(context, id) {
+          const tokens = await revokeTokensMadeBy(context, id)
+          return { ...tokens, ...(await endInvitationsOf(context, id, tokens.revokedTokens)) }
+        },
       })
       await requireManager(call)
       if (wasManager) await requireManagingMember(call)
@@ -106,6 +111,7 @@ export const members = implement(tag, operations, {
       'Returns a link that signs the member in once within 72 hours. It replaces an earlier link. A credential can invite only ' +
       'members whose permissions it has.',
     async handle(call) {
+      requireUnlimited(call.credential)
       const row = await findRow(memberRows, call, call.params.id)
       requireCovered('member', permissionsOf(row.permissions), call.permissions)
       return invite(call, memberRows.show(row))

@@ -9,13 +9,14 @@ import type { Db } from '../../context.ts'
 import { ApiError, invalid, notFound } from '../../http/problem.ts'
 import type { VendorCall } from '../../operations/call.ts'
 import { implement } from '../../operations/implement.ts'
-import { permissionsOf, requireCovered } from '../credentials/bounds.ts'
+import { permissionsOf, requireCovered, requireUnlimited } from '../credentials/bounds.ts'
 import { signInTag } from '../openid/openid.ts'
 import { registrationOptions, verifyRegistration } from './ceremonies.ts'
 
 const MAX_PASSKEYS = 20
 
 type AnyCall = Pick<VendorCall<unknown, unknown, unknown>, 'db' | 'organizationId' | 'actor' | 'permissions'>
+type RegisteringCall = AnyCall & Pick<VendorCall<unknown, unknown, unknown>, 'credential' | 'session'>
 
 /**
  * Returns the member of the caller. Throws NOT_FOUND for a credential without a member. Throws FORBIDDEN for a credential with fewer
@@ -54,12 +55,41 @@ function show({ id, name, createdAt, lastUsedAt }: Omit<Row, 'credentialId'>): P
   return { id, name, createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt?.toISOString() ?? null }
 }
 
+/**
+ * Throws FORBIDDEN when the passkey would outlive the credential, or might belong to another person: with a token of another creator, and
+ * in the session of another sender's
+ * invitation if the member has an older passkey than the session.
+ */
+async function requireOwnCredential(
+  { db, actor, credential, session }: RegisteringCall,
+  registered: readonly Row[],
+): Promise<void> {
+  requireUnlimited(credential)
+  if (actor.issuedBy === undefined) return
+  if (session === null || credential.id !== session.id)
+    throw new ApiError(
+      'FORBIDDEN',
+      'Another person created the access token. Sign in with an invitation or a passkey to register a passkey.',
+    )
+  const { createdAt } = await db
+    .selectFrom('sessions')
+    .select('createdAt')
+    .where('id', '=', session.id)
+    .executeTakeFirstOrThrow()
+  if (registered.some((passkey) => passkey.createdAt < createdAt))
+    throw new ApiError(
+      'FORBIDDEN',
+      'Another person sent the invitation of this session, and the member already has a passkey. Sign in with that passkey, or delete it first.',
+    )
+}
+
 async function addPasskey(call: VendorCall<unknown, unknown, z.output<typeof createPasskey>>): Promise<Passkey> {
   const { id: memberId } = await memberOf(call)
   const { db, organizationId, body } = call
   const verified = await verifyRegistration(db, call.site(), memberId, body.response)
-  const { length: used } = await rowsOf(db, organizationId, memberId).execute()
-  if (used >= MAX_PASSKEYS)
+  const registered = await rowsOf(db, organizationId, memberId).execute()
+  await requireOwnCredential(call, registered)
+  if (registered.length >= MAX_PASSKEYS)
     throw new ApiError('QUOTA_EXCEEDED', `A member has at most ${MAX_PASSKEYS} passkeys. Delete one first.`)
   const id = uuidv7()
   const createdAt = new Date()
@@ -97,6 +127,7 @@ export const passkeys = implement(signInTag, operations, {
     async handle(call) {
       const member = await memberOf(call)
       const registered = await rowsOf(call.db, call.organizationId, member.id).execute()
+      await requireOwnCredential(call, registered)
       const ids = registered.map(({ credentialId }) => credentialId)
       return { options: { ...(await registrationOptions(call.db, call.site(), { ...member, registered: ids })) } }
     },
