@@ -16,12 +16,21 @@ export interface Step {
 }
 
 const anything = z.unknown()
+const listed = z.object({ data: z.array(anything) })
 
 /** Returns the changes as steps. `known` is filled before the first change runs. `as` returns the API with the credential of a member. */
 export function changes(plan: Plan, known: Known, as: (email: string) => Api): Step[] {
   const license = (i: number, action = '') => `/licenses/${known.licenses[i]!}${action}`
-  const importRules = async (email: string, group: 'first' | 'watched' | 'support') =>
-    void (await as(email).send('POST', '/access-rules/import', anything, { rules: planRules(plan, known)[group] }))
+  /** Imports the rules that do not exist. A rule of an earlier run ends sooner, so an import alone would add the rule again. */
+  const importRules = async (email: string, group: 'first' | 'watched' | 'support') => {
+    const rules = []
+    for (const rule of planRules(plan, known)[group]) {
+      const query = new URLSearchParams({ kind: rule.kind, type: rule.type, value: rule.value, scope: rule.scope, limit: '1' })
+      const { data } = await as(email).send('GET', `/access-rules?${query.toString()}`, listed)
+      if (data.length === 0) rules.push(rule)
+    }
+    if (rules.length > 0) await as(email).send('POST', '/access-rules/import', anything, { rules })
+  }
   const replaceSet = async (email: string, name: string) =>
     void (await as(email).send('PUT', `/access-rules/sets/${encodeURIComponent(name)}`, anything, {
       rules: planSets()[name],

@@ -277,7 +277,8 @@ describe('a long list', () => {
     shell.clock.aheadMs = DAY_MS
     const late = await shell.cli(...args)
     expect([late.code, late.err]).toEqual([2, expect.stringMatching(/--expires 12h of the run that .* has passed/)])
-    expect((await shell.cli(...args, '--restart')).out).toMatch(/^500 rules added, 1000 already existed/)
+    // The rules of the first run end a day sooner than the rows of the new run, so every row is added.
+    expect((await shell.cli(...args, '--restart')).out).toMatch(/^1500 rules added, 0 already existed/)
     shell.clock.aheadMs = 0
     gate.close()
   })

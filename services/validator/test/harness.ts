@@ -78,8 +78,9 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
 export async function startLoaded(
   databaseUrl: string,
   given: Partial<ValidatorConfig> = {},
+  reserve: 'small' | 'large' = 'small',
 ): Promise<RunningValidator> {
-  const validator = await startValidator(configFor(databaseUrl, given), 'small')
+  const validator = await startValidator(configFor(databaseUrl, given), reserve)
   await validator.loaded
   const balancer = await startBalancer('validator', validator)
   const close = async (): Promise<void> => {

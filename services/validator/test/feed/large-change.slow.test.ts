@@ -12,7 +12,7 @@ let validator: RunningValidator
 
 beforeAll(async () => {
   world = await createWorld()
-  validator = await startLoaded(world.database.url)
+  validator = await startLoaded(world.database.url, {}, 'large')
 })
 afterAll(async () => {
   await validator.close()
