@@ -72,6 +72,29 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     expect(await stage.check('WHY0-0000-0000-0001', 'second')).toBe('VALID')
   })
 
+  test('decides a check from a country that is chosen by its name, and refuses a range as the address', async () => {
+    const id = await stage.addLicense('WHY0-0000-0000-0002')
+    const rule = { kind: 'BLACKLIST', type: 'COUNTRY', value: 'CH', scope: 'LICENSE', scopeId: id }
+    await stage.api('/access-rules', rule, created)
+    await stage.open(`/why?license=${id}`)
+    await stage.field('Machine id').fill('laptop')
+    const country = stage.page.getByRole('combobox', { name: 'Country' })
+    await country.fill('no such country')
+    await stage.page.keyboard.press('Enter')
+    await country.fill('switz')
+    await stage.page.locator('[role=option][data-combobox-selected=true]').waitFor()
+    await stage.page.keyboard.press('Enter')
+    await stage.page.getByRole('option', { name: 'Switzerland (CH)' }).waitFor({ state: 'hidden' })
+    expect(await country.inputValue()).toBe('Switzerland (CH)')
+    // Neither press of Enter submits the form.
+    expect(await stage.page.getByRole('status', { name: 'Decision' }).count()).toBe(0)
+    await stage.button('Decide').click()
+    await stage.page.getByRole('heading', { name: 'A blacklist rejects the check.' }).waitFor()
+    await stage.field('Address').fill('203.0.113.0/24')
+    await stage.button('Decide').click()
+    await stage.page.getByText('must be an IPv4 or IPv6 address', { exact: false }).waitFor()
+  })
+
   test('releases a slot', async () => {
     const id = await stage.addLicense('SLOT-0000-0000-0001')
     expect(await stage.check('SLOT-0000-0000-0001', 'old laptop')).toBe('VALID')
@@ -143,6 +166,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
     await stage.page.getByText('A restriction allows only other checks.').waitFor()
     await stage.page.getByText('this one matches none (machine)').waitFor()
     await stage.open('/rules?matches=watched')
+    await stage.page.getByRole('link', { name: 'RULE-0000-0000-0001' }).waitFor()
     expect(await stage.cell('watched').innerText()).toMatch(/^Would block watched for the license RULE-0000-0000-0001/)
   })
 

@@ -34,8 +34,16 @@ export const theme: MantineThemeOverride = createTheme({
     Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
     // The header of a window is not the banner landmark of the page.
     Modal: Modal.extend({ defaultProps: { attributes: { header: { role: 'presentation' } } } }),
-    // Enter chooses the first option that is left, and does not submit the form of the field.
-    Select: Select.extend({ defaultProps: { selectFirstOptionOnChange: true } }),
+    // Enter chooses the first option that is left. While the list is open, Enter never submits the form of the field.
+    Select: Select.extend({
+      defaultProps: {
+        selectFirstOptionOnChange: true,
+        onKeyDown: (event) => {
+          if (event.key === 'Enter' && event.currentTarget.getAttribute('aria-expanded') === 'true')
+            event.preventDefault()
+        },
+      },
+    }),
     Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 500, miw: 'max-content', variant: 'light' } }),
   },
 })
