@@ -69,6 +69,41 @@ export function searchTests(open: () => Stage): void {
       expect(await stage.field('Value').inputValue()).toBe('192.0.2.0/24')
     })
 
+    test('offers the checks of an unknown machine before the offer to block it', async () => {
+      const stage = open()
+      await stage.addLicense('FIND-ME00-0000-0003')
+      expect(await stage.check('FIND-ME00-0000-0003', 'holder-of-the-slot')).toBe('VALID')
+      expect(await stage.check('FIND-ME00-0000-0003', 'refused-machine-3')).toBe('TOO_MANY_MACHINES')
+      await stage.open('')
+      await search(stage, 'refused-machine-3')
+      await stage.page.getByRole('option', { name: 'Block the machine refused-machine-3' }).waitFor()
+      const offers = await stage.page.getByRole('option').allInnerTexts()
+      expect(offers.map((offer) => offer.trim())).toEqual([
+        'Checks of the machine refused-machine-3',
+        'Block the machine refused-machine-3',
+      ])
+      await stage.page.keyboard.press('Enter')
+      await stage.page.getByRole('heading', { name: 'Activity' }).waitFor()
+      await stage.page.getByRole('link', { name: 'FIND-ME00-0000-0003' }).waitFor()
+    })
+
+    test('finds what a pasted sentence names', async () => {
+      const stage = open()
+      const id = await stage.addLicense('FIND-ME00-0000-0004', 'luca@example.com')
+      await stage.open('')
+      await search(stage, 'License key: FIND-ME00-0000-0004')
+      await stage.page.getByRole('option', { name: /FIND-ME00-0000-0004/ }).waitFor()
+      await stage.page.keyboard.press('Escape')
+      await search(stage, 'Luca Moretti <luca@example.com>')
+      await stage.page.getByRole('option', { name: 'luca@example.com' }).waitFor()
+      await stage.page.keyboard.press('Escape')
+      await search(stage, id)
+      await stage.page.getByRole('option', { name: `License with the id ${id}` }).waitFor()
+      await stage.page.keyboard.press('Enter')
+      await stage.page.getByRole('heading', { name: 'FIND-ME00-0000-0004' }).waitFor()
+      expect(new URL(stage.page.url()).pathname).toBe(`/console/licenses/${id}`)
+    })
+
     test('finds the access rule of a pasted address', async () => {
       const stage = open()
       const rule = { kind: 'BLACKLIST', type: 'IP', value: '198.18.0.0/15', scope: 'ORGANIZATION' }

@@ -360,6 +360,8 @@ export const text = {
     block: (value: string) => `Block ${value}`,
     blockThisMachine: (value: string) => `Block the machine ${value}`,
     matching: (value: string) => `Rules that match ${value}`,
+    checksOf: (machineId: string) => `Checks of the machine ${machineId}`,
+    licenseWithId: (id: string) => `License with the id ${id}`,
     lastSeen: (day: string) => `last seen ${day}`,
     choose: 'to choose',
     open: 'to open',

@@ -15,6 +15,8 @@ const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 
 export interface Offer {
   path: string
+  /** Whether the offer rejects checks. Such an offer is never chosen before the person moves to it. */
+  blocks?: boolean
   label: string
   /** The second line of the offer. */
   detail: string
@@ -91,14 +93,32 @@ function commandsAbout(typed: string, me: Me): Offer[] {
     path: `/rules/new?${rule}`,
     label: range === null ? t.blockThisMachine(shown) : t.block(shown),
     detail: '',
+    blocks: true,
   }
+  const canWrite = me.permissions.includes('licenses.write')
   const matches = {
     path: `/rules?${new URLSearchParams({ matches: typed }).toString()}`,
     label: t.matching(shown),
     detail: '',
   }
-  if (range !== null) return me.permissions.includes('licenses.write') ? [matches, block] : [matches]
-  return /\s/.test(typed) || typed.length < 6 || !me.permissions.includes('licenses.write') ? [] : [block]
+  if (range !== null) return canWrite ? [matches, block] : [matches]
+  if (/\s/.test(typed) || typed.length < 6) return []
+  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: t.licenseWithId(typed), detail: '' }]
+  const checks = {
+    path: `/activity?${new URLSearchParams({ machineId: typed }).toString()}`,
+    label: t.checksOf(shown),
+    detail: '',
+  }
+  return canWrite ? [checks, block] : [checks]
+}
+
+const E_MAIL = /<([^<>\s]+@[^<>\s]+)>/
+const KEY_LABEL = /^(?:license\s*key|license|key)\s*:\s*/i
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
+
+/** Returns the value in a pasted text: the address in `Name <address>`, or the key after `License key:`. */
+export function pastedValue(pasted: string): string {
+  return (E_MAIL.exec(pasted)?.[1] ?? pasted).trim().replace(KEY_LABEL, '')
 }
 
 /** Returns the groups of commands, sections and recent items that match a text. They need no request. */

@@ -11,7 +11,7 @@ import { useLocation } from 'wouter'
 import { call } from '../api/client.ts'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
-import { foundGroups, type Group, localGroups } from './finds.ts'
+import { foundGroups, type Group, localGroups, pastedValue } from './finds.ts'
 import type { Section } from './sections.ts'
 
 const t = text.palette
@@ -101,15 +101,17 @@ function Help() {
 export function Palette({ onClose, sections, me }: { onClose: () => void; sections: readonly Section[]; me: Me }) {
   const [, navigate] = useLocation()
   const [value, setValue] = useState('')
-  const [chosen, setChosen] = useState(0)
+  /** The index of the offer to which the person moved, or null for the default. */
+  const [chosen, setChosen] = useState<number | null>(null)
   /** Whether Enter was pressed before the results arrived. */
   const [opensFirst, setOpensFirst] = useState(false)
-  const typed = value.trim()
+  const typed = pastedValue(value)
   const { groups: found, isSearching } = useFound(typed, me)
   const { first, last } = localGroups(typed, sections, me)
   const groups = [...first, ...found, ...last].filter(({ offers }) => offers.length > 0)
   const offers = groups.flatMap((group) => group.offers)
-  const active = Math.min(chosen, offers.length - 1)
+  // -1 stands for no offer. An offer that blocks is never the default.
+  const active = Math.min(chosen ?? (offers[0]?.blocks === true ? -1 : 0), offers.length - 1)
   const go = (path: string | undefined) => {
     if (path === undefined) return
     onClose()
@@ -119,7 +121,8 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
     if (step !== 0) {
       event.preventDefault()
-      setChosen((active + step + offers.length) % Math.max(1, offers.length))
+      const from = active === -1 && step === -1 ? 0 : active
+      setChosen((from + step + offers.length) % Math.max(1, offers.length))
     } else if (event.key === 'Enter') {
       // Otherwise Enter would also submit the form that the command opens and focuses.
       event.preventDefault()
@@ -147,7 +150,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
           value={value}
           onChange={(event) => {
             setValue(event.currentTarget.value)
-            setChosen(0)
+            setChosen(null)
             setOpensFirst(false)
           }}
           onKeyDown={onKeyDown}
@@ -156,7 +159,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
           aria-label={t.placeholder}
           aria-expanded={offers.length > 0}
           aria-controls={LIST_ID}
-          {...(offers.length > 0 && { 'aria-activedescendant': `${LIST_ID}-${active}` })}
+          {...(active !== -1 && { 'aria-activedescendant': `${LIST_ID}-${active}` })}
           rightSection={isSearching ? <Loader size="xs" /> : null}
           size="md"
           spellCheck={false}
