@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
-import { created, type Stage } from './stage.ts'
+import { created, invited, type Stage } from './stage.ts'
 
 const DAY_MS = 86_400_000
+const READ = ['licenses.read', 'products.read', 'customers.read']
 
 export function overviewTests(open: () => Stage): void {
   describe('overview and integration', () => {
@@ -26,6 +28,36 @@ export function overviewTests(open: () => Stage): void {
       await page.getByRole('heading', { name: 'Licenses' }).waitFor()
       await stage.cell('ENDS-0000-0000-0020').waitFor()
       expect(await page.getByText('ENDS-0000-0000-0090').count()).toBe(0)
+    })
+
+    test('shows an alert as a sentence, with the action only for members who may acknowledge it', async () => {
+      const stage = open()
+      const id = await stage.addLicense('OVER-0000-0000-0001', 'overuse@example.com')
+      expect(await stage.check('OVER-0000-0000-0001', 'first')).toBe('VALID')
+      for (let machine = 0; machine < 12; machine++) await stage.check('OVER-0000-0000-0001', `extra-${machine}`)
+      const alerts = z.object({ data: z.array(z.object({ licenseId: z.string().nullable() })) })
+      await expect
+        .poll(async () => (await stage.read('/alerts', alerts)).data.map(({ licenseId }) => licenseId), {
+          timeout: 20_000,
+        })
+        .toContain(id)
+      await stage.open('/alerts')
+      const row = stage.page.getByRole('row').filter({ hasText: 'OVER-0000-0000-0001' })
+      await row.getByText(/overuse@example\.com: \d+ checks were refused: the only slot is taken/).waitFor()
+      await row.getByRole('button', { name: 'Acknowledge' }).waitFor()
+      const member = await stage.api('/members', { email: 'reader@example.com', permissions: READ }, invited)
+      const other = await stage.browser.newContext()
+      const reader = await other.newPage()
+      await reader.goto(`${stage.origin}${member.invitation.path}`)
+      await reader.getByRole('button', { name: 'Accept the invitation' }).click()
+      await reader.getByRole('heading', { name: 'Your account' }).waitFor()
+      await reader.goto(`${stage.origin}/console/alerts`)
+      await reader.getByText(/overuse@example\.com: \d+ checks/).waitFor()
+      expect(await reader.getByRole('button', { name: 'Acknowledge' }).count()).toBe(0)
+      await reader.goto(`${stage.origin}/console/customers`)
+      await reader.getByText('overuse@example.com').waitFor()
+      expect(await reader.getByRole('button', { name: 'New customer' }).count()).toBe(0)
+      await other.close()
     })
 
     test('decides a test check without recording it, and fills the example code with the public key and a new API key', async () => {

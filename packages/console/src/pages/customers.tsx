@@ -1,4 +1,5 @@
 import { type Customer, customers } from '@keyward/contract'
+import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from 'wouter'
@@ -20,13 +21,14 @@ const COLUMNS: readonly Column<Customer>[] = [
   { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
-export default function Customers() {
+export default function Customers({ me }: { me: Me }) {
   const [filters, setFilters, clear] = useUrlFilters({ email: null })
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const list = useList(customers.listCustomers, { query: filters })
+  const create = me.permissions.includes('customers.write') && <Button onClick={creating.open}>{t.new}</Button>
   return (
-    <Screen title={t.title} actions={<Button onClick={creating.open}>{t.new}</Button>}>
+    <Screen title={t.title} actions={create}>
       <TextInput
         label={t.exactEmail}
         defaultValue={filters.email ?? ''}
@@ -45,7 +47,7 @@ export default function Customers() {
           ) : (
             <>
               {t.empty}
-              <Button onClick={creating.open}>{t.new}</Button>
+              {create}
             </>
           )
         }

@@ -4,15 +4,16 @@ import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Progress, SegmentedControl } from '@mantine/core'
-import { IconDeviceDesktopExclamation, IconPlus, IconWebhook } from '@tabler/icons-react'
+import { IconPlus } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
+import { AlertSentence } from '../parts/alert-sentence.tsx'
 import { LicenseKey } from '../parts/license-key.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { Ago, distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
+import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
 import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
@@ -61,28 +62,6 @@ function Few<Item extends { id: string }>({
   )
 }
 
-/** Says which license refuses machines, with its customer, and offers the explanation. */
-function Overuse({ licenseId, count, lastAt }: { licenseId: string; count: number; lastAt: string }) {
-  const read = useRead(licenses.readLicense, { params: { id: licenseId } })
-  const customer = useName(read.data?.customerId ?? null)
-  const product = useName(read.data?.productId ?? null)
-  const max = read.data?.machines.max ?? null
-  return (
-    <>
-      <IconDeviceDesktopExclamation size={18} className="warning-text" aria-hidden="true" />
-      <div className="grow">
-        <bdi className="name">{customer}</bdi> {t.wants(count, max)}
-        <span className="sub">
-          {product} <LicenseKey id={licenseId} /> · <Ago at={lastAt} />
-        </span>
-      </div>
-      <Button size="xs" variant="default" component={Link} href={`/licenses/${licenseId}`}>
-        {t.check}
-      </Button>
-    </>
-  )
-}
-
 function OpenAlerts() {
   const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
@@ -91,24 +70,7 @@ function OpenAlerts() {
       href="/alerts?open=true"
       empty={t.noAlerts}
       list={list}
-      row={({ licenseId, webhookEndpointId, count, lastAt }) =>
-        licenseId === null ? (
-          <>
-            <IconWebhook size={18} className="warning-text" aria-hidden="true" />
-            <span className="grow">
-              {t.webhookDisabled}
-              <span className="sub">
-                <Ago at={lastAt} />
-              </span>
-            </span>
-            <Button size="xs" variant="default" component={Link} href={`/webhooks/${webhookEndpointId ?? ''}`}>
-              {t.open}
-            </Button>
-          </>
-        ) : (
-          <Overuse licenseId={licenseId} count={count} lastAt={lastAt} />
-        )
-      }
+      row={(alert) => <AlertSentence alert={alert} />}
     />
   )
 }

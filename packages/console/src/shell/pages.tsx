@@ -98,7 +98,9 @@ export function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/licenses/new" component={NewLicense} />
       <Route path="/licenses/import" component={ImportLicenses} />
       <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
-      <Route path="/customers" component={Customers} />
+      <Route path="/customers">
+        <Customers me={me} />
+      </Route>
       <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} me={me} />}</Route>
       <Route path="/customers/:id/merge">{({ id }) => <Merge id={id} />}</Route>
       <Route path="/products">
@@ -120,7 +122,9 @@ export function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/why">
         <Why me={me} />
       </Route>
-      <Route path="/alerts" component={Alerts} />
+      <Route path="/alerts">
+        <Alerts me={me} />
+      </Route>
       <Route path="/activity">
         <Activity me={me} />
       </Route>
