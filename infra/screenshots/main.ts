@@ -20,8 +20,11 @@ import { addWebhooks } from './receiver.ts'
 const DOCS = fileURLToPath(new URL('../../docs/screenshots', import.meta.url))
 const HEIGHT = 900
 const WIDE = { width: 1440, height: HEIGHT }
+const PHONE = { width: 390, height: 844 }
 const THEMES = ['light', 'dark'] as const
 type Theme = (typeof THEMES)[number]
+/** The time in which the names of the rows of a list arrive. */
+const NAMES_MS = 500
 /** The index of a planned license that has no free slot, and whose checks by another machine are rejected. */
 const OVERUSED = 11
 
@@ -85,7 +88,9 @@ class Camera {
     await page.waitForLoadState('networkidle')
     await screen.prepare?.(page, this.#shown)
     await page.waitForLoadState('networkidle')
-    await page.locator('.mantine-Loader-root').waitFor({ state: 'detached' })
+    await page.locator('.mantine-Loader-root, [aria-busy=true]').first().waitFor({ state: 'detached' })
+    // A list requests the names of its rows after its first response.
+    await page.waitForTimeout(NAMES_MS)
     await page.screenshot({ path, animations: 'disabled', caret: 'hide' })
     process.stdout.write(`${path}\n`)
   }
@@ -93,15 +98,17 @@ class Camera {
 
 async function takeDocs(camera: Camera): Promise<void> {
   await mkdir(DOCS, { recursive: true })
-  for (const screen of SCREENS.filter(({ isInDocs }) => isInDocs === true))
-    await camera.take(screen, 'light', join(DOCS, `${screen.name}.png`))
-  await camera.take(SCREENS[0]!, 'dark', join(DOCS, `${SCREENS[0]!.name}-dark.png`))
+  const shown = SCREENS.filter(({ isInDocs }) => isInDocs === true)
+  for (const screen of shown) await camera.take(screen, 'light', join(DOCS, `${screen.name}.png`))
+  const overview = shown[0]!
+  await camera.take(overview, 'dark', join(DOCS, `${overview.name}-dark.png`))
+  await camera.take(overview, 'dark', join(DOCS, `${overview.name}-phone.png`), PHONE)
 }
 
 async function takeAll(camera: Camera, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const theme of THEMES)
-    for (const width of [WIDE.width, 390])
+    for (const width of [WIDE.width, PHONE.width])
       for (const screen of SCREENS)
         await camera.take(screen, theme, join(folder, `${screen.name}-${theme}-${width}.png`), {
           width,

@@ -131,6 +131,15 @@ export const SCREENS: readonly Screen[] = [
   plain('events', '/webhooks/events'),
   plain('integrate'),
   plain('alerts'),
+  {
+    name: 'check-panel',
+    path: ({ overused }) => `/licenses/${overused}?tab=activity`,
+    prepare: async (page) => {
+      await page.getByRole('button', { name: /Why\?/ }).first().click()
+      await page.getByRole('heading', { name: 'Every slot is taken by another machine.' }).waitFor()
+    },
+    isInDocs: true,
+  },
   plain('activity'),
   plain('audit'),
   plain('team'),

@@ -32,8 +32,6 @@ export function countOf({ counts }: Pick<Bucket, 'counts'>, codes: readonly Code
 }
 
 const t = text.overview
-/** The width in pixels that is assumed until the chart has been measured. */
-const INITIAL_WIDTH = 800
 const LEFT = 44
 const TOP = 22
 const VALID_HEIGHT = 120
@@ -115,11 +113,12 @@ export function Chart({
   /** Opens the rejections of a bucket. */
   onOpen: (bucket: Bucket) => void
 }) {
-  const { ref, width: measured } = useElementSize()
+  const { ref, width } = useElementSize()
   const [hovered, setHovered] = useState<number | null>(null)
   const [first, last] = [buckets[0], buckets.at(-1)]
   if (!first || !last) return null
-  const width = measured === 0 ? INITIAL_WIDTH : measured
+  // The first rendering only measures the space, so that the chart never overflows it.
+  if (width === 0) return <div ref={ref} style={{ height: HEIGHT }} aria-busy="true" />
   const x = scaleTime({ domain: [first.start, last.end], range: [LEFT, width] })
   const top = (values: readonly number[]) => Math.max(4, ...values)
   const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, GROUPS[name])))
