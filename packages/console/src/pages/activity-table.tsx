@@ -1,12 +1,14 @@
 import type { activityEntry } from '@keyward/contract/management/activity'
-import { type ReactNode, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { z } from 'zod'
 
 import { LicenseKey } from '../parts/license-key.tsx'
 import { Ago, CodeBadge } from '../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
-import { CheckPanel } from './why/check-panel.tsx'
+
+/** Loaded when a person opens it, because few do. */
+const CheckPanel = lazy(async () => ({ default: (await import('./why/check-panel.tsx')).CheckPanel }))
 
 type Entry = z.infer<typeof activityEntry>
 const t = text.activity
@@ -53,13 +55,15 @@ export function ActivityTable({
     <>
       <ListTable list={list} columns={columns} empty={empty} label={t.title} />
       {explained && (
-        <CheckPanel
-          key={explained.id}
-          licenseId={explained.licenseId}
-          machineId={explained.machineId ?? ''}
-          canWrite={canWrite}
-          onClose={() => setExplained(null)}
-        />
+        <Suspense>
+          <CheckPanel
+            key={explained.id}
+            licenseId={explained.licenseId}
+            machineId={explained.machineId ?? ''}
+            canWrite={canWrite}
+            onClose={() => setExplained(null)}
+          />
+        </Suspense>
       )}
     </>
   )
