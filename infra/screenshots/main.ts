@@ -88,7 +88,8 @@ class Camera {
     await page.waitForLoadState('networkidle')
     await screen.prepare?.(page, this.#shown)
     await page.waitForLoadState('networkidle')
-    await page.locator('.mantine-Loader-root, [aria-busy=true]').first().waitFor({ state: 'detached' })
+    // A tab that is not shown may contain a list that never loads.
+    await page.locator('.mantine-Loader-root:visible, [aria-busy=true]:visible').first().waitFor({ state: 'detached' })
     // A list requests the names of its rows after its first response.
     await page.waitForTimeout(NAMES_MS)
     await page.screenshot({ path, animations: 'disabled', caret: 'hide' })

@@ -133,7 +133,7 @@ export const SCREENS: readonly Screen[] = [
   plain('alerts'),
   {
     name: 'check-panel',
-    path: ({ overused }) => `/licenses/${overused}?tab=activity`,
+    path: () => '/activity?code=TOO_MANY_MACHINES',
     prepare: async (page) => {
       await page.getByRole('button', { name: /Why\?/ }).first().click()
       await page.getByRole('heading', { name: 'Every slot is taken by another machine.' }).waitFor()

@@ -45,7 +45,7 @@ export function overviewTests(open: () => Stage): void {
       const row = stage.page.getByRole('row').filter({ hasText: 'OVER-0000-0000-0001' })
       await row.getByText(/overuse@example\.com: \d+ checks were refused: the only slot is taken/).waitFor()
       await row.getByRole('button', { name: 'Acknowledge' }).waitFor()
-      const member = await stage.api('/members', { email: 'reader@example.com', permissions: READ }, invited)
+      const member = await stage.api('/members', { email: 'alert-reader@example.com', permissions: READ }, invited)
       const other = await stage.browser.newContext()
       const reader = await other.newPage()
       await reader.goto(`${stage.origin}${member.invitation.path}`)

@@ -92,7 +92,10 @@ export function searchTests(open: () => Stage): void {
       const id = await stage.addLicense('FIND-ME00-0000-0004', 'luca@example.com')
       await stage.open('')
       await search(stage, 'License key: FIND-ME00-0000-0004')
-      await stage.page.getByRole('option', { name: /FIND-ME00-0000-0004/ }).waitFor()
+      await stage.page
+        .getByRole('group', { name: 'Licenses' })
+        .getByRole('option', { name: /FIND-ME00-0000-0004/ })
+        .waitFor()
       await stage.page.keyboard.press('Escape')
       await search(stage, 'Luca Moretti <luca@example.com>')
       await stage.page.getByRole('option', { name: 'luca@example.com' }).waitFor()

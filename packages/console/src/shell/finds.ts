@@ -102,7 +102,8 @@ function commandsAbout(typed: string, me: Me): Offer[] {
     detail: '',
   }
   if (range !== null) return canWrite ? [matches, block] : [matches]
-  if (/\s/.test(typed) || typed.length < 6) return []
+  // Text with a space or an @ is a name or an e-mail address, not a machine id.
+  if (/[\s@]/.test(typed) || typed.length < 6) return []
   if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: t.licenseWithId(typed), detail: '' }]
   const checks = {
     path: `/activity?${new URLSearchParams({ machineId: typed }).toString()}`,
