@@ -68,7 +68,7 @@ export type ParamsOf<One extends Operation> = { [Name in NamesIn<One['route']>]:
 type Schema<T, Otherwise> = T extends z.ZodType ? T : Otherwise
 export type QueryOf<One extends Operation> = Schema<One['query'], z.ZodObject<{}>>
 export type BodyOf<One extends Operation> = Schema<One['body'], z.ZodUndefined>
-/** What a handler returns and a caller receives: the response, the text of a file, or nothing. */
+/** The result of a handler, which a caller receives: the response, the text of a file, or nothing. */
 export type ResultOf<One extends Operation> = One['file'] extends string
   ? string
   : One['returns'] extends z.ZodType
