@@ -1,4 +1,4 @@
-/** Starts the validator from the environment, and stops it on a signal or when its parent process ends. */
+/** Starts the validator from the environment. Stops it on a signal, when its parent process ends, or when its index is unusable. */
 
 import { getPriority, setPriority } from 'node:os'
 
@@ -24,7 +24,9 @@ const MAIN_THREAD_NICENESS = 5
 leaveMemoryOutOfCoreDumps()
 try {
   const validator = await startValidator(readConfig(environment))
-  onStop(() => validator.close())
+  const stop = onStop(() => validator.close())
+  // A supervisor starts the validator again, with another index. Retries in this process would fail forever.
+  void validator.unusable.then(() => stop(1))
   // Checks have priority over the recording of checks. On Linux the call affects only the main thread, because the workers have
   // already started. The niceness never decreases, because unprivileged processes may not decrease it.
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))

@@ -47,6 +47,8 @@ export interface RunningValidator {
   adminPort: number
   /** Resolves when the index is loaded. */
   loaded: Promise<void>
+  /** Resolves when the index has become unusable. The process must then be restarted. */
+  unusable: Promise<void>
   /** Finishes the requests in flight, writes the recorded usage, and ends all connections and threads (docs/api.md#p5). */
   close(): Promise<void>
 }
@@ -97,6 +99,7 @@ class Validator {
   readonly #callerKey: CallerKey
   readonly #pool: WorkerPool
   readonly #loaded = Promise.withResolvers<void>()
+  readonly #unusable = Promise.withResolvers<void>()
   /** The server of the admin port. It is null until the server listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
   #isClosing = false
@@ -106,7 +109,14 @@ class Validator {
     this.#config = config
     this.#log = createLogger('validator', logLevel)
     this.#indexFile = openIndexFile(config, this.#log)
-    this.#index = createIndex({ hashKey: this.#indexFile?.keys.hashKey ?? randomBytes(16), reserve })
+    this.#index = createIndex({
+      hashKey: this.#indexFile?.keys.hashKey ?? randomBytes(16),
+      reserve,
+      onUnusable: () => {
+        this.#log.fatal('index unusable')
+        this.#unusable.resolve()
+      },
+    })
     this.#leases = new Leases()
     this.#freshness = new Freshness(this.#control, config)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys, {
@@ -190,7 +200,13 @@ class Validator {
     this.#safety.start()
     this.#startIndexFile()
     this.#log.info({ port, adminPort: this.#admin.port, httpLibrary: HTTP_LIBRARY }, 'listening')
-    return { port, adminPort: this.#admin.port, loaded: this.#loaded.promise, close: () => this.close() }
+    return {
+      port,
+      adminPort: this.#admin.port,
+      loaded: this.#loaded.promise,
+      unusable: this.#unusable.promise,
+      close: () => this.close(),
+    }
   }
 
   /**

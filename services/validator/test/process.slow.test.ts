@@ -147,3 +147,13 @@ test('exits with 1 and names the port when it is in use', async () => {
   first.child.kill('SIGTERM')
   expect(await first.exit).toBe(0)
 })
+
+test('exits with 1 when its index is unusable', async () => {
+  const table = new URL('../../../packages/engine/src/memory/linear-hash-table.ts', import.meta.url)
+  const failingInsert = `import { LinearHashTable } from ${JSON.stringify(table.href)}
+    LinearHashTable.prototype.insert = () => { throw new Error('injected') }`
+  const started = start({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(failingInsert)}` })
+  expect(await started.closed).toBe(1)
+  expect(started.output()).toContain('index unusable')
+  expect(started.output()).toContain('"stopped"')
+})

@@ -46,6 +46,11 @@ export interface IndexOptions {
    * Called after every write section, when readers can see its changes. Tests use it to check every intermediate state.
    */
   onSection?: () => void
+  /**
+   * Called when the index has become unusable, because a write section did not end. Every later section throws. The process should be
+   * restarted.
+   */
+  onUnusable?: () => void
   /** The limits of a write section. Tests that need several sections pass smaller limits. */
   sections?: SectionLimits
 }
@@ -70,13 +75,14 @@ export class IndexWriter {
   readonly #section = (write: () => void): void => this.#lock.section(write, this.#reload === 'in place')
 
   constructor(options: IndexOptions = {}) {
-    const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS, onSection } = options
+    const { hashKey = new Uint8Array(16), reserve = 'large', sections = SECTION_LIMITS } = options
     if (hashKey.length !== 16) throw new RangeError(`hashKey must have 16 bytes; got ${hashKey.length}.`)
     const key = [0, 4, 8, 12].map((at) => readWord(hashKey, at))
     this.#limits = sections
     this.shared = createShared(key, reserve)
     this.#lock = new WriteLock(new Int32Array(this.shared.control), new Journal(this.shared), {
-      onSection,
+      onSection: options.onSection,
+      onUnusable: options.onUnusable,
       onDiscard: () => this.#discarded(),
     })
     const { draft } = this.#lock

@@ -15,6 +15,8 @@ export interface WriteLockOptions {
    * that content, too. If not, the index is unusable.
    */
   onDiscard?: (() => boolean) | undefined
+  /** Called when the index has become unusable. */
+  onUnusable?: (() => void) | undefined
 }
 
 export class WriteLock {
@@ -62,6 +64,7 @@ export class WriteLock {
         this.#advance(IMAGE_VERSION)
         this.#isUnusable = this.#options.onDiscard?.() === false
       }
+      if (this.#isUnusable) this.#options.onUnusable?.()
       throw error
     }
     if (draft.isDirect) this.#close()
@@ -76,7 +79,9 @@ export class WriteLock {
     draft.isDirect = true
     this.#isUnusable = count > 1 && !this.#journal.write(count)
     draft.clear()
-    if (this.#isUnusable) throw new Error(UNUSABLE)
+    if (!this.#isUnusable) return
+    this.#options.onUnusable?.()
+    throw new Error(UNUSABLE)
   }
 
   /** Makes the version odd without a published journal, and writes the lines of the draft to the index. */

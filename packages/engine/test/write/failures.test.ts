@@ -109,7 +109,8 @@ test('a section of a change in phases that throws makes the index unusable, and 
   })
   const outcomes = new Set<string>()
   for (let n = 1; ; n++) {
-    const writer = createIndex({ reserve: 'small', sections })
+    const onUnusable = vi.fn<() => void>()
+    const writer = createIndex({ reserve: 'small', sections, onUnusable })
     writer.apply(tenant())
     const reader = openIndex(writer.shared)
     const verdict = createVerdict()
@@ -123,6 +124,7 @@ test('a section of a change in phases that throws makes the index unusable, and 
     const { rule: rules, machine: machines } = writer.stats().rows
     expect(again !== APPLIED || (rules === 6 && machines === 1)).toBe(true)
     outcomes.add(again)
+    expect(onUnusable).toHaveBeenCalledTimes(again === APPLIED ? 0 : 1)
   }
   expect(outcomes).toEqual(new Set([APPLIED, `Error: ${UNUSABLE}`]))
 })
