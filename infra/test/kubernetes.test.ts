@@ -239,7 +239,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (need
     const built = execFileSync('kubectl', ['kustomize', 'production'], { cwd: folder, encoding: 'utf8' })
     const images = [...built.matchAll(/image: (\S*keyward\S*)/g)].map(([, image]) => image)
     expect(new Set(images)).toEqual(
-      new Set(['migrate', 'validator', 'management'].map((part) => `images.example.com/keyward-${part}:0.1.0`)),
+      new Set(['migrate', 'validator', 'management'].map((part) => `images.example.com/keyward-${part}:1.0.0`)),
     )
     expect(built).toContain('TRUSTED_PROXIES: 10.64.0.0/10')
     rmSync(folder, { recursive: true })

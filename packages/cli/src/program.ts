@@ -4,6 +4,7 @@
  */
 
 import tab from '@bomb.sh/tab/commander'
+import { VERSION } from '@keyward/contract/version'
 import { type Command, CommanderError } from 'commander'
 
 import { asFailure, ValidationFailure } from './api.ts'
@@ -45,6 +46,7 @@ Completion: put packages/cli/bin on the PATH and run  source <(keyward complete 
 function createProgram(context: RunContext): CliCommand {
   const program = new CliCommand(context, 'keyward')
     .description('manage Keyward from a terminal')
+    .version(VERSION, '--version', 'print the version')
     .option('--url <address>', 'base URL of the service')
     .option('--token <secret>', 'management token or personal access token')
     .option('--operator-token <secret>', 'operator token, for organizations and validators')

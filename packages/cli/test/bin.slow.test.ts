@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
+import { VERSION } from '@keyward/contract/version'
 import { expect, test } from 'vitest'
 
 const BIN = fileURLToPath(new URL('../bin/keyward', import.meta.url))
@@ -10,6 +11,10 @@ const keyward = (...args: string[]): string => execFileSync(BIN, args, { cwd: tm
 test('the program runs from any folder and prints the help of commands', () => {
   expect(keyward('--help')).toMatch(/Exit codes/)
   expect(keyward('rules', 'import', '--help')).toMatch(/--dry-run/)
+})
+
+test('prints the version', () => {
+  expect(keyward('--version')).toBe(`${VERSION}\n`)
 })
 
 test('completes commands, options and values', () => {

@@ -201,7 +201,7 @@ test('keys rotate creates a new key each time, and status shows a ready validato
   expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
   const status = await shell.cli('status')
   expect(status.code).toBe(0)
-  expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +ready +(?:nothing|\d+ transactions?) /)
+  expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +\d+\.\d+\.\d+ +ready +(?:nothing|\d+ transactions?) /)
 })
 
 test('shows all validators when they fill more than one page', async () => {

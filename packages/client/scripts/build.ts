@@ -9,6 +9,8 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+import { VERSION } from '@keyward/contract/version'
+
 const client = fileURLToPath(new URL('..', import.meta.url))
 const licenseFile = join(client, '../license-file')
 const INNER = 'license-file'
@@ -88,7 +90,7 @@ function manifest(): object {
   const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` })
   return {
     name: '@keyward/client',
-    version: readField(join(client, 'package.json'), 'version'),
+    version: VERSION,
     description: readField(join(client, 'package.json'), 'description'),
     license: readField(join(client, 'package.json'), 'license'),
     type: 'module',

@@ -154,6 +154,8 @@ export const peopleText = {
       'The token has every permission. It is for a vendor that has lost its own tokens. The audit log of the vendor records it.',
     validators: 'Validators',
     validator: 'Name',
+    version: 'Version',
+    oldVersion: 'before 1.0.0',
     ready: 'Ready',
     notReady: 'Not ready',
     behind: 'Behind by',

@@ -34,7 +34,7 @@ const LOCK_LIMIT_MS = 600_000
 const OLDEST_SERVER = 150_000
 const EARLIER_HISTORY =
   'The database was migrated by a version from before 0001_baseline, and this version cannot continue its migrations. ' +
-  'Keep that version, or follow "From a version before 0001_baseline" in docs/operations/upgrade.md.'
+  'Keep that version, or follow "From a version before 0001_baseline" in CHANGELOG.md.'
 interface MigrationReport {
   /** The names of the migrations that this call applied. */
   readonly applied: readonly string[]

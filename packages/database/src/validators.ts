@@ -8,6 +8,7 @@ import type pg from 'pg'
 /** Further fields for management and operators. Validators of other versions may send other fields. */
 export interface ValidatorDetails {
   readonly features: readonly string[]
+  readonly version: string
   /** The address of the admin port. */
   readonly adminUrl: string
   /**

@@ -20,7 +20,9 @@ export interface AdminOptions {
   /** The TCP port. With 0, the system chooses a free port. */
   port: number
   isReady: () => Readiness
-  /** The metrics of the program. The server adds `keyward_ready` and the default metrics of Node.js. */
+  /** The version of the program, in `/readyz` and in the metric `keyward_build_info`. */
+  version: string
+  /** The metrics of the program. The server adds `keyward_ready`, `keyward_build_info` and the default metrics of Node.js. */
   registry: Registry
   /** The handlers of POST requests by path. Each handler authenticates its callers. */
   posts?: Readonly<Record<string, PostHandler>>
@@ -58,10 +60,13 @@ const MAX_BODY_BYTES = 262_144
 export async function startAdminServer(options: AdminOptions): Promise<AdminServer> {
   const { registry } = options
   if (!registry.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics({ register: registry })
-  if (!registry.getSingleMetric('keyward_ready')) addReadyGauge(registry, options.isReady)
+  if (!registry.getSingleMetric('keyward_ready')) {
+    addReadyGauge(registry, options.isReady)
+    addBuildInfo(registry, options.version)
+  }
   const endpoints: Record<string, Endpoint> = {
     '/livez': get(() => json(200, { live: true })),
-    '/readyz': get(() => readiness(options.isReady)),
+    '/readyz': get(() => readiness(options)),
     '/metrics': get(async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() })),
   }
   for (const [path, handler] of Object.entries(options.posts ?? {})) endpoints[path] = post(handler)
@@ -125,10 +130,9 @@ async function reply(endpoints: Record<string, Endpoint>, request: IncomingMessa
   return { ...json(405, { error: `Method ${request.method} is not allowed here. Allowed: ${allow}.` }), allow }
 }
 
-function readiness(isReady: () => Readiness): Reply {
-  const state = stateOf(isReady)
-  const { ready, reasons, warnings = [] } = state
-  return json(ready ? 200 : 503, { ready, reasons, ...(warnings.length > 0 && { warnings }) })
+function readiness({ isReady, version }: AdminOptions): Reply {
+  const { ready, reasons, warnings = [] } = stateOf(isReady)
+  return json(ready ? 200 : 503, { ready, reasons, ...(warnings.length > 0 && { warnings }), version })
 }
 
 function stateOf(isReady: () => Readiness): Readiness {
@@ -147,6 +151,17 @@ function addReadyGauge(registry: Registry, isReady: () => Readiness): void {
     registers: [registry],
     collect: () => gauge.set(stateOf(isReady).ready ? 1 : 0),
   })
+}
+
+/** Adds a metric that is always 1. Its labels let dashboards and alerts compare the versions of the running processes. */
+function addBuildInfo(registry: Registry, version: string): void {
+  const gauge = new Gauge({
+    name: 'keyward_build_info',
+    help: 'Always 1. The labels are the versions of Keyward and of Node.js.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  })
+  gauge.set({ version, node: process.versions.node }, 1)
 }
 
 function json(status: number, value: object): Reply {

@@ -15,7 +15,7 @@ beforeEach(async () => {
     '/echo': (request: PostRequest) => Promise.resolve({ status: 202, body: request }),
     '/broken': () => Promise.reject(new Error('internal detail')),
   }
-  server = await startAdminServer({ port: 0, isReady: () => state(), registry, posts })
+  server = await startAdminServer({ port: 0, isReady: () => state(), version: '9.8.7', registry, posts })
   base = `http://127.0.0.1:${server.port}`
 })
 
@@ -28,12 +28,12 @@ test('/livez returns 200 while the program runs', async () => {
 })
 
 test('/readyz returns 200 or 503 with the reasons', async () => {
-  expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ready: true, reasons: [] })
+  expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ready: true, reasons: [], version: '9.8.7' })
   state = () => ({ ready: false, reasons: ['The index is being loaded.'] })
   const response = await fetch(`${base}/readyz?probe=1`)
   expect(response.status).toBe(503)
   expect(response.headers.get('cache-control')).toBe('no-store')
-  expect(await response.json()).toEqual({ ready: false, reasons: ['The index is being loaded.'] })
+  expect(await response.json()).toEqual({ ready: false, reasons: ['The index is being loaded.'], version: '9.8.7' })
 })
 
 test('/readyz returns 503 when the readiness cannot be determined', async () => {
@@ -51,6 +51,7 @@ test('/metrics contains the metrics of the program, of the event loop and of gar
   const body = await response.text()
   expect(body).toContain('keyward_test_total 3')
   expect(body).toContain('keyward_ready 1')
+  expect(body).toContain(`keyward_build_info{version="9.8.7",node="${process.versions.node}"} 1`)
   expect(body).toContain('nodejs_eventloop_lag_p99_seconds')
   expect(body).toContain('# TYPE nodejs_gc_duration_seconds histogram')
 })
@@ -63,7 +64,7 @@ test('/metrics contains the readiness that /readyz returns', async () => {
 test('returns the headers of GET without a body for HEAD', async () => {
   const response = await fetch(`${base}/readyz`, { method: 'HEAD' })
   expect(response.status).toBe(200)
-  expect(response.headers.get('content-length')).toBe('27')
+  expect(response.headers.get('content-length')).toBe('45')
   expect(await response.text()).toBe('')
 })
 
@@ -92,6 +93,11 @@ test('runs the handler of a POST with the parsed body', async () => {
 })
 
 test('rejects when the port is taken', async () => {
-  const again = startAdminServer({ port: server.port, isReady: () => state(), registry: new Registry() })
+  const again = startAdminServer({
+    port: server.port,
+    isReady: () => state(),
+    version: '9.8.7',
+    registry: new Registry(),
+  })
   await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })

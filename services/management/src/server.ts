@@ -7,9 +7,10 @@ import { createServer, type Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createOriginResolver } from '@keyward/address'
+import { VERSION } from '@keyward/contract/version'
 import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import { createLogger, type Logger, repeat, startAdminServer } from '@keyward/runtime'
+import { createLogger, type Logger, type Readiness, repeat, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
 
@@ -133,6 +134,11 @@ async function deleteOld(
   if (Object.keys(deleted).length > 0) log.info({ deleted }, 'deleted rows past their retention')
 }
 
+function readinessFor(problems: (string | null)[]): Readiness {
+  const reasons = problems.filter((reason) => reason !== null)
+  return { ready: reasons.length === 0, reasons }
+}
+
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
@@ -181,10 +187,8 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     host: config.adminHost,
     port: config.adminPort,
     registry: metrics.registry,
-    isReady() {
-      const reasons = [stopping ? 'stopping' : null, health.problem()].filter((reason) => reason !== null)
-      return { ready: reasons.length === 0, reasons }
-    },
+    version: VERSION,
+    isReady: () => readinessFor([stopping ? 'stopping' : null, health.problem()]),
   })
   log.info({ port, adminPort: admin.port }, 'listening')
   return {

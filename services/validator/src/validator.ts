@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { VERSION } from '@keyward/contract/version'
 import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer, throttledLog } from '@keyward/runtime'
@@ -185,6 +186,7 @@ class Validator {
       host: adminHost,
       port: adminPort,
       isReady: () => this.#readiness(),
+      version: VERSION,
       registry: this.#metrics.registry,
       posts: decideEndpoint({
         decider: new Decider(openIndex(this.#index.shared)),

@@ -27,7 +27,7 @@ const OLDER_APIS = [
 ] as const
 
 const SMOKE_TEST = `resources: [../infra/kubernetes/smoke-test]
-images: [{ name: keyward-migrate, newName: images.example.com/keyward-migrate, newTag: '0.1.0' }]
+images: [{ name: keyward-migrate, newName: images.example.com/keyward-migrate, newTag: '1.0.0' }]
 `
 
 const serviceSchema = z.object({

@@ -13,7 +13,7 @@ type Validator = ItemOf<typeof operations.listValidators>
 export function addStatusCommand(parent: CliCommand): void {
   parent
     .command('status')
-    .description('show the state and backlog of each validator; exits with 4 if none runs or one is not ready')
+    .description('show the version, state and backlog of each validator; exits with 4 if none runs or one is not ready')
     .run(async ({ api, output, context }) => {
       const { items: validators } = await readList(api, operations.listValidators, {})
       const allGood = validators.length > 0 && validators.every((one) => one.ready)
@@ -26,12 +26,13 @@ function describeAll(validators: readonly Validator[], nowMs: number): string {
   if (validators.length === 0) return 'No validator has reported to Postgres in the last five seconds.'
   const rows = validators.map((one) => [
     one.name,
+    one.version ?? 'before 1.0.0',
     one.ready ? 'ready' : 'NOT READY',
     behind(one.behindBy),
     ago(one.seenAt, nowMs),
     ago(one.startedAt, nowMs),
   ])
-  return table(['VALIDATOR', 'STATE', 'BEHIND', 'SEEN', 'STARTED'], rows)
+  return table(['VALIDATOR', 'VERSION', 'STATE', 'BEHIND', 'SEEN', 'STARTED'], rows)
 }
 
 function behind(transactions: number | null): string {

@@ -13,6 +13,7 @@ type Validator = ItemOf<typeof validators.listValidators>
 
 const COLUMNS: readonly Column<Validator>[] = [
   { title: t.validator, cell: ({ name }) => name },
+  { title: t.version, cell: ({ version }) => version ?? t.oldVersion },
   {
     title: t.ready,
     cell: ({ ready }) => <DotBadge color={ready ? 'teal' : 'red'}>{ready ? t.ready : t.notReady}</DotBadge>,

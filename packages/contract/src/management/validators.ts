@@ -9,6 +9,10 @@ const validatorStatus = z
   .object({
     id: z.uuid().meta({ description: 'The id of the validator process.', example: EXAMPLE_ID }),
     name: z.string().meta({ description: 'The name of the validator.', example: 'validator-1' }),
+    version: z.string().nullable().meta({
+      description: 'The version of the program; null for a version before 1.0.0.',
+      example: '1.0.0',
+    }),
     ready: z.boolean().meta({ description: 'Whether the validator reports readiness.', example: true }),
     startedAt: timestamp('The time of the start.'),
     seenAt: timestamp('The time of the last heartbeat.'),

@@ -1,6 +1,7 @@
 /** The OpenAPI document of both APIs, served at `/openapi.json`: the validation API for apps and the management API for vendors and the operator. */
 
 import { BASE_PATH } from '@keyward/contract/operations'
+import { VERSION } from '@keyward/contract/version'
 import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
 
 import type { Endpoint, Tag } from '../operations/implement.ts'
@@ -68,7 +69,7 @@ export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
     openapi: '3.1.0',
     info: {
       title: 'Keyward API',
-      version: '1.0.0',
+      version: VERSION,
       description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

@@ -6,6 +6,7 @@
 
 import { hostname } from 'node:os'
 
+import { VERSION } from '@keyward/contract/version'
 import {
   createPool,
   FEATURES,
@@ -130,6 +131,7 @@ export class Heartbeat {
   async #write(): Promise<void> {
     const details: ValidatorDetails = {
       features: FEATURES,
+      version: VERSION,
       adminUrl: this.#adminUrl,
       server: this.#applied?.server,
       others: this.#others ?? undefined,

@@ -19,11 +19,12 @@ async function listValidators(db: Db, query: PageQuery) {
   const select = db
     .selectFrom('validators')
     .select(['id', 'name', 'ready', 'startedAt', 'seenAt', 'applied'])
-    .select(behindBy.as('behindBy'))
+    .select([behindBy.as('behindBy'), sql<string | null>`details ->> 'version'`.as('version')])
     .where('seenAt', '>', sql<Date>`now() - ${LIVE_WITHIN}`)
   return selectPage(list, query, select, (row) => ({
     id: row.id,
     name: row.name,
+    version: row.version,
     ready: row.ready,
     startedAt: row.startedAt.toISOString(),
     seenAt: row.seenAt.toISOString(),
@@ -36,7 +37,7 @@ export const validators = implement(validatorTag, operations, {
   listValidators: {
     summary: 'List live validators',
     description:
-      'Returns the last contact of each validator, the snapshot that it has applied, and the number of changes that it has not applied.',
+      'Returns the version and the last contact of each validator, the snapshot that it has applied, and the number of changes that it has not applied.',
     handle: ({ db, query }) => listValidators(db, query),
   },
 })
