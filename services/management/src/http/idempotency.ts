@@ -1,8 +1,8 @@
 /**
- * Implements `Idempotency-Key` (docs/api.md#m2). The response of a POST is stored for a day, in the transaction of its change, so neither
+ * Implements `Idempotency-Key` (docs/api.md#m2). The response of a POST is stored for 7 days, in the transaction of its change, so neither
  * exists without the other. Secrets are removed before a response is stored. While a request runs, its transaction holds an advisory lock
  * on the key. Postgres releases the lock when the connection ends, even if the process is killed. The number of bytes that an organization
- * stores in a day is limited.
+ * stores is limited.
  */
 
 import { createHash } from 'node:crypto'
@@ -14,8 +14,9 @@ import type { Db } from '../context.ts'
 import { ApiError } from './problem.ts'
 import type { WireResponse } from './response.ts'
 
-const RETENTION = sql`interval '24 hours'`
-/** The maximum number of bytes that an organization stores in a day. */
+export const IDEMPOTENCY_DAYS = 7
+const RETENTION = sql`make_interval(hours => ${24 * IDEMPOTENCY_DAYS})`
+/** The maximum number of bytes that an organization stores. */
 const MAX_BYTES = 1024 ** 3
 /** The size in bytes of a row without headers and body: key, hash and index entries. */
 const ROW_BYTES = 512
@@ -104,7 +105,7 @@ export async function storeResponse(db: Db, request: IdempotentRequest, response
     .execute()
 }
 
-/** Limits the bytes that an organization stores in a day (docs/api.md#m2). Each process has one instance. */
+/** Limits the bytes that an organization stores (docs/api.md#m2). Each process has one instance. */
 export class StoredBytes {
   readonly #maxBytes: number
   /** The number of stored bytes of each organization, and the time until which this number is used, in the order of the reads. */
@@ -118,7 +119,7 @@ export class StoredBytes {
   async requireSpace(db: Db, { organizationId }: IdempotentRequest): Promise<void> {
     if (organizationId === '' || (await this.#bytesOf(db, organizationId)) < this.#maxBytes) return
     const detail =
-      'The responses stored for the Idempotency-Key headers of the last 24 hours have reached the limit of the organization. ' +
+      'The responses stored for the Idempotency-Key headers of the last 7 days have reached the limit of the organization. ' +
       'Send the request without this header, or retry later.'
     throw new ApiError('RATE_LIMITED', detail, { headers: { 'retry-after': '3600' } })
   }

@@ -10,6 +10,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
 import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
+import { IDEMPOTENCY_DAYS } from '../http/idempotency.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 
 /** The number of days for which each kind of row is kept. */
@@ -37,7 +38,6 @@ interface RetentionOptions {
 const LOCK = 'retention'
 const BATCH_ROWS = 1_000
 const PAUSE_MS = 20
-const IDEMPOTENCY_DAYS = 1
 const EVENT_DAYS = 30
 /** The maximum number of events of one organization. The oldest events beyond this number are deleted early. */
 const MAX_EVENTS = 1_000_000

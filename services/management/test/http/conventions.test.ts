@@ -171,11 +171,16 @@ describe('an idempotency key', () => {
     }
   })
 
-  test('an idempotency key expires after a day', async () => {
+  test('an idempotency key expires after 7 days', async () => {
     const first = expectBody(await post({ name: 'a' }, 'old'), 201, productSchema)
-    await harness.database.pool.query(
-      `update idempotency_keys set created_at = now() - interval '25 hours' where key = 'old'`,
-    )
+    const age = (hours: number) =>
+      harness.database.pool.query(
+        `update idempotency_keys set created_at = now() - make_interval(hours => $1) where key = 'old'`,
+        [hours],
+      )
+    await age(7 * 24 - 1)
+    expect(expectBody(await post({ name: 'a' }, 'old'), 201, productSchema).id).toBe(first.id)
+    await age(7 * 24 + 1)
     expect(expectBody(await post({ name: 'b' }, 'old'), 201, productSchema).id).not.toBe(first.id)
   })
 

@@ -74,7 +74,7 @@ test('deletes only rows past their retention, in batches', async () => {
   )
   await query(
     `insert into idempotency_keys (owner, key, request_hash, created_at)
-     select 'o', i::text, '', now() - i * interval '1 hour' from generate_series(20, 29) i`,
+     select 'o', i::text, '', now() - i * interval '1 hour' from generate_series(164, 173) i`,
   )
   await untilIdle()
   expect(await apply(3)).toEqual({
