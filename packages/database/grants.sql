@@ -57,7 +57,7 @@ begin
   grant select (id, organization_id, entitlements) on products to keyward_validator;
   grant select (id, organization_id) on customers to keyward_validator;
   grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days,
-    lease_seconds) on licenses to keyward_validator;
+    lease_seconds, grace_days) on licenses to keyward_validator;
   grant select (license_id, used) on license_slots to keyward_validator;
   grant select (license_id, machine_id) on machines to keyward_validator;
   grant select (id, organization_id, kind, type, value, scope, scope_id, product_id, license_id, customer_id, expires_at,

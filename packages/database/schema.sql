@@ -428,6 +428,8 @@ create table licenses (
   duration_days integer,
   max_releases integer,
   lease_seconds integer,
+  grace_days integer not null default 0,
+  file_days integer not null default 30,
   constraint licenses_pkey PRIMARY KEY (id),
   constraint licenses_organization_id_id_key UNIQUE (organization_id, id),
   constraint licenses_organization_id_key_key UNIQUE (organization_id, key),
@@ -436,6 +438,8 @@ create table licenses (
   constraint licenses_organization_id_product_id_fkey FOREIGN KEY (organization_id, product_id) REFERENCES products(organization_id, id),
   constraint licenses_duration_days_check CHECK (((duration_days >= 1) AND (duration_days <= 36500))),
   constraint licenses_entitlements CHECK (are_entitlements(entitlements, true)),
+  constraint licenses_file_days_check CHECK (((file_days >= 1) AND (file_days <= 366))),
+  constraint licenses_grace_days_check CHECK (((grace_days >= 0) AND (grace_days <= 90))),
   constraint licenses_lease_seconds_check CHECK (((lease_seconds >= 60) AND (lease_seconds <= 31622400))),
   constraint licenses_max_machines_check CHECK ((max_machines >= 1)),
   constraint licenses_max_releases_check CHECK (((max_releases >= 0) AND (max_releases <= 1000))),
@@ -447,6 +451,7 @@ CREATE INDEX licenses_by_expiry ON licenses (expires_at) WHERE (expires_at IS NO
 CREATE INDEX licenses_customer ON licenses (organization_id, customer_id, id);
 CREATE INDEX licenses_entitlements ON licenses (product_id, octet_length((entitlements)::text)) WHERE (entitlements IS NOT NULL);
 CREATE INDEX licenses_expiry ON licenses (organization_id, expires_at, id) WHERE ((status = 'active'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX licenses_grace_end ON licenses ((((expires_at AT TIME ZONE 'UTC'::text) + ((grace_days)::double precision * '24:00:00'::interval)) AT TIME ZONE 'UTC'::text)) WHERE ((grace_days > 0) AND (status <> 'revoked'::text));
 CREATE INDEX licenses_key_search ON licenses (organization_id, upper(replace(key, ' '::text, ''::text)) COLLATE "C");
 CREATE INDEX licenses_leased ON licenses (id) WHERE ((lease_seconds IS NOT NULL) AND (max_machines IS NOT NULL));
 CREATE INDEX licenses_listed_by_expiry ON licenses (organization_id, COALESCE(expires_at, 'infinity'::timestamptz), id);
@@ -464,7 +469,7 @@ CREATE TRIGGER licenses_slots AFTER INSERT ON licenses REFERENCING NEW TABLE AS 
 CREATE TRIGGER licenses_truncated BEFORE TRUNCATE ON licenses FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER licenses_updated AFTER UPDATE ON licenses REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_licenses();
 grant delete, insert, select, update on licenses to keyward_management;
-grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds) on licenses to keyward_validator;
+grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds, grace_days) on licenses to keyward_validator;
 
 create table machines (
   id uuid not null,

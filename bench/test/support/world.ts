@@ -103,6 +103,7 @@ export async function readWorld({ pool }: TestDatabase): Promise<World> {
       used: row.used,
       entitlements: null,
       leaseSeconds: null,
+      graceDays: null,
     })),
     machines: machines.rows.map(({ license, machine }) => ({ licenseId: uuidToBytes(license), machineId: machine })),
     rules: rules.rows.map(ruleRecord),

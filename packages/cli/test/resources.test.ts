@@ -141,6 +141,12 @@ describe('a license', () => {
     expect(await result(shown, 'license', 'reinstate', id, '--wait', '0')).toMatchObject({ status: 'active' })
     const renewed = await result(shown, 'license', 'renew', key, '--expires', '2999-01-01', '--wait', '0')
     expect(renewed.policy.expiresAt).toBe('2999-01-01T00:00:00.000Z')
+    const earlier = ['license', 'renew', key, '--expires', '2998-12-31', '--wait', '0']
+    expect((await shell.cli(...earlier)).err).toMatch(/must not be earlier than the current expiry/)
+    const moved = await result(shown, ...earlier, '--allow-earlier')
+    expect(moved.policy.expiresAt).toBe('2998-12-31T00:00:00.000Z')
+    const extended = await result(shown, 'license', 'extend', key, '--days', '1', '--wait', '0')
+    expect(extended.policy.expiresAt).toBe('2999-01-01T00:00:00.000Z')
     const replaced = await result(shown.extend({ key: z.string() }), 'license', 'replace-key', key, '--wait', '0')
     expect([replaced.id, replaced.key === key]).toEqual([id, false])
     const given = ['--key', key, '--wait', '0']
@@ -158,7 +164,9 @@ describe('a license', () => {
     expect(changed.policy).toMatchObject({ maxMachines: 2, leaseSeconds: 600, maxReleases: 3 })
     const removed = await result(limited, ...limits, '--lease-seconds', 'none', '--max-machines', '7')
     expect(removed.policy).toMatchObject({ maxMachines: 7, leaseSeconds: null, maxReleases: 3 })
-    expect((await shell.cli(...limits)).err).toMatch(/Set --max-machines, --lease-seconds or --max-releases/)
+    expect((await shell.cli(...limits)).err).toMatch(
+      /Set --max-machines, --lease-seconds, --max-releases, --grace-days or/,
+    )
     const low = await shell.cli(...limits, '--lease-seconds', '5')
     expect([low.code, low.err]).toEqual([1, expect.stringMatching(/--lease-seconds /)])
   })

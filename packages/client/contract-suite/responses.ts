@@ -29,11 +29,14 @@ const REJECTIONS = [
   'FINGERPRINT_REQUIRED',
   'TOO_MANY_MACHINES',
 ]
+const GRACE_ENDS_AT = '2999-01-04T00:00:00.000Z'
 const OUTAGE: Outcome = { kind: 'outage' }
-const VALID: Outcome = {
+const VALID = {
   kind: 'verdict',
   expected: { source: 'online', valid: true, code: 'VALID', expiresAt: EXPIRES_AT },
-}
+} satisfies Outcome
+
+const IN_GRACE: Outcome = { kind: 'verdict', expected: { ...VALID.expected, graceEndsAt: GRACE_ENDS_AT } }
 
 const validV2 = { valid: true, status: 200, message: 'The license is valid.', code: 'VALID', expiresAt: EXPIRES_AT }
 const rejectedV2 = { valid: false, status: 400, message: 'The license is – not – valid.', code: 'REVOKED' }
@@ -94,6 +97,11 @@ function verdicts(): ResponseCase[] {
         command: 'activate',
       }),
     ),
+    row('v2 200 `VALID` in the grace period', respond(200, { ...validV2, graceEndsAt: GRACE_ENDS_AT }), IN_GRACE),
+    row('v1 200 `VALID` in the grace period', respond(200, { ...validV1, graceEndsAt: GRACE_ENDS_AT }), IN_GRACE, {
+      command: 'activate',
+    }),
+    row('`VALID` with a `graceEndsAt` that is not a time', respond(200, { ...validV2, graceEndsAt: 'later' }), VALID),
     row('a verdict with unknown fields', respond(200, { ...validV2, extra: [{ a: null }] }), VALID),
     row('a verdict with content type `text/plain`', respond(200, validV2, { 'content-type': 'text/plain' }), VALID),
     row(

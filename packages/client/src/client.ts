@@ -161,7 +161,10 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
   }
   const { policy, refreshAfter, entitlements = {} } = judged.payload
   const unlocked = settings.entitlements ? { entitlements } : {}
-  return { source, valid: true, code: 'VALID', expiresAt: policy.expiresAt, refreshAfter, ...unlocked, cause, detail }
+  const { expiresAt, graceEndsAt } = policy
+  const isInGrace = graceEndsAt !== undefined && expiresAt !== null && Date.parse(expiresAt) <= nowMs
+  const grace = isInGrace ? { graceEndsAt } : {}
+  return { source, valid: true, code: 'VALID', expiresAt, ...grace, refreshAfter, ...unlocked, cause, detail }
 }
 
 /** Returns the change for a time of the device's clock, or an empty change when the clock returned no time. */

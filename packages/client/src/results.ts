@@ -87,6 +87,8 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
+      /** The end of the grace period. Present only if the license has expired and is in it. */
+      graceEndsAt?: string
       /** Present only if the option `entitlements` is true. */
       entitlements?: Entitlements
     }
@@ -105,6 +107,8 @@ export type ValidationResult =
       valid: true
       code: 'VALID'
       expiresAt: string | null
+      /** The end of the grace period. Present only if the license has expired and is in it. */
+      graceEndsAt?: string
       /** The time from which the file is no longer good. A newer file has a later time. */
       refreshAfter: string
       /** The entitlements when the file was issued. Present only if the option `entitlements` is true. */

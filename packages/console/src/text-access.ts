@@ -56,6 +56,7 @@ export const accessText = {
         until: (day: string) => `The license ends on ${day}.`,
         notStarted: (days: number) => `The term of ${days} days starts with the first valid check.`,
         since: (day: string) => `The license ended on ${day}. Renew it to let its checks through.`,
+        grace: (day: string) => `The license has expired, and its grace period ends on ${day}.`,
         over: 'The license has ended. Renew it to let its checks through.',
         allowed: 'The license has ended, but the exclusion also lets ended licenses through.',
       },

@@ -10,6 +10,7 @@ import { webhookText } from './text-webhooks.ts'
 
 const statuses: Record<LicenseStatus, string> = {
   active: 'Active',
+  grace: 'Grace period',
   suspended: 'Suspended',
   expired: 'Expired',
   revoked: 'Revoked',
@@ -231,6 +232,9 @@ export const text = {
     why: 'Check a machine',
     slots: 'Slots',
     releases: 'App may free',
+    graceEnds: 'Grace ends',
+    files: 'Files',
+    fileDays: (days: number) => (days === 1 ? 'valid for 1 day' : `valid for ${days} days`),
     fixedSlots: 'held until they are released',
     floatingSlots: (minutes: number) => `floating, free after ${minutes.toLocaleString()} minutes without a check`,
     leaseEnds: 'Lease ends',

@@ -128,6 +128,11 @@ const expiresAt = z.iso.datetime({ precision: 3 }).nullable().meta({
   example: '2027-01-31T00:00:00.000Z',
 })
 
+const graceEndsAt = z.iso.datetime({ precision: 3 }).optional().meta({
+  description: 'The time at which the grace period ends. Present only during the period, which begins at `expiresAt`.',
+  example: '2027-02-07T00:00:00.000Z',
+})
+
 /** The codes of rejected checks: all except `VALID`. */
 const rejectionCode = z.enum(CODES).exclude(['VALID']).meta({
   description: 'The reason of the rejection.',
@@ -152,6 +157,7 @@ export const verdictV2 = z.discriminatedUnion('valid', [
     message,
     code: validCode,
     expiresAt,
+    graceEndsAt,
     entitlements: shownEntitlements,
   }),
   z.strictObject({ valid: valid(false), status: status(400), message, code: rejectionCode }),
@@ -159,7 +165,7 @@ export const verdictV2 = z.discriminatedUnion('valid', [
 
 /** The verdict of v1 validate and activate, always with status 200. `machines` is present with `TOO_MANY_MACHINES`. */
 export const verdictV1 = z.discriminatedUnion('valid', [
-  z.strictObject({ valid: valid(true), code: validCode, expiresAt, entitlements: shownEntitlements }),
+  z.strictObject({ valid: valid(true), code: validCode, expiresAt, graceEndsAt, entitlements: shownEntitlements }),
   z.strictObject({
     valid: valid(false),
     code: rejectionCode,

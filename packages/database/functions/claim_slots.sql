@@ -8,7 +8,7 @@
 --   recorded    the license has no machine limit; the machine has been recorded
 --   capped      the license has no machine limit, and the maximum number of machines is recorded; this machine was only counted
 --   started     the term of the license has started, for a claim without a machine id
---   expired     the term of the license has ended
+--   expired     the term of the license and its grace period have ended
 --   suspended, revoked   the status of the license; nothing was granted
 --   no_license  the license does not exist
 --   busy        a row of the license is locked, or the license needs a feature that is not in `features`; nothing was granted
@@ -66,7 +66,7 @@ begin
         when l.expires_at is null and l.duration_days is not null
           and (starting is null or l.id <> all (starting) or not 'terms' = any (features)) then 'busy'
         when l.id = any (leased) and not 'leases' = any (features) then 'busy'
-        when l.duration_days is not null and l.expires_at <= now() then 'expired'
+        when l.duration_days is not null and l.expires_at + make_interval(hours => 24 * l.grace_days) <= now() then 'expired'
         when a.machine_id is null then case when l.max_machines is null then 'started' else 'busy' end
         when m.license_id is not null then 'known'
       end as outcome

@@ -44,6 +44,6 @@ select
   log_changes_of('products', 'P', 'id, organization_id, entitlements'),
   log_changes_of('customers', 'U', 'id, organization_id'),
   log_changes_of('licenses', 'L', 'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, '
-    'duration_days, lease_seconds'),
+    'duration_days, lease_seconds, grace_days'),
   log_changes_of('access_rules', 'R', 'id, organization_id, kind, mode, type, value, scope, product_id, license_id, customer_id, '
     'expires_at, allow_suspended_or_expired');

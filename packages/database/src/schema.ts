@@ -169,6 +169,10 @@ export interface Database {
      * The number of seconds for which a machine holds its slot after a claim or renewal, or null if it holds the slot until the release.
      */
     leaseSeconds: number | null
+    /** The number of days of 24 hours after `expiresAt` for which checks stay valid. */
+    graceDays: Generated<number>
+    /** The lifetime of license files in days. */
+    fileDays: Generated<number>
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements, or null when there are none. */
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>

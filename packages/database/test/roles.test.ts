@@ -127,6 +127,7 @@ describe('the validator role', () => {
         "licenses.duration_days",
         "licenses.entitlements",
         "licenses.expires_at",
+        "licenses.grace_days",
         "licenses.id",
         "licenses.key",
         "licenses.lease_seconds",

@@ -68,6 +68,8 @@ export interface Verdict {
   productGeneration: number
   /** The time at which the license expires, Infinity for never, or NOT_STARTED before its term starts. */
   expiresAtMs: number
+  /** The end of the grace period during the period, otherwise 0 (docs/api.md#v16). */
+  graceEndsAtMs: number
   /** The number of machine slots taken, or of machines recorded for a license without a limit. */
   used: number
   /** The machine limit, or -1 when there is none. */
@@ -139,6 +141,7 @@ export function createVerdict(): Verdict {
     product: -1,
     productGeneration: 0,
     expiresAtMs: 0.5, // a fraction makes V8 store the field as a double from the start
+    graceEndsAtMs: 0.5,
     used: 0,
     max: -1,
     leaseSeconds: 0,

@@ -43,6 +43,9 @@ export interface CustomerRecord {
 /** The `expiresAtMs` of a license whose term has not started. The first `VALID` check starts the term. */
 export const NOT_STARTED = -Infinity
 
+/** A day of a grace period has 24 hours. */
+export const DAY_MS = 86_400_000
+
 export type LicenseStatus = 'active' | 'suspended' | 'revoked'
 
 export interface LicenseRecord {
@@ -66,6 +69,8 @@ export interface LicenseRecord {
    * until the release. The field has no effect without a machine limit.
    */
   leaseSeconds: number | null
+  /** The number of days of 24 hours for which checks stay valid after `expiresAtMs`, or null for none. */
+  graceDays: number | null
 }
 
 /** An address range as big-endian uint32 words whose host bits are 0. */

@@ -46,6 +46,13 @@ const ENDS_SOON = {
   refreshAfter: '2026-03-10T12:00:00.000Z',
 }
 
+const IN_GRACE = {
+  ...PAYLOAD,
+  policy: { ...PAYLOAD.policy, expiresAt: '2026-03-08T00:00:00.000Z', graceEndsAt: '2026-03-11T00:00:00.000Z' },
+  refreshAfter: '2026-03-11T00:00:00.000Z',
+}
+const NO_GRACE_TIME = { ...ENDS_SOON, policy: { ...ENDS_SOON.policy, graceEndsAt: 'later' } }
+
 const SEEDS = { current: seed(1), retired: seed(2), stranger: seed(3) }
 type KeyName = keyof typeof SEEDS
 
@@ -93,6 +100,14 @@ function timeCases(): Vector[] {
     vector('a perpetual license after refreshAfter', file(PERPETUAL), 'REFRESH_NEEDED', at('2026-04-02T00:00:00.000Z')),
     vector('one millisecond before the expiry', file(ENDS_SOON), 'GOOD', at('2026-03-10T11:59:59.999Z')),
     vector('at the expiry', file(ENDS_SOON), 'FILE_EXPIRED', at('2026-03-10T12:00:00.000Z')),
+    vector(
+      'one millisecond before the end of the grace period',
+      file(IN_GRACE),
+      'GOOD',
+      at('2026-03-10T23:59:59.999Z'),
+    ),
+    vector('at the end of the grace period', file(IN_GRACE), 'FILE_EXPIRED', at('2026-03-11T00:00:00.000Z')),
+    vector('a grace period that ends at no time', file(NO_GRACE_TIME), 'FILE_EXPIRED', at('2026-03-10T12:00:00.000Z')),
     vector('the clock 5 minutes before issuedAt', file(PAYLOAD), 'GOOD', at('2026-02-28T23:55:00.000Z')),
     vector('the clock further before issuedAt', file(PAYLOAD), 'CLOCK_SET_BACK', at('2026-02-28T23:54:59.999Z')),
     vector(

@@ -10,6 +10,7 @@ export {
   type EntitlementValue,
   FILE_LIFETIME_MS,
   type LicensePayload,
+  MAX_FILE_LIFETIME_MS,
   parsePayload,
   POLICY_TYPES,
   type PolicyType,

@@ -19,6 +19,8 @@ export interface LicensePayload {
     maxMachines: number | null
     /** The expiry; null for a license that never expires. */
     expiresAt: string | null
+    /** The end of the grace period, or undefined for a license without one. */
+    graceEndsAt?: string
   }
   issuedAt: string
   refreshAfter: string
@@ -31,25 +33,31 @@ export interface LicensePayload {
 /** The value of an entitlement: `true`, an integer or a text (docs/api.md#v13). */
 export type EntitlementValue = true | number | string
 
-/** The lifetime of a file, unless the license expires sooner (docs/api.md#f2). */
-export const FILE_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
+const DAY_MS = 24 * 60 * 60 * 1000
+/** The default lifetime of a file, unless the license ends sooner (docs/api.md#f2). */
+export const FILE_LIFETIME_MS = 30 * DAY_MS
+/** The longest lifetime that a vendor can choose. */
+export const MAX_FILE_LIFETIME_MS = 366 * DAY_MS
 
-/** Returns the `refreshAfter` of a file issued at `issuedAtMs`: 30 days later, or the expiry of the license if that is sooner. */
-export function refreshAfterMs(issuedAtMs: number, expiresAtMs: number | null): number {
-  const latest = issuedAtMs + FILE_LIFETIME_MS
-  return expiresAtMs === null ? latest : Math.min(latest, expiresAtMs)
+/**
+ * Returns the `refreshAfter` of a file issued at `issuedAtMs`: the end of its lifetime, or the end of the license with its grace period if
+ * that is sooner.
+ */
+export function refreshAfterMs(issuedAtMs: number, endsAtMs: number | null, lifetimeMs = FILE_LIFETIME_MS): number {
+  const latest = issuedAtMs + lifetimeMs
+  return endsAtMs === null ? latest : Math.min(latest, endsAtMs)
 }
 
 /** Returns the bytes to sign: compact JSON with the fields in the documented order, independent of their order in the object. */
 export function serializePayload(payload: LicensePayload): Uint8Array {
   const { licenseKey, licenseId, productId, customerEmail, policy, issuedAt, refreshAfter, kid, entitlements } = payload
-  const { type, maxMachines, expiresAt } = policy
+  const { type, maxMachines, expiresAt, graceEndsAt } = policy
   const ordered = {
     licenseKey,
     licenseId,
     productId,
     customerEmail,
-    policy: { type, maxMachines, expiresAt },
+    policy: { type, maxMachines, expiresAt, graceEndsAt },
     issuedAt,
     refreshAfter,
     kid,
@@ -70,13 +78,13 @@ export function parsePayload(bytes: Uint8Array): LicensePayload | null {
 export function readPayload(value: unknown): LicensePayload | null {
   if (!isRecord(value) || !isRecord(value['policy'])) return null
   const { licenseKey, licenseId, productId, customerEmail, issuedAt, refreshAfter, kid, entitlements } = value
-  const { type, maxMachines, expiresAt } = value['policy']
+  const { type, maxMachines, expiresAt, graceEndsAt } = value['policy']
   if (!isText(licenseKey) || !isText(licenseId) || !isText(customerEmail) || !isText(kid)) return null
   if (!isTimestamp(issuedAt) || !isTimestamp(refreshAfter)) return null
   if (!isPolicyType(type) || !isMachineLimit(maxMachines)) return null
   if (expiresAt !== null && !isTimestamp(expiresAt)) return null
   if ((type === 'PERPETUAL') !== (expiresAt === null)) return null
-  const policy = { type, maxMachines, expiresAt }
+  const policy = { type, maxMachines, expiresAt, ...(isTimestamp(graceEndsAt) && { graceEndsAt }) }
   return {
     licenseKey,
     licenseId,

@@ -6,7 +6,7 @@ import type { LicensePayload } from './payload.ts'
 export const CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 
 /**
- * The validity of a file. `FILE_EXPIRED`: the license has expired. `REFRESH_NEEDED`: `refreshAfter` has passed. `CLOCK_SET_BACK`: the clock
+ * The validity of a file. `FILE_EXPIRED`: the license and its grace period have ended. `REFRESH_NEEDED`: `refreshAfter` has passed. `CLOCK_SET_BACK`: the clock
  * returns no time, or a time more than `CLOCK_TOLERANCE_MS` before one that has certainly passed.
  */
 export type FileValidity = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH_NEEDED'
@@ -19,8 +19,8 @@ export type FileValidity = 'GOOD' | 'CLOCK_SET_BACK' | 'FILE_EXPIRED' | 'REFRESH
 export function fileValidity(payload: LicensePayload, nowMs: number, latestSeenMs = 0): FileValidity {
   const certainlyPassedMs = Math.max(Date.parse(payload.issuedAt), latestSeenMs)
   if (!Number.isFinite(nowMs) || nowMs < certainlyPassedMs - CLOCK_TOLERANCE_MS) return 'CLOCK_SET_BACK'
-  const { expiresAt } = payload.policy
-  if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) return 'FILE_EXPIRED'
+  const { expiresAt, graceEndsAt = expiresAt } = payload.policy
+  if (graceEndsAt !== null && Date.parse(graceEndsAt) <= nowMs) return 'FILE_EXPIRED'
   if (Date.parse(payload.refreshAfter) <= nowMs) return 'REFRESH_NEEDED'
   return 'GOOD'
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { hasOpenssl, opensslVerifies } from '../scripts/openssl.ts'
 import {
   FILE_LIFETIME_MS,
+  MAX_FILE_LIFETIME_MS,
   generateKeyPair,
   keyPairFromPrivateKey,
   parsePayload,
@@ -80,9 +81,11 @@ test('signs deterministically with a key pair derived from the stored private ke
   expect(keyPairFromPrivateKey(key.privateKey)).toEqual(key)
 })
 
-test('returns a refreshAfter of 30 days after issue, or the expiry of the license if that is sooner', () => {
+test('returns a refreshAfter after the lifetime of 30 days or of the policy, or at the end of the license if that is sooner', () => {
   const issued = Date.parse('2026-03-01T00:00:00.000Z')
   expect(refreshAfterMs(issued, null)).toBe(Date.parse('2026-03-31T00:00:00.000Z'))
   expect(refreshAfterMs(issued, issued + 5000)).toBe(issued + 5000)
   expect(refreshAfterMs(issued, issued + FILE_LIFETIME_MS + 1)).toBe(issued + FILE_LIFETIME_MS)
+  expect(refreshAfterMs(issued, issued + 5000, 4000)).toBe(issued + 4000)
+  expect(refreshAfterMs(issued, issued + 5000, MAX_FILE_LIFETIME_MS)).toBe(issued + 5000)
 })

@@ -64,6 +64,7 @@ export interface LicenseToInsert {
   /** The length of the term in days. Without `expiresAt`, the term starts with the first VALID check. */
   readonly durationDays?: number | null
   readonly leaseSeconds?: number | null
+  readonly graceDays?: number
 }
 
 interface InsertedLicense {
@@ -82,7 +83,11 @@ export async function insertLicense(pool: Queryable, given: LicenseToInsert): Pr
   const expiresAt = given.expiresAt ?? null
   const durationDays = given.durationDays ?? null
   // Tests of upgrades insert rows into earlier schemas, which lack these columns.
-  const later = Object.entries({ duration_days: durationDays, lease_seconds: given.leaseSeconds ?? null })
+  const later = Object.entries({
+    duration_days: durationDays,
+    lease_seconds: given.leaseSeconds ?? null,
+    grace_days: given.graceDays ?? null,
+  })
   const more = later.filter(([, value]) => value !== null)
   const columns = more.map(([name]) => `, ${name}`).join('')
   const values = more.map((_, i) => `, $${i + 10}`).join('')

@@ -48,6 +48,7 @@ export function describeLicense(shown: License): string {
     type: policy.type,
     expires: expiryOf(policy),
     machines: `${machines.used} of ${machines.max ?? 'any number'}`,
+    ...(shown.graceEndsAt === null ? {} : { graceEnds: shown.graceEndsAt }),
     ...(policy.leaseSeconds === null ? {} : { leases: `of ${policy.leaseSeconds} s` }),
     ...(policy.maxReleases === null ? {} : { releases: `at most ${policy.maxReleases} in 30 days` }),
     ...describeEntitlements(shown.entitlements),

@@ -32,6 +32,7 @@ export function addLicenseCommands(parent: CliCommand): void {
   addList(group)
   addActions(group)
   addRenew(group)
+  addExtend(group)
   addLimits(group)
   addReplaceKey(group)
   addEntitle(group)
@@ -80,16 +81,30 @@ function addActions(group: CliCommand): void {
 
 function addRenew(group: CliCommand): void {
   const renew = group.command('renew').description('set a new expiry; an expired license is active again')
-  renew.requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
+  renew
+    .requiredOption('--expires <when>', 'the new expiry: a date, or 30d, 12h, 1y from now')
+    .option('--allow-earlier', 'also accept an expiry that is earlier than the current one')
   addChange(renew, (flags, { api, context }) => {
-    const { expires } = z.object({ expires: z.string() }).parse(flags)
-    const body = { expiresAt: parseMoment(expires, context.nowMs()) }
+    const { expires, allowEarlier } = z
+      .object({ expires: z.string(), allowEarlier: z.boolean().default(false) })
+      .parse(flags)
+    const body = { expiresAt: parseMoment(expires, context.nowMs()), allowEarlier }
     return (params, options) => api.call(licenses.renewLicense, { params, body }, options)
   })
 }
 
+function addExtend(group: CliCommand): void {
+  const extend = group.command('extend').description('add days to the expiry, or to the current time after the end')
+  extend.requiredOption('--days <days>', 'the number of days to add', wholeNumber)
+  addChange(extend, (flags, { api }) => {
+    const body = z.object({ days: z.int() }).parse(flags)
+    return (params, options) => api.call(licenses.extendLicense, { params, body }, options)
+  })
+}
+
 const limitFlag = z.union([z.int(), z.literal('none').transform(() => null)]).optional()
-const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag })
+const dayFlags = { graceDays: z.int().optional(), fileDays: z.int().optional() }
+const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag, ...dayFlags })
 
 function addLimits(group: CliCommand): void {
   const limits = group
@@ -102,12 +117,19 @@ function addLimits(group: CliCommand): void {
       numberOrNone,
     )
     .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
+  withDays(limits)
   addChange(limits, (flags, { api }) => {
     const policy = limitFlags.parse(flags)
     if (Object.keys(policy).length === 0)
-      throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds or --max-releases')
+      throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds, --max-releases, --grace-days or --file-days')
     return (params, options) => api.call(licenses.updateLicense, { params, body: { policy } }, options)
   })
+}
+
+function withDays(command: CliCommand): CliCommand {
+  return command
+    .option('--grace-days <days>', 'the number of days after the expiry for which checks stay valid', wholeNumber)
+    .option('--file-days <days>', 'the lifetime of offline license files in days', wholeNumber)
 }
 
 function addReplaceKey(group: CliCommand): void {
@@ -211,6 +233,7 @@ const createFlags = z.object({
   maxReleases: z.int().optional(),
   leaseSeconds: z.int().optional(),
   maxMachines: z.int().optional(),
+  ...dayFlags,
   key: z.string().optional(),
 })
 
@@ -239,7 +262,7 @@ function addCreate(group: CliCommand): void {
       wholeNumber,
     )
     .option('--key <key>', 'a key of your own (default: a generated one)')
-  withWait(create).run(async (session, given) => {
+  withWait(withDays(create)).run(async (session, given) => {
     const { api, connection, context } = session
     const flags = createFlags.parse(given)
     const productId = flags.product ?? connection.demo?.productId
@@ -249,8 +272,8 @@ function addCreate(group: CliCommand): void {
     const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
     const durationDays = flags.durationDays ?? null
     const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-    const { maxMachines = null, maxReleases = null, leaseSeconds = null } = flags
-    const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
+    const { maxMachines = null, maxReleases = null, leaseSeconds = null, graceDays, fileDays } = flags
+    const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds, graceDays, fileDays }
     const body = {
       productId,
       customerId,

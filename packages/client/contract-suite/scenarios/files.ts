@@ -49,6 +49,22 @@ const fetching: Scenario[] = [
     },
   },
   {
+    name: 'a file ends with the grace period of the license, and its `graceEndsAt` appears after the expiry',
+    async run(world) {
+      const expiresAt = new Date(Date.now() + DAY_MS).toISOString()
+      const graceEndsAt = new Date(Date.now() + 3 * DAY_MS).toISOString()
+      Object.assign(world.service.license, { expiresAt, graceEndsAt })
+      await getFile(world)
+      await restartOffline(world)
+      const early = await world.requireResult('validate', { ...OFFLINE_VALID, expiresAt })
+      requireEqual('the end of a grace period that has not begun', early['graceEndsAt'] ?? null, null)
+      await restartOffline(world, { clockAheadMs: 2 * DAY_MS })
+      await world.requireResult('validate', { ...OFFLINE_VALID, expiresAt, graceEndsAt })
+      await restartOffline(world, { clockAheadMs: 3 * DAY_MS + MINUTE_MS })
+      await world.requireResult('validate', offlineRejection('FILE_EXPIRED'))
+    },
+  },
+  {
     name: 'a new file is fetched when the stored file is at least a day old',
     async run(world) {
       await getFile(world)

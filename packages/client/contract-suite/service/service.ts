@@ -18,7 +18,12 @@ export interface Service {
   /** The public keys in the app. */
   publicKeys: { keyId: string; publicKey: string }[]
   /** The state of the license, which tests change. */
-  license: { rejectedAs: string | null; expiresAt: string | null; maxMachines: number | null }
+  license: {
+    rejectedAs: string | null
+    expiresAt: string | null
+    graceEndsAt: string | null
+    maxMachines: number | null
+  }
   /** True when the license has reached its limit of releases. */
   isReleaseLimitReached: boolean
   /** The host names of the machines with a slot, by machine id. */
@@ -56,7 +61,12 @@ export async function startService(): Promise<Service> {
     apiKey: 'kwk_test',
     licenseKey: 'K7QX-93FM-TTRW-H2ZD',
     publicKeys: [{ keyId: signer.keyId, publicKey: publicKeyToSpki(signer.publicKey) }],
-    license: { rejectedAs: null, expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(), maxMachines: 1 },
+    license: {
+      rejectedAs: null,
+      graceEndsAt: null,
+      expiresAt: new Date(Date.now() + 365 * DAY_MS).toISOString(),
+      maxMachines: 1,
+    },
     isReleaseLimitReached: false,
     machines: new Map(),
     signer,
@@ -137,16 +147,22 @@ function decide(service: Service, key: string | undefined, machine: string | und
 }
 
 function file({ license, licenseKey, productId, entitlements, signer, fileKey, now }: Service): string {
-  const { maxMachines, expiresAt } = license
+  const { maxMachines, expiresAt, graceEndsAt } = license
+  const end = graceEndsAt ?? expiresAt
   const issuedMs = now()
   const payload = {
     licenseKey: fileKey ?? licenseKey,
     licenseId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
     ...(productId === null ? {} : { productId }),
     customerEmail: 'ada@example.com',
-    policy: { type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION', maxMachines, expiresAt },
+    policy: {
+      type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION',
+      maxMachines,
+      expiresAt,
+      ...(graceEndsAt !== null && { graceEndsAt }),
+    },
     issuedAt: new Date(issuedMs).toISOString(),
-    refreshAfter: new Date(refreshAfterMs(issuedMs, expiresAt === null ? null : Date.parse(expiresAt))).toISOString(),
+    refreshAfter: new Date(refreshAfterMs(issuedMs, end === null ? null : Date.parse(end))).toISOString(),
     kid: signer.keyId,
     ...(entitlements === null ? {} : { entitlements }),
   } as const

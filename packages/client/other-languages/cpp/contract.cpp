@@ -35,7 +35,8 @@ static json reply(const keyward::Result& result) {
             {"code", result.code},             {"deactivated", result.code == "DEACTIVATED"},
             {"reason", result.reason},         {"expiresAt", result.expires_at ? json(*result.expires_at) : json(nullptr)},
             {"rejectedAs", result.rejected_as}, {"message", result.message},
-            {"refreshAfter", result.refresh_after}};
+            {"refreshAfter", result.refresh_after},
+            {"graceEndsAt", result.grace_ends_at ? json(*result.grace_ends_at) : json(nullptr)}};
 }
 
 int main() {

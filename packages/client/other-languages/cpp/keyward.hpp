@@ -143,7 +143,11 @@ private:
                 judged = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms);
             state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
         });
-        if (judged.file) return {"offline", "VALID", judged.file->expires_at, "", "", "", detail, judged.file->refresh_after};
+        if (judged.file) {
+            const LicenseFile& file = *judged.file;
+            const auto grace = file.is_expired(now_ms) ? file.grace_ends_at : std::nullopt;
+            return {"offline", "VALID", file.expires_at, "", "", "", detail, file.refresh_after, grace};
+        }
         const std::string reason = judged.outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.outcome;
         const std::string message = rejected_as.empty() ? offline_messages().at(reason) : message_after_rejection;
         return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message, detail, ""};

@@ -33,6 +33,11 @@ struct LicenseFile {
     std::int64_t issued_ms = 0;
     std::int64_t refresh_after_ms = 0;
     std::string refresh_after;
+    std::optional<std::string> grace_ends_at; // ISO 8601 in UTC; none without a grace period
+
+    bool is_expired(std::int64_t now_ms) const;
+    // The end of the grace period, or the expiry of a license without one.
+    std::optional<std::string> ends_at() const { return grace_ends_at ? grace_ends_at : expires_at; }
 };
 
 // GOOD with the file, or the first problem without a file.
@@ -71,6 +76,14 @@ inline std::optional<std::int64_t> to_ms(const std::string& text) {
     const std::int64_t since_1970 = 365 * y + y / 4 - y / 100 + y / 400 + day_of_year - 719468;
     return (((since_1970 * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms;
 }
+
+// Returns the time in a member, or none if the member is not a time.
+inline std::optional<std::string> time_of(const json& object, const char* name) {
+    const std::string text = text_of(object, name);
+    return to_ms(text) ? std::optional(text) : std::nullopt;
+}
+
+inline bool LicenseFile::is_expired(std::int64_t now_ms) const { return expires_at && *to_ms(*expires_at) <= now_ms; }
 
 // Decodes base64 with this alphabet, canonically and without padding. Returns none for any other text.
 inline std::optional<std::string> decode_base64(std::string_view text, std::string_view alphabet) {
@@ -128,7 +141,7 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     if (!issued || !refresh_after || (!never_expires && !to_ms(expires_at))) return std::nullopt;
     const auto expiry = never_expires ? std::nullopt : std::optional(expires_at);
     return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "kid"),
-                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter")};
+                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter"), time_of(policy, "graceEndsAt")};
 }
 
 // Verifies the form and the signature of a file, independent of the time.
@@ -156,7 +169,7 @@ inline Judgement judge(const std::string& text, const Keys& keys, const std::str
     if (file.license_key != license_key) return {"WRONG_LICENSE", {}};
     if (!product_id.empty() && file.product_id != product_id) return {"WRONG_PRODUCT", {}};
     if (now_ms < std::max(file.issued_ms, latest_seen_ms) - clock_tolerance_ms) return {"CLOCK_SET_BACK", {}};
-    if (file.expires_at && *to_ms(*file.expires_at) <= now_ms) return {"FILE_EXPIRED", {}};
+    if (const auto end = file.ends_at(); end && *to_ms(*end) <= now_ms) return {"FILE_EXPIRED", {}};
     if (file.refresh_after_ms <= now_ms) return {"REFRESH_NEEDED", {}};
     return verified;
 }

@@ -30,6 +30,7 @@ struct Result {
     std::string message;                   // a sentence for the user of the app, if the license is not valid; the text may change
     std::string detail;                    // a description of an outage for the developer
     std::string refresh_after;             // offline, the time from which the file is no longer good, as ISO 8601 in UTC
+    std::optional<std::string> grace_ends_at{}; // the end of the grace period, if the license has expired and is in it
 
     bool valid() const { return code == "VALID"; }
 };
@@ -67,7 +68,7 @@ inline std::optional<Result> read_verdict(long status, const std::string& text) 
     if (status != 200 || expires_at == body.end()) return std::nullopt;
     if (expires_at->is_null()) return Result{"online", code, {}, "", "", "", "", ""};
     const std::string time = text_of(body, "expiresAt");
-    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", "", ""}) : std::nullopt;
+    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", "", "", time_of(body, "graceEndsAt")}) : std::nullopt;
 }
 
 inline std::optional<Result> read_verdict_v2(long status, const std::string& text) {

@@ -73,6 +73,7 @@ static object Describe(LicenseResult result) => new
     code = result.Code,
     expiresAt = Format(result.ExpiresAt),
     refreshAfter = Format(result.RefreshAfter),
+    graceEndsAt = Format(result.GraceEndsAt),
     reason = result.Reason,
     rejectedAs = result.RejectedAs,
     message = result.Message,

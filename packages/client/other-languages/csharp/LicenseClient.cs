@@ -165,7 +165,10 @@ public sealed partial class LicenseClient
             state.LatestSeenMs = Math.Max(state.LatestSeenMs, now.ToUnixTimeMilliseconds());
         });
         if (judged.File is { } file)
-            return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail, RefreshAfter: file.RefreshAfter);
+        {
+            var grace = file.ExpiresAt <= now ? file.GraceEndsAt : null;
+            return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail, RefreshAfter: file.RefreshAfter, GraceEndsAt: grace);
+        }
         var reason = judged.Outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.Outcome;
         var message = rejection is null ? OfflineMessages[reason] : MessageAfterRejection;
         return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);

@@ -18,7 +18,8 @@ public sealed record LicenseFile(
     string KeyId,
     DateTimeOffset? ExpiresAt,
     DateTimeOffset IssuedAt,
-    DateTimeOffset RefreshAfter)
+    DateTimeOffset RefreshAfter,
+    DateTimeOffset? GraceEndsAt)
 {
     private static readonly TimeSpan ClockTolerance = TimeSpan.FromMinutes(5);
     private const int MaxLength = 16 * 1024;
@@ -47,7 +48,7 @@ public sealed record LicenseFile(
         if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
         if (productId is not null && file.ProductId != productId) return new Judgement("WRONG_PRODUCT");
         if (passed - now > ClockTolerance) return new Judgement("CLOCK_SET_BACK");
-        if (file.ExpiresAt <= now) return new Judgement("FILE_EXPIRED");
+        if ((file.GraceEndsAt ?? file.ExpiresAt) <= now) return new Judgement("FILE_EXPIRED");
         return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
     }
 
@@ -129,8 +130,9 @@ public sealed record LicenseFile(
         var issuedAt = ParseTime(Text(payload, "issuedAt"));
         var refreshAfter = ParseTime(Text(payload, "refreshAfter"));
         if (issuedAt is null || refreshAfter is null) return null;
+        var graceEndsAt = ParseTime(Text(policy, "graceEndsAt"));
         var (licenseKey, productId, keyId) = (Text(payload, "licenseKey")!, Text(payload, "productId"), Text(payload, "kid")!);
-        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value);
+        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value, graceEndsAt);
     }
 
     /// <summary>Decodes base64url without padding. Returns null unless the text is the canonical encoding.</summary>

@@ -16,6 +16,7 @@ namespace Keyward;
 /// <param name="Message">A sentence for the user of the app, if the license is not valid. The text may change.</param>
 /// <param name="Detail">A description of an outage for the developer.</param>
 /// <param name="RefreshAfter">Offline, the time from which the file is no longer good.</param>
+/// <param name="GraceEndsAt">The end of the grace period, if the license has expired and is in it.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
@@ -24,7 +25,8 @@ public sealed record LicenseResult(
     string? RejectedAs = null,
     string? Message = null,
     string? Detail = null,
-    DateTimeOffset? RefreshAfter = null)
+    DateTimeOffset? RefreshAfter = null,
+    DateTimeOffset? GraceEndsAt = null)
 {
     /// <summary>Whether the app may run.</summary>
     public bool Valid => Code == "VALID";
@@ -133,7 +135,8 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         if (!body.TryGetProperty("expiresAt", out var expires)) return null;
         var expiresAt = LicenseFile.ParseTime(LicenseFile.Text(body, "expiresAt"));
         var isTime = expires.ValueKind == JsonValueKind.Null || expiresAt is not null;
-        return isTime ? new LicenseResult("online", code, expiresAt) : null;
+        var graceEndsAt = LicenseFile.ParseTime(LicenseFile.Text(body, "graceEndsAt"));
+        return isTime ? new LicenseResult("online", code, expiresAt, GraceEndsAt: graceEndsAt) : null;
     }
 
     internal static LicenseResult? ReadDeactivation(int status, byte[] text)

@@ -52,6 +52,7 @@ type Result struct {
 	Message      string     // a sentence for the user of the app, if the license is not valid; the text may change
 	Detail       string     // a description of an outage for the developer
 	RefreshAfter *time.Time // offline, the time from which the file is no longer good
+	GraceEndsAt  *time.Time // the end of the grace period, if the license has expired and is in it
 }
 
 // Options of a client. The fields without a default are required.
@@ -209,6 +210,9 @@ func (c *Client) decideOffline(detail string) Result {
 			if file != nil {
 				result.Valid, result.Code, result.Reason, result.ExpiresAt = true, "VALID", "", file.ExpiresAt
 				result.RefreshAfter = &file.RefreshAfter
+				if file.ExpiresAt != nil && !now.Before(*file.ExpiresAt) {
+					result.GraceEndsAt = file.GraceEndsAt
+				}
 			} else if result.Reason = outcome; outcome == "MALFORMED" {
 				result.Reason = "BAD_SIGNATURE"
 			}

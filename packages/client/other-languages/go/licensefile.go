@@ -26,6 +26,7 @@ type File struct {
 	ExpiresAt    *time.Time // nil if the license never expires
 	IssuedAt     time.Time
 	RefreshAfter time.Time
+	GraceEndsAt  *time.Time // the end of the grace period; nil without one
 }
 
 // Keys maps key ids to public keys.
@@ -65,7 +66,7 @@ func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen
 		return "WRONG_PRODUCT", nil
 	case now.Before(passed.Add(-clockTolerance)):
 		return "CLOCK_SET_BACK", nil
-	case file.ExpiresAt != nil && !now.Before(*file.ExpiresAt):
+	case file.endsAt() != nil && !now.Before(*file.endsAt()):
 		return "FILE_EXPIRED", nil
 	case !now.Before(file.RefreshAfter):
 		return "REFRESH_NEEDED", nil
@@ -135,10 +136,21 @@ func parsePayload(data []byte) *File {
 		at, isExpiry = parseTime(expires)
 		file.ExpiresAt = &at
 	}
+	if at, ok := parseTime(policy["graceEndsAt"]); ok {
+		file.GraceEndsAt = &at
+	}
 	if !isIssued || !isRefreshed || isExpiry != (expires != nil) {
 		return nil
 	}
 	return file
+}
+
+// endsAt returns the end of the grace period, or the expiry of a license without one.
+func (f *File) endsAt() *time.Time {
+	if f.GraceEndsAt != nil {
+		return f.GraceEndsAt
+	}
+	return f.ExpiresAt
 }
 
 func isMachineLimit(value any) bool {

@@ -116,6 +116,9 @@ func readVerdict(status int, text []byte) *Result {
 		}
 		result.ExpiresAt = &at
 	}
+	if at, ok := parseTime(body["graceEndsAt"]); ok {
+		result.GraceEndsAt = &at
+	}
 	return result
 }
 

@@ -27,6 +27,8 @@ final class Result
         public readonly ?string $detail = null,
         /** Offline, the time from which the file is no longer good, as ISO 8601 in UTC. */
         public readonly ?string $refreshAfter = null,
+        /** The end of the grace period, if the license has expired and is in it, as ISO 8601 in UTC. */
+        public readonly ?string $graceEndsAt = null,
     ) {
     }
 }
@@ -200,8 +202,15 @@ final class LicenseClient
             $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
         });
         if ($file !== null) {
-            $refreshAfter = $file->refreshAfter;
-            return new Result('offline', 'VALID', expiresAt: $file->expiresAt, valid: true, detail: $detail, refreshAfter: $refreshAfter);
+            return new Result(
+                'offline',
+                'VALID',
+                expiresAt: $file->expiresAt,
+                valid: true,
+                detail: $detail,
+                refreshAfter: $file->refreshAfter,
+                graceEndsAt: $file->isExpired($nowMs) ? $file->graceEndsAt : null,
+            );
         }
         $reason = $outcome === 'MALFORMED' ? 'BAD_SIGNATURE' : $outcome;
         $message = $rejectedAs === null ? self::OFFLINE_MESSAGES[$reason] : self::MESSAGE_AFTER_REJECTION;
@@ -369,7 +378,8 @@ final class LicenseClient
         }
         $isComplete = $status === 200 && property_exists($body, 'expiresAt');
         $isGood = $isComplete && ($body->expiresAt === null || LicenseFile::toMs($body->expiresAt) !== null);
-        return $isGood ? new Result('online', 'VALID', expiresAt: $body->expiresAt, valid: true) : null;
+        $grace = LicenseFile::toMs($body->graceEndsAt ?? null) === null ? null : $body->graceEndsAt;
+        return $isGood ? new Result('online', 'VALID', expiresAt: $body->expiresAt, valid: true, graceEndsAt: $grace) : null;
     }
 
     /** Returns the message of a response: `message` on v2, `detail` elsewhere. Returns $otherwise if the response has no text. */

@@ -20,6 +20,7 @@ final class LicenseFile
         public readonly float $issuedMs,
         public readonly float $refreshAfterMs,
         public readonly string $refreshAfter,
+        public readonly ?string $graceEndsAt,
     ) {
     }
 
@@ -47,7 +48,7 @@ final class LicenseFile
             $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
             $productId !== null && $file->productId !== $productId => 'WRONG_PRODUCT',
             $nowMs < $passedMs - self::CLOCK_TOLERANCE_MS => 'CLOCK_SET_BACK',
-            $file->expiresAt !== null && self::toMs($file->expiresAt) <= $nowMs => 'FILE_EXPIRED',
+            self::hasPassed($file->graceEndsAt ?? $file->expiresAt, $nowMs) => 'FILE_EXPIRED',
             $file->refreshAfterMs <= $nowMs => 'REFRESH_NEEDED',
             default => null,
         };
@@ -99,6 +100,17 @@ final class LicenseFile
         return $value instanceof \stdClass ? $value : null;
     }
 
+    /** Returns whether the license has expired. It may be in its grace period. */
+    public function isExpired(float $nowMs): bool
+    {
+        return self::hasPassed($this->expiresAt, $nowMs);
+    }
+
+    private static function hasPassed(?string $time, float $nowMs): bool
+    {
+        return $time !== null && self::toMs($time) <= $nowMs;
+    }
+
     private static function parse(string $bytes): ?self
     {
         $payload = self::parseObject($bytes);
@@ -121,9 +133,12 @@ final class LicenseFile
             && ($expiresAt === null || self::toMs($expiresAt) !== null)
             && ($policy->type === 'PERPETUAL') === ($expiresAt === null);
         $productId = is_string($payload->productId ?? null) ? $payload->productId : null;
-        return $isGood
-            ? new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $payload->refreshAfter)
-            : null;
+        if (!$isGood) {
+            return null;
+        }
+        $grace = self::toMs($policy->graceEndsAt ?? null) === null ? null : $policy->graceEndsAt;
+        $refreshAfter = $payload->refreshAfter;
+        return new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $refreshAfter, $grace);
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */

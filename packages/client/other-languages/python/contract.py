@@ -38,6 +38,7 @@ def reply(result):
         "code": result.code,
         "expiresAt": result.expires_at,
         "refreshAfter": result.refresh_after,
+        "graceEndsAt": result.grace_ends_at,
         "reason": result.reason,
         "rejectedAs": result.rejected_as,
         "message": result.message,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 from urllib.parse import urlsplit
 
-from license_file import is_time, judge, parse_object, read_public_key, to_ms, verify
+from license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify
 
 DAY_MS = 24 * 60 * 60 * 1000
 MAX_ATTEMPTS = 3
@@ -56,6 +56,7 @@ class Result:
     message: Optional[str] = None  # a sentence for the user of the app, if the license is not valid; the text may change
     detail: Optional[str] = None  # a description of an outage for the developer
     refresh_after: Optional[str] = None  # offline, the time from which the file is no longer good, as ISO 8601 in UTC
+    grace_ends_at: Optional[str] = None  # the end of the grace period, if the license has expired and is in it
 
     @property
     def valid(self) -> bool:
@@ -161,7 +162,10 @@ class LicenseClient:
         self._change(seen_ms=now)
         if outcome == "GOOD":
             expires_at, refresh_after = payload["policy"]["expiresAt"], payload["refreshAfter"]
-            return Result("offline", "VALID", expires_at=expires_at, detail=detail, refresh_after=refresh_after)
+            is_in_grace = expires_at is not None and to_ms(expires_at) <= now
+            grace_ends_at = ends_at(payload["policy"]) if is_in_grace else None
+            return Result("offline", "VALID", expires_at=expires_at, detail=detail, refresh_after=refresh_after,
+                          grace_ends_at=grace_ends_at)  # fmt: skip
         reason = "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
         message = OFFLINE_MESSAGES[reason] if rejected_as is None else MESSAGE_AFTER_REJECTION
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message, detail=detail)
@@ -309,7 +313,9 @@ def _verdict_v1(status: int, text: str) -> Optional[Result]:
     body = parse_object(text) or {}
     valid, code, expires_at = body.get("valid"), body.get("code"), body.get("expiresAt")
     if valid is True and status == 200 and code == "VALID" and "expiresAt" in body:
-        return Result("online", code, expires_at=expires_at) if expires_at is None or is_time(expires_at) else None
+        grace_ends_at = body["graceEndsAt"] if is_time(body.get("graceEndsAt")) else None
+        is_good = expires_at is None or is_time(expires_at)
+        return Result("online", code, expires_at=expires_at, grace_ends_at=grace_ends_at) if is_good else None
     if valid is not False or not isinstance(code, str) or code == "VALID" or not re.fullmatch("[A-Z][A-Z0-9_]{1,63}", code):
         return None
     return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body) or "The check was rejected.")

@@ -20,16 +20,21 @@ def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms
     outcome, payload = verify(file, keys)
     if outcome != "GOOD":
         return outcome, None
-    expires_at = payload["policy"]["expiresAt"]
+    end = ends_at(payload["policy"])
     if payload["licenseKey"] != license_key:
         return "WRONG_LICENSE", None
     if product_id is not None and payload.get("productId") != product_id:
         return "WRONG_PRODUCT", None
     if now_ms < max(to_ms(payload["issuedAt"]), latest_seen_ms) - CLOCK_TOLERANCE_MS:
         return "CLOCK_SET_BACK", None
-    if expires_at is not None and to_ms(expires_at) <= now_ms:
+    if end is not None and to_ms(end) <= now_ms:
         return "FILE_EXPIRED", None
     return ("REFRESH_NEEDED", None) if to_ms(payload["refreshAfter"]) <= now_ms else ("GOOD", payload)
+
+
+def ends_at(policy: dict) -> Optional[str]:
+    """Returns the end of the grace period, or the expiry of a license without one."""
+    return policy["graceEndsAt"] if is_time(policy.get("graceEndsAt")) else policy["expiresAt"]
 
 
 def verify(file: str, keys: dict) -> tuple:

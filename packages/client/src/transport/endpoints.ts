@@ -9,7 +9,7 @@ import type { Entitlements, EntitlementValue, FileRefusalCode, RejectionCode } f
 import type { Endpoint } from './http.ts'
 
 export type Verdict =
-  | { valid: true; expiresAt: string | null; entitlements?: Entitlements }
+  | { valid: true; expiresAt: string | null; graceEndsAt?: string; entitlements?: Entitlements }
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
 
 /** A license file, or the reason why the service issues none. */
@@ -85,8 +85,11 @@ function readVerdictV2(status: number, text: string): Verdict | null {
 function readVerdict(status: number, text: string): Verdict | null {
   const body = parseObject(text)
   if (body === null) return null
-  const { valid, code, expiresAt } = body
-  if (valid === true && status === 200 && code === 'VALID') return isMoment(expiresAt) ? { valid, expiresAt } : null
+  const { valid, code, expiresAt, graceEndsAt } = body
+  if (valid === true && status === 200 && code === 'VALID') {
+    if (!isMoment(expiresAt)) return null
+    return { valid, expiresAt, ...(typeof graceEndsAt === 'string' && isMoment(graceEndsAt) && { graceEndsAt }) }
+  }
   if (valid !== false || typeof code !== 'string' || code === 'VALID' || !CODE.test(code)) return null
   const machines = readMachines(body['machines'])
   const rejection = {

@@ -168,6 +168,7 @@ export function DotBadge({
 
 const STATUS_COLORS: Record<LicenseStatus, string> = {
   active: 'teal',
+  grace: 'yellow',
   suspended: 'yellow',
   expired: 'gray',
   revoked: 'red',

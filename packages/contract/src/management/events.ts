@@ -86,6 +86,7 @@ export const eventTypes = {
   'license.started': happened('The term of a license started with its first valid check.', licenseOf),
   'license.expiring': happened('A license expires in 30 days, 7 days or 1 day.', licenseOf, { days }),
   'license.expired': happened('A license has expired.', licenseOf),
+  'license.grace_ended': happened('The grace period of an expired license has ended.', licenseOf),
   'license.first_used': happened('A license was used on its first machine.', licenseOf),
   'license.limit_exceeded': happened(
     'More machines send checks for a license than the license has slots. The event is written when the alert opens, and then at most once an hour.',

@@ -19,8 +19,9 @@ import {
 } from './common.ts'
 import { operations } from './operations.ts'
 
-const licenseStatus = z.enum(['active', 'suspended', 'expired', 'revoked']).meta({
-  description: 'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `expired`.',
+const licenseStatus = z.enum(['active', 'grace', 'suspended', 'expired', 'revoked']).meta({
+  description:
+    'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `grace` and `expired`.',
   example: 'active',
 })
 export type LicenseStatus = z.infer<typeof licenseStatus>
@@ -46,7 +47,8 @@ const storedMaxMachines = z.int().min(1).nullable().meta({
 const expiresAt = moment(
   'The time at which the license expires, which may be in the past. Null for `PERPETUAL`, and until a term of `durationDays` starts.',
 ).nullable()
-const durationDays = z.int().min(1).max(36_500).nullable().meta({
+export const MAX_DURATION_DAYS = 36_500
+const durationDays = z.int().min(1).max(MAX_DURATION_DAYS).nullable().meta({
   description:
     'The length of the term in days of 24 hours, instead of `expiresAt`. The term starts with the first `VALID` check.',
   example: 30,
@@ -69,6 +71,17 @@ const leaseSeconds = z
       'are held until their release. It has no effect without `maxMachines`.',
     example: 600,
   })
+
+const graceDays = z.int().min(0).max(90).meta({
+  description: 'The number of days of 24 hours after `expiresAt` for which checks stay valid, from 0 to 90.',
+  example: 0,
+})
+
+export const DEFAULT_FILE_DAYS = 30
+const fileDays = z.int().min(1).max(366).meta({
+  description: 'The lifetime of offline license files in days, from 1 to 366. A file never outlives the license.',
+  example: DEFAULT_FILE_DAYS,
+})
 
 interface Policy {
   type: PolicyType
@@ -103,6 +116,8 @@ const policyInput = z
     durationDays: durationDays.default(null),
     maxReleases: maxReleases.default(null),
     leaseSeconds: leaseSeconds.default(null),
+    graceDays: graceDays.default(0),
+    fileDays: fileDays.default(DEFAULT_FILE_DAYS),
   })
   .check(checkPolicy)
   .meta({
@@ -135,8 +150,11 @@ export const license = z
         }),
         maxReleases,
         leaseSeconds,
+        graceDays,
+        fileDays,
       })
       .meta({ description: 'The policy of the license.' }),
+    graceEndsAt: timestamp('The end of the grace period; null without a grace period or an expiry.').nullable(),
     machines: z
       .object({
         used: z.int().meta({ description: 'The number of taken machine slots.', example: 2 }),
@@ -175,6 +193,8 @@ export const updateLicense = z
         durationDays: durationDays.optional(),
         maxReleases: maxReleases.optional(),
         leaseSeconds: leaseSeconds.optional(),
+        graceDays: graceDays.optional(),
+        fileDays: fileDays.optional(),
       })
       .optional()
       .meta({
@@ -186,7 +206,21 @@ export const updateLicense = z
   })
   .meta({ example: { policy: { maxMachines: 10 } } })
 
-export const renewLicense = z.strictObject({ expiresAt: moment('The new expiry.') })
+export const renewLicense = z.strictObject({
+  expiresAt: moment('The new expiry.'),
+  allowEarlier: z.boolean().optional().meta({
+    description: 'Whether the new expiry may be earlier than the current one; default false.',
+    example: false,
+  }),
+})
+
+export const extendLicense = z.strictObject({
+  days: z
+    .int()
+    .min(1)
+    .max(MAX_DURATION_DAYS)
+    .meta({ description: 'The number of days of 24 hours to add.', example: 30 }),
+})
 
 export const replaceLicenseKey = z.strictObject({ key: licenseKey.optional() })
 
@@ -313,6 +347,13 @@ export const licenses = operations({
     route: 'POST /licenses/{id}/renew',
     needs: 'licenses.write',
     body: renewLicense,
+    returns: license,
+    propagates: true,
+  },
+  extendLicense: {
+    route: 'POST /licenses/{id}/extend',
+    needs: 'licenses.write',
+    body: extendLicense,
     returns: license,
     propagates: true,
   },

@@ -126,6 +126,7 @@ export const LICENSE = entity(
     used: column.integer('used', { dependsOn: [] }),
     entitlements: column.bytesOrNull('entitlements', ENTITLEMENTS),
     leaseSeconds: column.integerOrNull('lease_seconds'),
+    graceDays: column.integerOrNull('grace_days', { sql: 'nullif(grace_days, 0)', dependsOn: ['grace_days'] }),
   }),
   { from: 'licenses join license_slots on license_slots.license_id = licenses.id' },
 )

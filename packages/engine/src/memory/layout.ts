@@ -63,14 +63,15 @@ export const LAYOUT = {
     customer: 1,
     max: 1,
     used: 1,
-    state: { mark: 1, status: 2, leased: 1, spare: 4, scope: 24 },
+    state: { mark: 1, status: 2, leased: 1, graced: 1, spare: 3, scope: 24 },
     expiry: 2,
   },
   extension: {
     license: 1,
     entitlements: 1,
     leaseSeconds: 1,
-    spare: 5,
+    graceDays: 1,
+    spare: 4,
   },
   value: {
     references: 1,
@@ -134,7 +135,10 @@ export const NODE_WORDS = 32
 export const ID = 0
 /** The generation of the row, 0 in a free row. A generation is repeated only after all 2^32 - 1 generations have been used. */
 export const GENERATION = 4
-/** The offset of `expiresAtMs`, a double, counted in doubles from the record's start. */
+/**
+ * The offset of `expiresAtMs`, a double, counted in doubles from the record's start. For a license, the double is the end of the grace
+ * period, which equals `expiresAtMs` without one.
+ */
 export const EXPIRY = 7
 export const ROW_DOUBLES = 8
 /** The mark of the last reload that received the row: bit 0 of the record's flags, state or traits. */
@@ -182,6 +186,8 @@ export const LICENSE_STATUS_SHIFT = 1
 export const LICENSE_STATUS_MASK = 3
 /** The bit of a license with a machine limit and leases. */
 export const LICENSE_LEASED = 1 << 3
+/** The bit of a license with a grace period. The license's EXPIRY is then the end of the grace period (docs/api.md#v16). */
+export const LICENSE_GRACED = 1 << 4
 export const LICENSE_SCOPE_SHIFT = 8
 export const STATUS_ACTIVE = 0
 export const STATUS_SUSPENDED = 1
@@ -195,6 +201,8 @@ export const EXTENSION_ENTITLEMENTS = 1
  * The number of seconds for which a machine holds its slot after a claim or renewal, 0 when it holds the slot until the release.
  */
 export const EXTENSION_LEASE_SECONDS = 2
+/** The length of the grace period in days, 0 when there is none. */
+export const EXTENSION_GRACE_DAYS = 3
 
 /** The number of rows that refer to the value, see `value-set.ts`. */
 export const VALUE_REFERENCES = 0

@@ -23,11 +23,13 @@ import { CODE } from '../codes.ts'
 import type { ReadStore } from '../memory/index-store.ts'
 import {
   EXPIRY,
+  EXTENSION_GRACE_DAYS,
   EXTENSION_LEASE_SECONDS,
   EXTENSION_WORDS,
   GENERATION,
   LICENSE_CUSTOMER,
   LICENSE_EXTENSION,
+  LICENSE_GRACED,
   LICENSE_LEASED,
   LICENSE_MAX,
   LICENSE_PRODUCT,
@@ -46,7 +48,7 @@ import {
   STATUS_REVOKED,
   STATUS_SUSPENDED,
 } from '../memory/layout.ts'
-import { NOT_STARTED } from '../model.ts'
+import { DAY_MS, NOT_STARTED } from '../model.ts'
 import { RESTRICTED, type RuleMatching } from './rule-matching.ts'
 
 /** The result of `stateCode` for an active license whose term has not started. No code has this number. */
@@ -77,7 +79,7 @@ export function decide(
     setNotFound(verdict)
     return
   }
-  readLicense(store, license, verdict)
+  readLicense(store, license, nowMs, verdict)
   const rule = decidingRule(store, matching, license, check, machineHash, nowMs, verdict)
   if (rule === 0) decideWithoutRule(store, license, check, machineHash, nowMs, verdict)
   else decideByRule(store, license, rule, nowMs, verdict)
@@ -95,11 +97,12 @@ function setNotFound(verdict: Verdict): void {
   verdict.product = -1
   verdict.productGeneration = 0
   verdict.expiresAtMs = Infinity
+  verdict.graceEndsAtMs = 0
   verdict.used = 0
   verdict.max = -1
 }
 
-function readLicense(store: ReadStore, license: number, verdict: Verdict): void {
+function readLicense(store: ReadStore, license: number, nowMs: number, verdict: Verdict): void {
   const { words, doubles } = store.licenses.region
   const base = license * ROW_WORDS
   const product = words[base + LICENSE_PRODUCT]! | 0
@@ -110,6 +113,15 @@ function readLicense(store: ReadStore, license: number, verdict: Verdict): void 
   verdict.expiresAtMs = doubles[license * ROW_DOUBLES + EXPIRY] ?? 0
   verdict.used = words[base + LICENSE_USED]! | 0
   verdict.max = words[base + LICENSE_MAX]! | 0
+  verdict.graceEndsAtMs = 0
+  if ((words[base + LICENSE_STATE]! & LICENSE_GRACED) !== 0) readGrace(store, license, nowMs, verdict)
+}
+
+/** Sets the expiry of a license with a grace period, and the end of the period if the license is in it (docs/api.md#v16). */
+function readGrace(store: ReadStore, license: number, nowMs: number, verdict: Verdict): void {
+  const endsAtMs = verdict.expiresAtMs
+  verdict.expiresAtMs = endsAtMs - extensionNumber(store, license, EXTENSION_GRACE_DAYS) * DAY_MS
+  if (verdict.expiresAtMs <= nowMs && nowMs < endsAtMs) verdict.graceEndsAtMs = endsAtMs
 }
 
 /**
@@ -206,7 +218,7 @@ function decideWithoutRule(
   if (store.machines.has(license, verdict.licenseGeneration, machineHash)) {
     if ((store.licenses.region.words[license * ROW_WORDS + LICENSE_STATE]! & LICENSE_LEASED) !== 0) {
       verdict.slot = HOLDS_LEASE
-      verdict.leaseSeconds = leaseSecondsOf(store, license)
+      verdict.leaseSeconds = extensionNumber(store, license, EXTENSION_LEASE_SECONDS)
     }
     return
   }
@@ -215,7 +227,7 @@ function decideWithoutRule(
     return
   }
   verdict.slot = CLAIM_SLOT
-  verdict.leaseSeconds = leaseSecondsOf(store, license)
+  verdict.leaseSeconds = extensionNumber(store, license, EXTENSION_LEASE_SECONDS)
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
@@ -236,26 +248,26 @@ function decideUnstarted(
   verdict.slot = START_TERM
   if (!limited || store.machines.has(license, verdict.licenseGeneration, machineHash)) return
   verdict.slot = CLAIM_SLOT
-  verdict.leaseSeconds = leaseSecondsOf(store, license)
+  verdict.leaseSeconds = extensionNumber(store, license, EXTENSION_LEASE_SECONDS)
   if (verdict.used >= verdict.max) verdict.code = CODE.TOO_MANY_MACHINES
 }
 
-/**
- * Returns the length of the license's leases in seconds, or 0 when it has none or the index was too full to store the
- * length.
- */
-function leaseSecondsOf({ licenses, extensions }: ReadStore, license: number): number {
+/** Returns a number of the license's extension, or 0 when the license has none or the index was too full to store it. */
+function extensionNumber({ licenses, extensions }: ReadStore, license: number, word: number): number {
   const extension = licenses.region.words[license * ROW_WORDS + LICENSE_EXTENSION]!
-  return extension === 0 ? 0 : extensions.region.words[extension * EXTENSION_WORDS + EXTENSION_LEASE_SECONDS]! | 0
+  return extension === 0 ? 0 : extensions.region.words[extension * EXTENSION_WORDS + word]! | 0
 }
 
-/** Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9), or UNSTARTED. */
+/**
+ * Returns the code of the license's own state: revoked before suspended before expired (docs/api.md#v9), or UNSTARTED. The stored time is
+ * the end of the grace period.
+ */
 function stateCode(store: ReadStore, license: number, nowMs: number): number {
   const { words, doubles } = store.licenses.region
   const status = (words[license * ROW_WORDS + LICENSE_STATE]! >>> LICENSE_STATUS_SHIFT) & LICENSE_STATUS_MASK
   if (status === STATUS_REVOKED) return CODE.REVOKED
   if (status === STATUS_SUSPENDED) return CODE.SUSPENDED
-  const expiresAtMs = doubles[license * ROW_DOUBLES + EXPIRY]!
-  if (expiresAtMs > nowMs) return CODE.VALID
-  return expiresAtMs === NOT_STARTED ? UNSTARTED : CODE.EXPIRED
+  const endsAtMs = doubles[license * ROW_DOUBLES + EXPIRY]!
+  if (endsAtMs > nowMs) return CODE.VALID
+  return endsAtMs === NOT_STARTED ? UNSTARTED : CODE.EXPIRED
 }

@@ -6,6 +6,7 @@
 import type { IndexStore } from '../memory/index-store.ts'
 import {
   EXTENSION_ENTITLEMENTS,
+  EXTENSION_GRACE_DAYS,
   EXTENSION_LEASE_SECONDS,
   EXTENSION_LICENSE,
   EXTENSION_WORDS,
@@ -23,10 +24,10 @@ export interface ExtensionField {
 }
 
 /** The fields of licenses that are in the extension and whose value is a positive integer or null, with their offsets. */
-export const EXTENSION_NUMBERS = [{ name: 'leaseSeconds', word: EXTENSION_LEASE_SECONDS }] as const satisfies readonly {
-  name: keyof LicenseRecord
-  word: number
-}[]
+export const EXTENSION_NUMBERS = [
+  { name: 'leaseSeconds', word: EXTENSION_LEASE_SECONDS },
+  { name: 'graceDays', word: EXTENSION_GRACE_DAYS },
+] as const satisfies readonly { name: keyof LicenseRecord; word: number }[]
 
 const EXTENSION_FIELDS: readonly ExtensionField[] = EXTENSION_NUMBERS.map(({ name, word }) => ({
   word,

@@ -15,6 +15,7 @@ import {
   KIND_ORGANIZATION,
   KIND_PRODUCT,
   LICENSE_CUSTOMER,
+  LICENSE_GRACED,
   LICENSE_KEY_HASH,
   LICENSE_KEY_HASH_WORDS,
   LICENSE_LEASED,
@@ -35,7 +36,7 @@ import {
 } from '../memory/layout.ts'
 import { bindKey } from '../memory/lookup.ts'
 import type { Region } from '../memory/shared-memory.ts'
-import type { Id, LicenseRecord, LicenseStatus, MachineChange } from '../model.ts'
+import { DAY_MS, type Id, type LicenseRecord, type LicenseStatus, type MachineChange } from '../model.ts'
 import { INDEX_IS_FULL } from './capacity.ts'
 import type { ExtensionWriter } from './extension-writer.ts'
 import type { RowWriter } from './row-writer.ts'
@@ -96,7 +97,7 @@ export class LicenseWriter {
       words.get(base + LICENSE_MAX) === (record.maxMachines ?? -1) &&
       words.get(base + LICENSE_USED) === record.used &&
       status === STATUS[record.status] &&
-      words.getDouble(row * ROW_DOUBLES + EXPIRY) === record.expiresAtMs &&
+      words.getDouble(row * ROW_DOUBLES + EXPIRY) === endOf(record) &&
       this.#extensions.isEqual(row, record)
     return isSame ? row : 0
   }
@@ -193,8 +194,9 @@ export class LicenseWriter {
     words[base + LICENSE_MAX] = record.maxMachines ?? -1
     words[base + LICENSE_USED] = record.used
     const status = STATUS[record.status] << LICENSE_STATUS_SHIFT
-    words[base + LICENSE_STATE] = (scope << LICENSE_SCOPE_SHIFT) | status | leasedBit(record) | this.#rows.mark
-    region.setDouble(row * ROW_DOUBLES + EXPIRY, record.expiresAtMs)
+    const traits = leasedBit(record) | (record.graceDays === null ? 0 : LICENSE_GRACED)
+    words[base + LICENSE_STATE] = (scope << LICENSE_SCOPE_SHIFT) | status | traits | this.#rows.mark
+    region.setDouble(row * ROW_DOUBLES + EXPIRY, endOf(record))
     if (isLinked) return row
     lookup.addLicenseKey(row)
     this.#countAtParents(row, 1)
@@ -238,6 +240,11 @@ export class LicenseWriter {
     this.#rows.store.hash.hash(machineId, machineId.length, this.#scratch)
     return this.#scratch
   }
+}
+
+/** Returns the end of the grace period. Checks compare only this time, so a grace period does not slow them down. */
+function endOf({ expiresAtMs, graceDays }: LicenseRecord): number {
+  return expiresAtMs + (graceDays ?? 0) * DAY_MS
 }
 
 function leasedBit({ leaseSeconds, maxMachines }: LicenseRecord): number {

@@ -24,6 +24,7 @@ interface Scenario {
       expiresInMs?: number
       isUnstarted?: boolean
       leaseSeconds?: number
+      graceDays?: number
       maxMachines?: number
       machines?: string[]
     }[]
@@ -47,6 +48,7 @@ interface Scenario {
     decidedBy?: string
     matched?: string[]
     restricted?: string[]
+    graceEndsInMs?: number
     slot?: string
     used?: number
     max?: number
@@ -129,6 +131,7 @@ function licenseChanges(license: Scenario['world']['licenses'][number], names: N
         : NOW + license.expiresInMs,
     maxMachines: license.maxMachines ?? null,
     leaseSeconds: license.leaseSeconds ?? null,
+    graceDays: license.graceDays ?? null,
     used: machines.length,
     entitlements: null,
   } as const
@@ -203,6 +206,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
         decidedBy: names.nameOf('rule', outcome.decidedBy),
         matched: outcome.matched.map((id) => names.nameOf('rule', id) ?? 'unknown').toSorted(),
         restricted: outcome.restricted,
+        graceEndsInMs: outcome.graceEndsAtMs === 0 ? undefined : outcome.graceEndsAtMs - NOW,
         slot: outcome.slot,
         used: outcome.used,
         max: outcome.max,
@@ -212,6 +216,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
         decidedBy: one.decidedBy,
         matched: matched.toSorted(),
         restricted: one.restricted ?? [],
+        graceEndsInMs: one.graceEndsInMs,
         slot: one.slot ?? 'none',
         used: one.used ?? outcome.used,
         max: one.max ?? outcome.max,

@@ -108,7 +108,14 @@ test('a rule decides even if more rules match than a verdict can contain', () =>
     return { entity: 'rule', id: row.id, row: { ...row, ...scope } }
   }
   const license = { id: id(4), organizationId, productId: id(2), customerId: id(3), key, status: 'active' as const }
-  const term = { expiresAtMs: Infinity, maxMachines: null, used: 0, entitlements: null, leaseSeconds: null }
+  const term = {
+    expiresAtMs: Infinity,
+    maxMachines: null,
+    used: 0,
+    entitlements: null,
+    leaseSeconds: null,
+    graceDays: null,
+  }
   const writer = createIndex({ hashKey: id(0) })
   const rejected = writer.apply([
     { entity: 'organization', id: organizationId, row: { id: organizationId } },

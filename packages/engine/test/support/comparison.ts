@@ -31,6 +31,7 @@ export interface Outcome {
   excluded: boolean
   license: string | null
   expiresAtMs: number
+  graceEndsAtMs: number
   used: number
   max: number
   /** The stored entitlements of the product and of the license, in hexadecimal, or null when the key is unknown. */
@@ -116,6 +117,7 @@ function outcomeOf(reader: IndexReader, verdict: Verdict): Outcome {
     excluded: verdict.excluded,
     license,
     expiresAtMs: verdict.expiresAtMs,
+    graceEndsAtMs: verdict.graceEndsAtMs,
     used: verdict.used,
     max: verdict.max,
     entitlements: entitlementsOf(reader, verdict),
@@ -134,6 +136,7 @@ export function expected(world: World, verdict: NaiveVerdict): Outcome {
     excluded: verdict.excluded,
     license: license === null ? null : hex(license.id),
     expiresAtMs: license?.expiresAtMs ?? Infinity,
+    graceEndsAtMs: verdict.graceEndsAtMs,
     used: license?.used ?? 0,
     max: license?.maxMachines ?? -1,
     entitlements: license === null ? null : naiveEntitlements(world, license),

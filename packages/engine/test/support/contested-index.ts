@@ -53,6 +53,7 @@ function license(kind: number, fields: Partial<LicenseRecord>): Change {
     expiresAtMs: Infinity,
     maxMachines: 1,
     leaseSeconds: null,
+    graceDays: null,
     used: 1,
     entitlements: null,
     ...fields,

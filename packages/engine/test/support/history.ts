@@ -21,11 +21,21 @@ import { hex, type NaiveCheck, type World } from './naive.ts'
 import { random, type Random } from './random.ts'
 
 export const NOW = 1_800_000_000_000
+const DAY_MS = 86_400_000
 
 const KEYS = ['A', 'B', 'AB', 'KEY-0001', 'KEY-0002', 'KEY-0003', 'a', 'key with spaces', 'x'.repeat(128)]
 const MACHINES = ['m', 'm0', 'm1', 'M1', 'ma', 'a-rather-long-machine-id-of-many-bytes', 'ü', 'z'.repeat(512)]
 const COUNTRIES = ['DE', 'FR', 'XK']
 const EXPIRIES = [Infinity, Infinity, Infinity, NOW + 1, NOW, NOW - 1, NOW + 100_000]
+/** Also contains expiries whose grace periods of one and two days end about now. */
+const LICENSE_EXPIRIES = [
+  ...EXPIRIES,
+  NOW - DAY_MS + 1,
+  NOW - DAY_MS,
+  NOW - DAY_MS - 1,
+  NOW - 2 * DAY_MS,
+  NOW - 99 * DAY_MS,
+]
 
 /** Lengths around those at which a value needs another block. */
 const VALUE_LENGTHS = [2, 43, 44, 45, 103, 104, 105, 164, 165, 1000]
@@ -39,6 +49,7 @@ const LICENSE_FIELDS = [
   'expiresAtMs',
   'maxMachines',
   'leaseSeconds',
+  'graceDays',
   'entitlements',
 ] as const
 
@@ -199,9 +210,10 @@ export class History implements World {
       customerId: r.pick(this.customers.filter((one) => one.organizationId === product.organizationId)).id,
       key: utf8.encode(r.pick(KEYS)),
       status: r.pick(['active', 'active', 'active', 'suspended', 'revoked']),
-      expiresAtMs: r.chance(0.1) ? NOT_STARTED : r.pick(EXPIRIES),
+      expiresAtMs: r.chance(0.1) ? NOT_STARTED : r.pick(LICENSE_EXPIRIES),
       maxMachines: r.chance(0.3) ? null : r.int(5),
       leaseSeconds: r.chance(0.7) ? null : 60 + r.int(3),
+      graceDays: r.pick([null, null, 1, 2]),
       used: known?.used ?? 0,
       entitlements: randomValue(r),
     }

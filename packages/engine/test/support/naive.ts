@@ -1,5 +1,5 @@
 /**
- * The specification of a verdict as a program over plain arrays: rules V1 to V9, V12 to V15, L1 and L3 of docs/api.md.
+ * The specification of a verdict as a program over plain arrays: rules V1 to V9, V12 to V16, L1 and L3 of docs/api.md.
  * Start reading here. The engine (`src/read/decide.ts`) computes the same verdict from its index, and tests check that
  * the two agree over random worlds. This file uses only types and constants of the engine.
  */
@@ -41,6 +41,8 @@ export interface NaiveCheck {
 export interface NaiveVerdict {
   code: Code
   license: LicenseRecord | null
+  /** The end of the license's grace period during the period, otherwise 0. */
+  graceEndsAtMs: number
   /** All matching rules of all scopes. */
   matched: AccessRuleRecord[]
   /** The deciding rule: the first one of the deciding scope in the order of `byPrecedence`. */
@@ -72,6 +74,7 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   if (license === undefined) {
     const nothing = {
       license: null,
+      graceEndsAtMs: 0,
       matched: [],
       decidedBy: null,
       restricted: [],
@@ -103,7 +106,10 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   const decidedBy = deciding.filter((rule) => rule.scope === scope).toSorted(byPrecedence)[0] ?? null
   const excluded = decidedBy?.kind === 'EXCLUSION'
   const restricted = scope === undefined || excluded ? [] : unsatisfied(scope)
-  const verdict = { license, matched, decidedBy, restricted, excluded, slot: 'none' } as const
+  // V16: the grace period begins at the expiry.
+  const isInGrace = license.expiresAtMs <= nowMs && nowMs < endOf(license)
+  const graceEndsAtMs = isInGrace ? endOf(license) : 0
+  const verdict = { license, graceEndsAtMs, matched, decidedBy, restricted, excluded, slot: 'none' } as const
 
   // V5, V15: a blacklist or an unsatisfied restriction rejects the check, whatever the license's state.
   if (decidedBy?.kind === 'BLACKLIST' || restricted.length > 0) return { ...verdict, code: 'BLACKLISTED' }
@@ -139,14 +145,19 @@ export function naiveEntitlements(world: World, license: LicenseRecord): [produc
   return [hex(product?.entitlements ?? new Uint8Array(0)), hex(license.entitlements ?? new Uint8Array(0))]
 }
 
+/** Returns the time from which checks are EXPIRED: the expiry, or the end of the grace period after it (V16). */
+function endOf({ expiresAtMs, graceDays }: LicenseRecord): number {
+  return expiresAtMs + (graceDays ?? 0) * 86_400_000
+}
+
 /**
  * Returns the code of a license's state: revoked before suspended before expired (V9). A license expires at the
- * millisecond `expiresAtMs`, but never before its term starts (L1).
+ * millisecond `expiresAtMs` or at the end of its grace period (V16), but never before its term starts (L1).
  */
 function stateOf(license: LicenseRecord, nowMs: number): Code {
   if (license.status === 'revoked') return 'REVOKED'
   if (license.status === 'suspended') return 'SUSPENDED'
-  return license.expiresAtMs <= nowMs && license.expiresAtMs !== NOT_STARTED ? 'EXPIRED' : 'VALID'
+  return endOf(license) <= nowMs && license.expiresAtMs !== NOT_STARTED ? 'EXPIRED' : 'VALID'
 }
 
 function isKnown(world: World, license: LicenseRecord, machineId: Uint8Array): boolean {

@@ -44,6 +44,7 @@ export function license(fields: Partial<LicenseRecord>): Change {
     expiresAtMs: Infinity,
     maxMachines: 5,
     leaseSeconds: null,
+    graceDays: null,
     used: 0,
     entitlements: null,
     ...fields,

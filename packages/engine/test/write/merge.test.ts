@@ -38,6 +38,7 @@ const license = (n: number, customerId: Uint8Array): Change => ({
     expiresAtMs: Infinity,
     maxMachines: null,
     leaseSeconds: null,
+    graceDays: null,
     used: 0,
     entitlements: null,
   },

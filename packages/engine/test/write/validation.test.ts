@@ -65,6 +65,7 @@ const REJECTED: [string, Change, string][] = [
     license({ maxMachines: 1.5 }),
     'maxMachines must be null or an integer from 0 to 2147483647',
   ],
+  ['a grace period of 0 days', license({ graceDays: 0 }), 'graceDays must be null or an integer from 1 to 2147483647'],
   ['a negative used count', license({ used: -1 }), 'used must be an integer from 0 to 2147483647'],
   ['a machine without an id', { ...machine(1), machineId: new Uint8Array(0) }, 'machineId must not be empty'],
   ['a machine of an unknown license', { ...machine(1), licenseId: idOf(4, 9) }, 'licenseId refers to no license'],

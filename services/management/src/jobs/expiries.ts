@@ -1,5 +1,5 @@
 /**
- * Writes the events about licenses that expire soon or have expired, and about expired access rules (docs/api.md#w1). Any number of
+ * Writes the events about licenses that expire soon, have expired or have ended their grace period, and about expired access rules (docs/api.md#w1). Any number of
  * processes may run this job. A lock lets one process at a time write the events of a schedule. `event_schedules` stores the time up to
  * which all events have been written, so that none is missed while no process runs. Each run also reads expiries shortly before that time,
  * because a transaction may set an expiry that has passed when it commits. `event_marks` prevents an event from being written twice.
@@ -12,6 +12,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rule-rows.ts'
+import { LICENSE_END } from '../resources/licenses/list.ts'
 import { licensesById } from './licenses.ts'
 
 /**
@@ -28,6 +29,8 @@ interface Schedule {
   table: 'licenses' | 'accessRules'
   /** The number of days before the expiry at which the event is due. */
   daysBefore: number
+  /** The time of the event, if it is not that of the expiry. */
+  time?: RawBuilder<Date>
   condition: RawBuilder<unknown>
   write: (db: Db, ids: readonly string[]) => Promise<void>
 }
@@ -75,6 +78,14 @@ const schedules: readonly Schedule[] = [
     condition: notRevoked,
     write: (db, ids) => writeLicenseEvents(db, 'license.expired', ids),
   },
+  {
+    name: 'license.grace_ended',
+    table: 'licenses',
+    daysBefore: 0,
+    time: LICENSE_END,
+    condition: sql`grace_days > 0 and ${notRevoked}`,
+    write: (db, ids) => writeLicenseEvents(db, 'license.grace_ended', ids),
+  },
   { name: 'access_rule.expired', table: 'accessRules', daysBefore: 0, condition: sql`true`, write: writeRuleEvents },
 ]
 
@@ -97,16 +108,17 @@ async function runSchedule(db: Db, schedule: Schedule, now: Date): Promise<boole
   const since = await lockSchedule(db, schedule.name, now)
   if (since === null) return false
   const aheadMs = schedule.daysBefore * MS_PER_DAY
+  const { time = sql`expires_at` } = schedule
   const [after, to] = [since.getTime() - LOOK_BACK_SECONDS * 1_000, now.getTime()].map((ms) => new Date(ms + aheadMs))
   const { rows } = await sql<{ resourceId: string }>`
     with due as (
-      select id, expires_at, ${schedule.name} || ' ' || extract(epoch from expires_at) as mark from ${sql.table(schedule.table)}
-      where expires_at > ${after} and expires_at <= ${to} and ${schedule.condition}
+      select id, ${time} as expiry, ${schedule.name} || ' ' || extract(epoch from ${time}) as mark from ${sql.table(schedule.table)}
+      where ${time} > ${after} and ${time} <= ${to} and ${schedule.condition}
     )
     insert into event_marks (resource_id, mark, due)
-    select id, mark, expires_at - ${schedule.daysBefore} * interval '1 day' from due
+    select id, mark, expiry - ${schedule.daysBefore} * interval '1 day' from due
     where not exists (select from event_marks m where m.resource_id = due.id and m.mark = due.mark)
-    order by expires_at limit ${BATCH}
+    order by expiry limit ${BATCH}
     on conflict do nothing returning resource_id`.execute(db)
   if (rows.length > 0)
     await schedule.write(

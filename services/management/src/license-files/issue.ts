@@ -1,6 +1,6 @@
 /**
  * Issues offline license files (docs/api.md#f1, docs/api.md#f3). A file requires an active license, and is signed with the organization's
- * current key. It is valid for 30 days, or until the license expires if that is sooner. Each file is recorded in the activity of its
+ * current key. It is valid for the policy's `fileDays`, or until the license and its grace period end if that is sooner. Each file is recorded in the activity of its
  * license.
  */
 
@@ -12,7 +12,7 @@ import type { ReadContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { Dependencies } from '../operations/dependencies.ts'
-import { effectiveStatus, isUnstarted } from '../resources/licenses/license-rows.ts'
+import { effectiveStatus, graceEndOf, isUnstarted, MS_PER_DAY } from '../resources/licenses/license-rows.ts'
 
 const CODES = { revoked: 'REVOKED', suspended: 'SUSPENDED', expired: 'EXPIRED' } as const
 
@@ -39,6 +39,8 @@ export function selectForFile({ db, organizationId }: ReadContext) {
       'licenses.status',
       'licenses.expiresAt',
       'licenses.durationDays',
+      'licenses.graceDays',
+      'licenses.fileDays',
       'licenses.entitlements',
       'customers.email',
       'products.entitlements as productEntitlements',
@@ -66,18 +68,26 @@ export function dispositionOf(licenseId: string): string {
 export async function signFile(row: FileRow, keyring: Keyring): Promise<string> {
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
-  if (status !== 'active') throw new ApiError(CODES[status])
+  if (status !== 'active' && status !== 'grace') throw new ApiError(CODES[status])
   if (isUnstarted(row)) throw new ApiError('NOT_STARTED')
   if (!keyring.canOpen(row.masterKeyId))
     throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
+  const graceEnd = graceEndOf(row)
+  const endMs = (graceEnd ?? row.expiresAt)?.getTime() ?? null
+  const refreshAfter = refreshAfterMs(now.getTime(), endMs, row.fileDays * MS_PER_DAY)
   const payload = {
     licenseKey: row.key,
     licenseId: row.id,
     productId: row.productId,
     customerEmail: row.email,
-    policy: { type: row.policyType, maxMachines: row.maxMachines, expiresAt: row.expiresAt?.toISOString() ?? null },
+    policy: {
+      type: row.policyType,
+      maxMachines: row.maxMachines,
+      expiresAt: row.expiresAt?.toISOString() ?? null,
+      ...(graceEnd !== null && { graceEndsAt: graceEnd.toISOString() }),
+    },
     issuedAt: now.toISOString(),
-    refreshAfter: new Date(refreshAfterMs(now.getTime(), row.expiresAt?.getTime() ?? null)).toISOString(),
+    refreshAfter: new Date(refreshAfter).toISOString(),
     kid: row.keyId,
     entitlements: effectiveEntitlements<EntitlementOverrides[string]>(
       row.productEntitlements ?? {},

@@ -8,6 +8,8 @@ import { z } from 'zod'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
+const MS_PER_DAY = 86_400_000
+
 let harness: Harness
 let vendor: Vendor
 
@@ -127,6 +129,8 @@ describe('licenses', () => {
       durationDays: null,
       maxReleases: null,
       leaseSeconds: null,
+      graceDays: 0,
+      fileDays: 30,
     })
     expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')
@@ -180,6 +184,82 @@ describe('licenses', () => {
     expect(expectBody(await call('GET', `licenses/${id}`), 200, licenseSchema).policy.expiresAt).toBe(expiresAt)
     expect(outcome(await call('PATCH', `licenses/${id}`, { body: { policy: past } }))).toBe('200')
     expect(outcome(await call('POST', `licenses/${id}/renew`, { body: past }))).toBe('200')
+  })
+
+  test('a renewal moves an expiry back only on request, and an extension adds days to the end', async () => {
+    const { call } = vendor
+    const expiresAt = '2031-01-01T00:00:00.000Z'
+    const { id } = await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt } })
+    const renew = (body: object) => call('POST', `licenses/${id}/renew`, { body })
+    const extend = (days: number) => call('POST', `licenses/${id}/extend`, { body: { days } })
+    const expiry = async (response: ReturnType<typeof call>) =>
+      expectBody(await response, 200, licenseSchema).policy.expiresAt
+    const earlier = { expiresAt: '2030-12-31T23:59:59.999Z' }
+    const refused = await renew(earlier)
+    expect(outcome(refused)).toBe('422 INVALID_REQUEST')
+    expect(refused.text).toContain(`must not be earlier than the current expiry ${expiresAt}`)
+    expect(await expiry(renew({ ...earlier, allowEarlier: true }))).toBe(earlier.expiresAt)
+    expect(await expiry(extend(31))).toBe('2031-01-31T23:59:59.999Z')
+    expect(outcome(await extend(0))).toBe('422 INVALID_REQUEST')
+    for (let i = 0; i < 79; i++) await extend(36_500)
+    expect((await extend(36_500)).text).toContain('must not move the expiry beyond the year 9999')
+
+    const ended = await vendor.license({ policy: { type: 'TRIAL', expiresAt: '2020-01-01T00:00:00Z', graceDays: 90 } })
+    const beforeMs = Date.now()
+    const late = await expiry(call('POST', `licenses/${ended.id}/extend`, { body: { days: 1 } }))
+    expect(Date.parse(late ?? '')).toBeGreaterThanOrEqual(beforeMs + MS_PER_DAY)
+    expect(Date.parse(late ?? '')).toBeLessThanOrEqual(Date.now() + MS_PER_DAY)
+
+    const unstarted = await vendor.license({ policy: { type: 'TRIAL', durationDays: 36_499 } })
+    const longer = await call('POST', `licenses/${unstarted.id}/extend`, { body: { days: 1 } })
+    expect(expectBody(longer, 200, licenseSchema).policy).toMatchObject({ durationDays: 36_500, expiresAt: null })
+    const tooLong = await call('POST', `licenses/${unstarted.id}/extend`, { body: { days: 1 } })
+    expect(tooLong.text).toContain('must not make the term longer than 36500 days')
+
+    const perpetual = await vendor.license({ policy: { type: 'PERPETUAL' } })
+    const never = await call('POST', `licenses/${perpetual.id}/extend`, { body: { days: 1 } })
+    expect(outcome(never)).toBe('422 INVALID_REQUEST')
+    await call('POST', `licenses/${id}/revoke`)
+    expect(outcome(await extend(1))).toBe('409 LICENSE_REVOKED')
+  })
+
+  test('a license is in its grace period from the expiry to graceEndsAt, and has this status in lists', async () => {
+    const { call } = vendor
+    const ago = (days: number) => new Date(Date.now() - days * MS_PER_DAY).toISOString()
+    const productId = await vendor.product()
+    const add = (expiresAt: string, graceDays: number) =>
+      vendor.license({ productId, policy: { type: 'SUBSCRIPTION', expiresAt, graceDays } })
+    const expiresAt = ago(2)
+    const inGrace = await add(expiresAt, 3)
+    const ended = await add(expiresAt, 1)
+    const none = await add(expiresAt, 0)
+    const active = await add(ago(-2), 3)
+    const graceEndsAt = new Date(Date.parse(expiresAt) + 3 * MS_PER_DAY).toISOString()
+    expect(inGrace).toMatchObject({ status: 'grace', graceEndsAt })
+    expect(ended).toMatchObject({ status: 'expired' })
+    expect(none).toMatchObject({ status: 'expired', graceEndsAt: null })
+    expect(active).toMatchObject({ status: 'active' })
+    const ids = async (status: string) =>
+      expectBody(
+        await call('GET', `licenses?productId=${productId}&status=${status}`),
+        200,
+        listOf(licenseSchema),
+      ).data.map((one) => one.id)
+    expect(await ids('grace')).toEqual([inGrace.id])
+    expect(await ids('expired')).toEqual([none.id, ended.id])
+    expect(await ids('active')).toEqual([active.id])
+    // The days that a customer has used in the grace period belong to the next term.
+    const extended = await call('POST', `licenses/${inGrace.id}/extend`, { body: { days: 30 } })
+    expect(expectBody(extended, 200, licenseSchema).policy.expiresAt).toBe(
+      new Date(Date.parse(expiresAt) + 30 * MS_PER_DAY).toISOString(),
+    )
+    const validator = `insert into validators (id, name, ready, details) values (gen_random_uuid(), 'old', true, '{"features":["terms","leases"]}')`
+    await harness.database.pool.query(validator)
+    const change = (graceDays: number) => call('PATCH', `licenses/${none.id}`, { body: { policy: { graceDays } } })
+    expect(outcome(await change(1))).toBe('409 VALIDATORS_OUTDATED')
+    await harness.database.pool.query('delete from validators')
+    expect(outcome(await change(1))).toBe('200')
+    expect(outcome(await change(91))).toBe('422 INVALID_REQUEST')
   })
 
   test('lists licenses by product, customer, status and key', async () => {

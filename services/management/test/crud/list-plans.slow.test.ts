@@ -220,6 +220,7 @@ const licenseFilters: [string, () => Partial<LicenseQuery>][] = [
   ['status=suspended', () => ({ status: 'suspended' })],
   ['status=revoked', () => ({ status: 'revoked' })],
   ['status=expired', () => ({ status: 'expired' })],
+  ['status=grace', () => ({ status: 'grace' })],
   ['productId', () => ({ productId: rareProduct })],
   ['productId, status=revoked', () => ({ productId: product, status: 'revoked' })],
   ['customerId', () => ({ customerId: customer })],

@@ -40,6 +40,7 @@ const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'license.started',
   'license.expiring',
   'license.expired',
+  'license.grace_ended',
   'license.first_used',
   'license.limit_exceeded',
   'license.blacklisted',

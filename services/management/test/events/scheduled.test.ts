@@ -116,6 +116,24 @@ test('writes the events about a renewed license again, and none about a revoked 
   expect(JSON.stringify(all)).not.toContain(revoked.id)
 })
 
+test('writes an event at the end of a grace period, once', async () => {
+  const vendor = await createVendor(harness)
+  const { rows } = await harness.database.pool.query<{ until: Date }>('select max(until) as until from event_schedules')
+  const startMs = rows[0]?.until.getTime() ?? 0
+  const at = (days: number) => new Date(startMs + days * MS_PER_DAY)
+  const policy = { type: 'SUBSCRIPTION', expiresAt: at(2).toISOString(), graceDays: 5 }
+  const { id } = await vendor.license({ policy })
+  const revoked = await vendor.license({ policy })
+  await vendor.license({ policy: { ...policy, graceDays: 0 } })
+  await vendor.call('POST', `licenses/${revoked.id}/revoke`)
+  await runAt(at(6.9))
+  expect(await events(vendor, 'license.grace_ended')).toEqual([])
+  expect(await events(vendor, 'license.expired')).toHaveLength(2)
+  await runAt(at(7.1))
+  await runAt(at(7.2))
+  expect(await events(vendor, 'license.grace_ended')).toMatchObject([{ data: { resource: { id } } }])
+})
+
 test('writes an event when the use of a quota reaches 80 % and 100 %, and again after it has fallen', async () => {
   const vendor = await createVendor(harness)
   await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { products: 5 } } })

@@ -96,6 +96,19 @@ describe('the license file for a vendor', () => {
     expect(lifetime).toBe(30 * 86_400_000)
   })
 
+  test('a license file ends after fileDays, or with the grace period', async () => {
+    const at = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+    const policy = { type: 'SUBSCRIPTION', expiresAt: at(-2), graceDays: 5, fileDays: 366 }
+    const license = await vendor.license({ policy })
+    const inGrace = parsePayload(payloadOf(await download(license.id)))
+    expect(inGrace?.policy).toMatchObject({ expiresAt: policy.expiresAt, graceEndsAt: license['graceEndsAt'] })
+    expect(inGrace?.refreshAfter).toBe(license['graceEndsAt'])
+    const short = await vendor.license({ policy: { type: 'PERPETUAL', fileDays: 1, graceDays: 90 } })
+    const payload = parsePayload(payloadOf(await download(short.id)))
+    expect(Date.parse(payload?.refreshAfter ?? '') - Date.parse(payload?.issuedAt ?? '')).toBe(86_400_000)
+    expect(payload?.policy).not.toHaveProperty('graceEndsAt')
+  })
+
   test('OpenSSL accepts the signature of a license file', async (context) => {
     context.skip(withoutOpenssl, 'openssl is not installed')
     const file = await download((await vendor.license()).id)

@@ -70,7 +70,7 @@ const UPDATED = leavesOfInput(updateLicense)
 /** A license has at most one of these fields. */
 const ALTERNATIVES = new Set(['policy.expiresAt', 'policy.durationDays'])
 /** Validators do not receive changes of these fields, because no verdict depends on them. */
-const UNLOGGED = new Set(['metadata', 'policy.type', 'policy.maxReleases'])
+const UNLOGGED = new Set(['metadata', 'policy.type', 'policy.maxReleases', 'policy.fileDays'])
 
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((node, name) => fields.parse(node)[name], value)

@@ -191,6 +191,7 @@ const makers: Record<MakerName, Maker> = {
   reinstateLicense: below('licenses', license, '/reinstate'),
   revokeLicense: below('licenses', license, '/revoke'),
   renewLicense: below('licenses', subscription, '/renew', { expiresAt: '2040-01-01T00:00:00Z' }),
+  extendLicense: below('licenses', subscription, '/extend', { days: 30 }),
   replaceLicenseKey: async (world) => ({
     path: `licenses/${await license(world)}/replace-key`,
     body: { key: `new ${unique()}` },

@@ -174,7 +174,7 @@ export class Checks {
   responseOf(
     shape: Shape,
     { wantsEntitlements }: CheckRequest,
-    { license, licenseGeneration, expiresAtMs }: Verdict,
+    { license, licenseGeneration, expiresAtMs, graceEndsAtMs }: Verdict,
     code: number,
     used: number,
     max: number,
@@ -183,9 +183,9 @@ export class Checks {
       const mayBeNew = code === CODE.NOT_FOUND && this.#parts.control.isUnconfirmed
       return mayBeNew ? null : rejectionResponse(shape, code, used, max)
     }
-    if (!wantsEntitlements) return validResponse(shape, expiresAtMs)
+    if (!wantsEntitlements) return validResponse(shape, expiresAtMs, graceEndsAtMs)
     const entitlements = this.#entitlements.read(license, licenseGeneration)
-    return entitlements === null ? null : entitledResponse(shape, expiresAtMs, entitlements)
+    return entitlements === null ? null : entitledResponse(shape, expiresAtMs, graceEndsAtMs, entitlements)
   }
 
   /** Counts and records a check. The main thread reads the record after the next `publish`. */

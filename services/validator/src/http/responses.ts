@@ -131,10 +131,14 @@ export function okResponse(body: Uint8Array): PreparedResponse {
   return { status: '', body, headers: NO_HEADERS, closes: false }
 }
 
-function validBody(shape: Shape, expiresAt: string | null): VerdictV1 | VerdictV2 {
+function validBody(
+  shape: Shape,
+  expiresAt: string | null,
+  grace: { graceEndsAt?: string } = {},
+): VerdictV1 | VerdictV2 {
   return shape === 'v2'
-    ? { valid: true, status: 200, message: CODE_MESSAGES.VALID, code: 'VALID', expiresAt }
-    : { valid: true, code: 'VALID', expiresAt }
+    ? { valid: true, status: 200, message: CODE_MESSAGES.VALID, code: 'VALID', expiresAt, ...grace }
+    : { valid: true, code: 'VALID', expiresAt, ...grace }
 }
 
 interface ValidTemplate {
@@ -156,22 +160,29 @@ function validTemplate(shape: Shape): ValidTemplate {
 const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
 /**
- * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started. The
+ * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started.
+ * `graceEndsAtMs` is the end of the grace period during the period, otherwise 0. The
  * next call may overwrite the bytes, so the response must be sent before that call.
  */
-export function validResponse(shape: Shape, expiresAtMs: number): PreparedResponse {
+export function validResponse(shape: Shape, expiresAtMs: number, graceEndsAtMs: number): PreparedResponse {
   const { response, at, perpetual } = VALID_TEMPLATES[shape]
   if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return perpetual
-  if (writeTimestamp(expiresAtMs, response.body, at)) return response
-  return okResponse(json(validBody(shape, new Date(expiresAtMs).toISOString())))
+  if (graceEndsAtMs === 0 && writeTimestamp(expiresAtMs, response.body, at)) return response
+  const grace = graceEndsAtMs === 0 ? {} : { graceEndsAt: new Date(graceEndsAtMs).toISOString() }
+  return okResponse(json(validBody(shape, new Date(expiresAtMs).toISOString(), grace)))
 }
 
 const ENTITLEMENTS_NAME = new TextEncoder().encode(',"entitlements":')
 const BRACE = 125
 
 /** Returns the response for a valid license, with its entitlements as JSON. */
-export function entitledResponse(shape: Shape, expiresAtMs: number, entitlements: Uint8Array): PreparedResponse {
-  const { body } = validResponse(shape, expiresAtMs)
+export function entitledResponse(
+  shape: Shape,
+  expiresAtMs: number,
+  graceEndsAtMs: number,
+  entitlements: Uint8Array,
+): PreparedResponse {
+  const { body } = validResponse(shape, expiresAtMs, graceEndsAtMs)
   const rest = body.length - 1
   const extended = new Uint8Array(rest + ENTITLEMENTS_NAME.length + entitlements.length + 1)
   extended.set(body.subarray(0, rest))

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 import type { SigningKeyRow } from '@keyward/database'
 import { toHex } from '@keyward/database/ids'
-import { FILE_LIFETIME_MS } from '@keyward/license-file/payload'
+import { MAX_FILE_LIFETIME_MS } from '@keyward/license-file/payload'
 import { publicKeyToSpki } from '@keyward/license-file/spki'
 import { z } from 'zod'
 
@@ -157,7 +157,8 @@ function toPublicKey(row: SigningKeyRow): PublicKey {
   // In the database, a prepared key has a time of retirement, so that it is not the current key.
   const retiredAtMs = isPrepared ? Infinity : row.retiredAtMs
   // A withdrawn key is out of force at once. A retired key is out of force when its last file has expired on every clock.
-  const inForceUntilMs = withdrawnAtMs === Infinity ? retiredAtMs + FILE_LIFETIME_MS + CLOCK_TOLERANCE_MS : -Infinity
+  const inForceUntilMs =
+    withdrawnAtMs === Infinity ? retiredAtMs + MAX_FILE_LIFETIME_MS + CLOCK_TOLERANCE_MS : -Infinity
   const publicKey = publicKeyToSpki(row.publicKey)
   const organization = toHex(row.organizationId)
   return { organization, keyId, publicKey, createdAtMs, retiredAtMs, isPrepared, inForceUntilMs }

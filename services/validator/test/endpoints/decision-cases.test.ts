@@ -41,6 +41,7 @@ const scenarioSchema = z.object({
         status: z.enum(['active', 'suspended', 'revoked']).default('active'),
         expiresInMs: z.number().optional(),
         isUnstarted: z.boolean().default(false),
+        graceDays: z.number().default(0),
         maxMachines: z.number().optional(),
         machines: z.array(z.string()).default([]),
       }),
@@ -73,6 +74,7 @@ const scenarioSchema = z.object({
       }),
       code: z.enum(CODES),
       restricted: z.array(z.enum(['IP', 'HWID', 'COUNTRY'])).optional(),
+      graceEndsInMs: z.number().optional(),
       slot: z.enum(['claim', 'record', 'start']).optional(),
       used: z.number().optional(),
       max: z.number().optional(),
@@ -128,6 +130,7 @@ async function insertWorld({ scenario, world }: Scenario): Promise<void> {
       maxMachines: row.maxMachines ?? null,
       expiresAt: at(row.expiresInMs),
       durationDays: row.isUnstarted ? 30 : null,
+      graceDays: row.graceDays,
     })
     ids.set(`license ${row.name}`, license.id)
     for (const machineId of row.machines) await insertMachine(pool, { licenseId: license.id, machineId })
@@ -205,19 +208,27 @@ test('finds more than 50 decision cases of the engine', () => {
   expect(scenarios.flatMap(({ cases }) => cases).length).toBeGreaterThan(50)
 })
 
+const someTime = matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
 /** Returns the expected response body of a case. */
-function expectedBody(scenario: Scenario, { check, code, slot, used, max }: Case, api: 'v1' | 'v2'): object {
+function expectedBody(
+  scenario: Scenario,
+  { check, code, slot, used, max, graceEndsInMs }: Case,
+  api: 'v1' | 'v2',
+): object {
   const organizationOf = (row: { organization?: string | undefined }): string | undefined =>
     row.organization ?? scenario.world.organizations[0]
   const license = scenario.world.licenses.find(
     (row) => row.key === check.key && organizationOf(row) === organizationOf(check),
   )
   const startsTerm = license?.isUnstarted === true && slot !== undefined
-  const expiresAt =
-    license?.expiresInMs === undefined && !startsTerm ? null : matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  const expiresAt = license?.expiresInMs === undefined && !startsTerm ? null : someTime
+  const grace = graceEndsInMs === undefined ? {} : { graceEndsAt: someTime }
   const message = CODE_MESSAGES[code]
   if (code === 'VALID')
-    return api === 'v1' ? { valid: true, code, expiresAt } : { valid: true, status: 200, message, code, expiresAt }
+    return api === 'v1'
+      ? { valid: true, code, expiresAt, ...grace }
+      : { valid: true, status: 200, message, code, expiresAt, ...grace }
   if (api === 'v2') return { valid: false, status: 400, message, code }
   const machines = { used: used ?? someNumber, max: max ?? someNumber }
   return { valid: false, code, detail: message, ...(code === 'TOO_MANY_MACHINES' ? { machines } : {}) }

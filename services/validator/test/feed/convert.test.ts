@@ -16,6 +16,7 @@ const LICENSE: LicenseRow = {
   expiresAtMs: Infinity,
   maxMachines: 5,
   leaseSeconds: null,
+  graceDays: null,
   used: 0,
   entitlements: null,
 }

@@ -20,6 +20,7 @@ const LICENSE: Change = {
     expiresAtMs: Infinity,
     maxMachines: 2,
     leaseSeconds: null,
+    graceDays: null,
     used: 0,
     entitlements: null,
   },

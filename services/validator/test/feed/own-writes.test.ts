@@ -23,7 +23,7 @@ function license(n: number, used: number): Change {
   return {
     entity: 'license',
     id: id(n),
-    row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, leaseSeconds: null, used },
+    row: { id: id(n), ...row, expiresAtMs: Infinity, maxMachines: 5, leaseSeconds: null, graceDays: null, used },
   }
 }
 

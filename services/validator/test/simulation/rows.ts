@@ -88,6 +88,7 @@ function licenseRow(state: State, number: number, id: Uint8Array): Extract<FeedC
     expiresAtMs: Infinity,
     maxMachines: row.max,
     leaseSeconds: null,
+    graceDays: null,
     used: usedOf(state, number),
     entitlements: null,
   }

@@ -88,9 +88,13 @@ func write(result keyward.Result) map[string]any {
 		"rejectedAs":  result.RejectedAs,
 		"message":     result.Message,
 		"expiresAt":   nil,
+		"graceEndsAt": nil,
 	}
 	if result.ExpiresAt != nil {
 		reply["expiresAt"] = result.ExpiresAt.Format("2006-01-02T15:04:05.000Z")
+	}
+	if result.GraceEndsAt != nil {
+		reply["graceEndsAt"] = result.GraceEndsAt.Format("2006-01-02T15:04:05.000Z")
 	}
 	if result.RefreshAfter != nil {
 		reply["refreshAfter"] = result.RefreshAfter.Format("2006-01-02T15:04:05.000Z")

@@ -71,6 +71,7 @@ final class Contract {
         reply.put("code", result.code());
         reply.put("refreshAfter", result.refreshAfter() == null ? null : LicenseFile.TIME.format(result.refreshAfter()));
         reply.put("expiresAt", result.expiresAt() == null ? null : LicenseFile.TIME.format(result.expiresAt()));
+        reply.put("graceEndsAt", result.graceEndsAt() == null ? null : LicenseFile.TIME.format(result.graceEndsAt()));
         reply.put("reason", result.reason());
         reply.put("rejectedAs", result.rejectedAs());
         reply.put("message", result.message());

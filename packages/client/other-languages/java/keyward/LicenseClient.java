@@ -123,10 +123,13 @@ public final class LicenseClient {
                 : LicenseFile.judge(stored.file(), keys, licenseKey, productId, now, Instant.ofEpochMilli(state.latestSeenMs));
         change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
         LicenseFile file = judged.file();
-        if (file != null) return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter());
+        if (file != null) {
+            Instant grace = file.isExpired(now) ? file.graceEndsAt() : null;
+            return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter(), grace);
+        }
         String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
         String message = rejection == null ? OFFLINE_MESSAGES.get(reason) : MESSAGE_AFTER_REJECTION;
-        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null);
+        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null, null);
     }
 
     /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */

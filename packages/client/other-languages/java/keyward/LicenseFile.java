@@ -20,7 +20,13 @@ import java.util.stream.Stream;
 
 /** The payload of a verified license file (docs/api.md, F1 to F7). The class uses neither a clock nor a network. */
 public record LicenseFile(
-        String licenseKey, String productId, String keyId, Instant expiresAt, Instant issuedAt, Instant refreshAfter) {
+        String licenseKey,
+        String productId,
+        String keyId,
+        Instant expiresAt,
+        Instant issuedAt,
+        Instant refreshAfter,
+        Instant graceEndsAt) {
     private static final Duration CLOCK_TOLERANCE = Duration.ofMinutes(5);
     private static final int MAX_LENGTH = 16 * 1024;
     private static final int SIGNATURE_BYTES = 64;
@@ -44,7 +50,8 @@ public record LicenseFile(
         if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
         if (productId != null && !productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
         if (now.isBefore(passed.minus(CLOCK_TOLERANCE))) return new Judgement("CLOCK_SET_BACK", null);
-        if (file.expiresAt != null && !now.isBefore(file.expiresAt)) return new Judgement("FILE_EXPIRED", null);
+        Instant end = file.graceEndsAt == null ? file.expiresAt : file.graceEndsAt;
+        if (end != null && !now.isBefore(end)) return new Judgement("FILE_EXPIRED", null);
         return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
     }
 
@@ -88,6 +95,11 @@ public record LicenseFile(
         }
     }
 
+    /** Returns whether the license has expired. It may be in its grace period. */
+    boolean isExpired(Instant now) {
+        return expiresAt != null && !now.isBefore(expiresAt);
+    }
+
     private static LicenseFile parse(byte[] bytes) {
         Map<String, Object> payload = Json.parseObject(decodeText(bytes));
         if (!(payload.get("policy") instanceof Map<?, ?> policy)) return null;
@@ -107,7 +119,13 @@ public record LicenseFile(
         if (!hasTexts || !hasLimit || !hasExpiry || !hasType || issuedAt == null || refreshAfter == null) return null;
         String productId = payload.get("productId") instanceof String product ? product : null;
         return new LicenseFile(
-                (String) payload.get("licenseKey"), productId, (String) payload.get("kid"), expiresAt, issuedAt, refreshAfter);
+                (String) payload.get("licenseKey"),
+                productId,
+                (String) payload.get("kid"),
+                expiresAt,
+                issuedAt,
+                refreshAfter,
+                parseTime(policy.get("graceEndsAt")));
     }
 
     private static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {

@@ -13,6 +13,7 @@ import java.time.Instant;
  * @param message a sentence for the user of the app, if the license is not valid; the text may change
  * @param detail a description of an outage for the developer
  * @param refreshAfter offline, the time from which the file is no longer good
+ * @param graceEndsAt the end of the grace period, if the license has expired and is in it
  */
 public record Result(
         String source,
@@ -22,17 +23,18 @@ public record Result(
         String rejectedAs,
         String message,
         String detail,
-        Instant refreshAfter) {
+        Instant refreshAfter,
+        Instant graceEndsAt) {
     /** Returns whether the app may run. */
     public boolean valid() {
         return code.equals("VALID");
     }
 
     static Result online(String code, String message) {
-        return new Result("online", code, null, null, null, message, null, null);
+        return new Result("online", code, null, null, null, message, null, null, null);
     }
 
-    static Result valid(Instant expiresAt) {
-        return new Result("online", "VALID", expiresAt, null, null, null, null, null);
+    static Result valid(Instant expiresAt, Instant graceEndsAt) {
+        return new Result("online", "VALID", expiresAt, null, null, null, null, null, graceEndsAt);
     }
 }

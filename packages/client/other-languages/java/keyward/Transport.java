@@ -124,7 +124,7 @@ final class Transport {
             default -> "UNEXPECTED_STATUS";
         };
         String message = message(Json.parseObject(body), "The service responded with status " + status + ".");
-        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null, null), null, Duration.ZERO);
+        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null, null, null), null, Duration.ZERO);
     }
 
     static Result readVerdictV2(int status, String text) {
@@ -143,7 +143,7 @@ final class Transport {
         Object expires = body.get("expiresAt");
         Instant expiresAt = LicenseFile.parseTime(expires);
         boolean isComplete = status == 200 && body.containsKey("expiresAt") && (expires == null) == (expiresAt == null);
-        return isComplete ? Result.valid(expiresAt) : null;
+        return isComplete ? Result.valid(expiresAt, LicenseFile.parseTime(body.get("graceEndsAt"))) : null;
     }
 
     static Result readDeactivation(int status, String text) {
@@ -168,6 +168,6 @@ final class Transport {
 
     private static Response outage(String detail, Duration retryAfter) {
         String message = "The license service cannot be reached. Connect to the internet and try again.";
-        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail, null), null, retryAfter);
+        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail, null, null), null, retryAfter);
     }
 }

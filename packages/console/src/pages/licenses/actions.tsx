@@ -42,6 +42,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
     { done: t.downloaded },
   )
   const isChangeable = canWrite && status !== 'revoked'
+  const hasFile = status === 'active' || status === 'grace'
   return (
     <>
       {isChangeable && policy.type !== 'PERPETUAL' && status !== 'suspended' && <Renew license={one} />}
@@ -50,7 +51,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
           {t.reinstate}
         </Button>
       )}
-      {status === 'active' && !isPhone && (
+      {hasFile && !isPhone && (
         <Button
           variant="default"
           leftSection={<IconDownload size={16} />}
@@ -72,16 +73,14 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
         <Menu.Dropdown>
           {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>{t.editTerms}</Menu.Item>}
           {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>{t.replaceKey}</Menu.Item>}
-          {status === 'active' && isPhone && (
-            <Menu.Item onClick={() => download.mutate(undefined)}>{t.download}</Menu.Item>
-          )}
+          {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>{t.download}</Menu.Item>}
           {me.permissions.includes('audit.read') && (
             <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
               {text.audit.history}
             </Menu.Item>
           )}
           {canWrite && <Menu.Divider />}
-          {canWrite && (status === 'active' || status === 'expired') && (
+          {isChangeable && status !== 'suspended' && (
             <Menu.Item onClick={() => suspend.mutate(input)}>{t.suspend}</Menu.Item>
           )}
           {isChangeable && (

@@ -1,4 +1,4 @@
-import type { createLicense, License, PolicyType } from '@keyward/contract'
+import { type createLicense, DEFAULT_FILE_DAYS, type License, type PolicyType } from '@keyward/contract'
 import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
 import type { z } from 'zod'
 
@@ -21,6 +21,8 @@ export interface Policy {
   isFloating: boolean
   leaseMinutes: number | string
   maxReleases: number | string
+  graceDays: number | string
+  fileDays: number | string
 }
 
 export const NEW_POLICY: Policy = {
@@ -32,10 +34,12 @@ export const NEW_POLICY: Policy = {
   isFloating: false,
   leaseMinutes: 10,
   maxReleases: '',
+  graceDays: 0,
+  fileDays: DEFAULT_FILE_DAYS,
 }
 
 export function policyOf({ policy }: License): Policy {
-  const { type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases } = policy
+  const { type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases, graceDays, fileDays } = policy
   return {
     type,
     startsWithFirstUse: durationDays !== null && expiresAt === null,
@@ -45,6 +49,8 @@ export function policyOf({ policy }: License): Policy {
     isFloating: leaseSeconds !== null,
     leaseMinutes: leaseSeconds === null ? NEW_POLICY.leaseMinutes : leaseSeconds / SECONDS_PER_MINUTE,
     maxReleases: maxReleases ?? '',
+    graceDays,
+    fileDays,
   }
 }
 
@@ -78,6 +84,8 @@ export function bodyOf(policy: Policy, before?: License): z.input<typeof createL
         ? Math.round(Number(policy.leaseMinutes) * SECONDS_PER_MINUTE)
         : null,
     maxReleases: numberOf(policy.maxReleases),
+    graceDays: numberOf(policy.graceDays) ?? 0,
+    fileDays: numberOf(policy.fileDays) ?? DEFAULT_FILE_DAYS,
   }
 }
 
@@ -175,6 +183,36 @@ function Slots({ value, onChange, errors }: Props) {
   )
 }
 
+/** The days after the expiry, and the lifetime of files. */
+function Days({ value, onChange, errors }: Props) {
+  return (
+    <Group align="start" grow>
+      {value.type !== 'PERPETUAL' && (
+        <NumberInput
+          label={t.graceDays}
+          description={t.graceDaysHint}
+          value={value.graceDays}
+          onChange={(graceDays) => onChange({ graceDays })}
+          min={0}
+          max={90}
+          allowDecimal={false}
+          error={errors['policy/graceDays']}
+        />
+      )}
+      <NumberInput
+        label={t.fileDays}
+        description={t.fileDaysHint}
+        value={value.fileDays}
+        onChange={(fileDays) => onChange({ fileDays })}
+        min={1}
+        max={366}
+        allowDecimal={false}
+        error={errors['policy/fileDays']}
+      />
+    </Group>
+  )
+}
+
 export function PolicyFields(props: Props) {
   const { value, onChange } = props
   return (
@@ -189,6 +227,7 @@ export function PolicyFields(props: Props) {
       />
       {value.type !== 'PERPETUAL' && <Term {...props} />}
       <Slots {...props} />
+      <Days {...props} />
     </>
   )
 }

@@ -25,7 +25,7 @@ export interface ReadLicenses {
 }
 
 export const MAX_ROWS = 20_000
-const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases'] as const
+const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases', 'graceDays', 'fileDays'] as const
 const KNOWN = new Set<string>(['product', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
 /** A placeholder for the id of the customer, which is known only when the row is sent. */
 const ANY_ID = '00000000-0000-7000-8000-000000000000'

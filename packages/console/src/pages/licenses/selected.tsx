@@ -23,7 +23,7 @@ const PATH = '/licenses'
 let last: { action: Action; changed: License[] } | null = null
 
 function canBe(action: Action, { status }: License): boolean {
-  if (action === 'suspend') return status === 'active' || status === 'expired'
+  if (action === 'suspend') return status !== 'suspended' && status !== 'revoked'
   return action === 'delete' || status === 'suspended'
 }
 

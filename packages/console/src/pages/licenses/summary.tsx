@@ -86,10 +86,20 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
         <dd>{text.licenses.types[one.policy.type]}</dd>
         <dt>{text.licenses.expires}</dt>
         <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
+        {one.graceEndsAt !== null && (
+          <>
+            <dt>{t.graceEnds}</dt>
+            <dd>
+              <LastDay at={one.graceEndsAt} />
+            </dd>
+          </>
+        )}
         <dt>{t.slots}</dt>
         <dd>{slotsOf(one)}</dd>
         <dt>{t.releases}</dt>
         <dd>{one.policy.maxReleases ?? text.unlimited}</dd>
+        <dt>{t.files}</dt>
+        <dd>{t.fileDays(one.policy.fileDays)}</dd>
         <dt>{text.licenses.createdOn}</dt>
         <dd>
           <When at={one.createdAt} />

@@ -72,6 +72,8 @@ function expiryStep({ evaluation: { code, decidedBy }, license }: Decision): Ste
   const expiresAt = license?.policy.expiresAt ?? null
   if (code === 'EXPIRED')
     return step(title, 'rejects', expiresAt === null ? t.expiry.over : t.expiry.since(day.format(new Date(expiresAt))))
+  if (license?.status === 'grace' && license.graceEndsAt !== null)
+    return step(title, 'passed', t.expiry.grace(day.format(new Date(license.graceEndsAt))))
   const isOver = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
   if (isOver && decidedBy?.allowSuspendedOrExpired === true) return step(title, 'passed', t.expiry.allowed)
   return step(title, 'passed', license === null ? t.expiry.never : expirySentence(license))

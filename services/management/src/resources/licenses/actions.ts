@@ -1,33 +1,57 @@
 /**
- * Performs the actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, renew, revoke and replace the key. Renewal
- * changes the expiry. Revocation is final. An action that is already in effect changes nothing. A revoked license accepts only another
+ * Performs the actions on a license (docs/api.md#m8, docs/api.md#v10): suspend, reinstate, renew, extend, revoke and replace the key.
+ * Renewal and extension change the expiry. Revocation is final. An action that is already in effect changes nothing. A revoked license accepts only another
  * revocation.
  */
 
-import type { License } from '@keyward/contract'
+import { type License, MAX_DURATION_DAYS } from '@keyward/contract'
 import type { EventType } from '@keyward/contract/management/events'
 import type { ActivityEntry } from '@keyward/database/kysely'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
-import { audit } from '../../audit/writer.ts'
+import { audit, valuesBefore } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
 import { updateRow } from '../../crud/owned-rows.ts'
 import { ApiError, invalid } from '../../http/problem.ts'
 import { generateLicenseKey } from './key.ts'
-import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './license-rows.ts'
+import { graceEndOf, type LicenseRow, lockLicenseRow, MS_PER_DAY, readLicenseRow, showLicense } from './license-rows.ts'
 import { licenseRows } from './store.ts'
 
 export type Action =
   | { type: 'suspend' }
   | { type: 'reinstate' }
   | { type: 'revoke' }
-  | { type: 'renew'; expiresAt: Date }
+  | { type: 'renew'; expiresAt: Date; allowEarlier?: boolean | undefined }
+  | { type: 'extend'; days: number }
 
 interface Effect {
   activity: ActivityEntry['type']
   /** The action in the audit log, and the type of the event. */
   audited: EventType
-  set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt'>>
+  set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt' | 'durationDays'>>
+}
+
+const RENEWED = { activity: 'LICENSE_RENEWED', audited: 'license.renewed' } as const
+
+function requireTerm({ policyType }: LicenseRow, pointer: string): void {
+  if (policyType === 'PERPETUAL') throw invalid(pointer, 'is not allowed, because a perpetual license never expires')
+}
+
+/**
+ * Returns the longer term. The days are added to the expiry, or to the current time if the license and its grace period have ended. A term
+ * that has not started becomes longer.
+ */
+function extended(row: LicenseRow, days: number, now: Date): Effect['set'] {
+  if (row.expiresAt === null) {
+    const durationDays = (row.durationDays ?? 0) + days
+    if (durationDays > MAX_DURATION_DAYS)
+      throw invalid('#/days', `must not make the term longer than ${MAX_DURATION_DAYS} days`)
+    return { durationDays }
+  }
+  const hasEnded = (graceEndOf(row) ?? row.expiresAt) <= now
+  const expiresAt = new Date((hasEnded ? now : row.expiresAt).getTime() + days * MS_PER_DAY)
+  if (expiresAt.getUTCFullYear() > 9999) throw invalid('#/days', 'must not move the expiry beyond the year 9999')
+  return { expiresAt }
 }
 
 /** Returns the effect of the action on the license, or null when the action is already in effect. */
@@ -53,12 +77,19 @@ function effectOf(action: Action, row: LicenseRow): Effect | null {
       if (row.status === 'revoked') return null
       return { activity: 'LICENSE_REVOKED', audited: 'license.revoked', set: { status: 'revoked', revokedAt: now } }
     case 'renew':
-      if (row.policyType === 'PERPETUAL')
-        throw invalid('#/expiresAt', 'is not allowed, because a perpetual license never expires')
+      requireTerm(row, '#/expiresAt')
       if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return null
       if (action.expiresAt <= now)
         throw invalid('#/expiresAt', 'must be in the future; change the policy to end the license')
-      return { activity: 'LICENSE_RENEWED', audited: 'license.renewed', set: { expiresAt: action.expiresAt } }
+      if (row.expiresAt !== null && action.expiresAt < row.expiresAt && action.allowEarlier !== true)
+        throw invalid(
+          '#/expiresAt',
+          `must not be earlier than the current expiry ${row.expiresAt.toISOString()}, unless allowEarlier is true`,
+        )
+      return { ...RENEWED, set: { expiresAt: action.expiresAt } }
+    case 'extend':
+      requireTerm(row, '#/days')
+      return { ...RENEWED, set: extended(row, action.days, now) }
     default:
       return action satisfies never
   }
@@ -69,8 +100,8 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   const effect = effectOf(action, row)
   if (effect === null) return showLicense(row)
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
-  const changes = action.type === 'renew' ? { expiresAt: action.expiresAt } : { status: effect.set.status }
-  const before = action.type === 'renew' ? { expiresAt: row.expiresAt } : { status: row.status }
+  const { suspendedAt: _, revokedAt: __, ...changes } = effect.set
+  const before = valuesBefore(row, changes)
   const license = showLicense(await readLicenseRow(context, id))
   const event = { type: effect.audited, resource: license, before: showLicense(row) }
   await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes, before, event })

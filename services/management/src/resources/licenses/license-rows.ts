@@ -15,6 +15,8 @@ import { notFound } from '../../http/problem.ts'
 const USED = sql<number>`license_slots.used - case when licenses.lease_seconds is null then 0 else (
   select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now()) end`
 
+export const MS_PER_DAY = 86_400_000
+
 /** Selects the licenses of all organizations. */
 export function selectAllLicenses(db: Db) {
   return db
@@ -33,6 +35,8 @@ export function selectAllLicenses(db: Db) {
       'licenses.maxReleases',
       'licenses.entitlements',
       'licenses.leaseSeconds',
+      'licenses.graceDays',
+      'licenses.fileDays',
       'licenses.metadata',
       'licenses.createdAt',
       'licenses.updatedAt',
@@ -48,10 +52,21 @@ export function selectLicenses({ db, organizationId }: ReadContext) {
 
 export type LicenseRow = Awaited<ReturnType<ReturnType<typeof selectLicenses>['executeTakeFirstOrThrow']>>
 
-/** Returns the effective status at a time. Revoked and suspended take precedence over expired. A license is expired from `expiresAt` on. */
-export function effectiveStatus(row: Pick<LicenseRow, 'status' | 'expiresAt'>, nowMs: number): LicenseStatus {
+type Term = Pick<LicenseRow, 'expiresAt' | 'graceDays'>
+
+/** Returns the end of the grace period, or null without an expiry or a grace period. */
+export function graceEndOf({ expiresAt, graceDays }: Term): Date | null {
+  return expiresAt === null || graceDays === 0 ? null : new Date(expiresAt.getTime() + graceDays * MS_PER_DAY)
+}
+
+/**
+ * Returns the effective status at a time. Revoked and suspended take precedence over expired. A license is in its grace period from
+ * `expiresAt` on, and expired from the end of the period on.
+ */
+export function effectiveStatus(row: Term & Pick<LicenseRow, 'status'>, nowMs: number): LicenseStatus {
   if (row.status !== 'active') return row.status
-  return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? 'expired' : 'active'
+  if (row.expiresAt === null || row.expiresAt.getTime() > nowMs) return 'active'
+  return (graceEndOf(row)?.getTime() ?? 0) > nowMs ? 'grace' : 'expired'
 }
 
 /** Returns whether the term of the license has not started, because no check has been `VALID` yet (docs/api.md#l1). */
@@ -84,6 +99,8 @@ export function showLicense(row: LicenseRow): License {
     durationDays,
     maxReleases,
     leaseSeconds,
+    graceDays,
+    fileDays,
     metadata,
     used,
   } = row
@@ -94,7 +111,8 @@ export function showLicense(row: LicenseRow): License {
     status: effectiveStatus(row, Date.now()),
     productId,
     customerId,
-    policy: { type: policyType, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds },
+    policy: { type: policyType, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds, graceDays, fileDays },
+    graceEndsAt: graceEndOf(row)?.toISOString() ?? null,
     machines: { used, max: maxMachines },
     entitlements: row.entitlements ?? {},
     metadata,

@@ -63,9 +63,18 @@ export const licenses = implement(tag, operations, {
   },
   renewLicense: {
     summary: 'Renew a license',
-    description: 'Moves the expiry. An expired license becomes active again.',
+    description:
+      'Moves the expiry. An expired license becomes active again. An earlier expiry requires `allowEarlier`.',
     errors: ['LICENSE_REVOKED'],
-    handle: (call) => actOnLicense(call, call.params.id, { type: 'renew', expiresAt: call.body.expiresAt }),
+    handle: (call) => actOnLicense(call, call.params.id, { type: 'renew', ...call.body }),
+  },
+  extendLicense: {
+    summary: 'Extend a license',
+    description:
+      'Adds days to the expiry, or to the current time if the license and its grace period have ended. A term that has not ' +
+      'started becomes longer. Repeating the request adds the days again, unless it has the same `Idempotency-Key`.',
+    errors: ['LICENSE_REVOKED'],
+    handle: (call) => actOnLicense(call, call.params.id, { type: 'extend', days: call.body.days }),
   },
   replaceLicenseKey: {
     summary: 'Replace the key of a license',

@@ -23,13 +23,21 @@ export interface LicenseQuery extends PageQuery {
 /** The SQL expression for the expiry. The index contains the same expression. A license without an expiry sorts last. */
 const EXPIRY = sql<Date>`coalesce(expires_at, 'infinity'::timestamptz)`
 
+/** The end of the license with its grace period. The index `licenses_grace_end` contains the same expression. */
+export const LICENSE_END = sql<Date>`((expires_at at time zone 'UTC' + grace_days * interval '24 hours') at time zone 'UTC')`
+
+/** The maximum of `graceDays`. With it, the index on the expiry limits the rows that are read. */
+const MAX_GRACE = sql`interval '2160 hours'`
+
 /** Returns the condition for rows with this effective status. */
 function statusCondition(status: License['status']): RawBuilder<unknown> {
   switch (status) {
     case 'active':
       return sql`status = 'active' and (expires_at is null or expires_at > now())`
+    case 'grace':
+      return sql`status = 'active' and expires_at <= now() and expires_at > now() - ${MAX_GRACE} and ${LICENSE_END} > now()`
     case 'expired':
-      return sql`status = 'active' and expires_at <= now()`
+      return sql`status = 'active' and expires_at <= now() and ${LICENSE_END} <= now()`
     case 'suspended':
     case 'revoked':
       return sql`status = ${status}`

@@ -123,18 +123,19 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at,
-      duration_days, max_releases, lease_seconds, metadata, entitlements)
+      duration_days, max_releases, lease_seconds, grace_days, file_days, metadata, entitlements)
     select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at,
-      n.duration_days, n.max_releases, n.lease_seconds, n.metadata, n.entitlements
+      n.duration_days, n.max_releases, n.lease_seconds, n.grace_days, n.file_days, n.metadata, n.entitlements
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
-      ${column((row) => row.policy.leaseSeconds)}::integer[],
+      ${column((row) => row.policy.leaseSeconds)}::integer[], ${column((row) => row.policy.graceDays)}::integer[],
+      ${column((row) => row.policy.fileDays)}::integer[],
       ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
     ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
-      lease_seconds, metadata, entitlements)`
+      lease_seconds, grace_days, file_days, metadata, entitlements)`
     .execute(db)
     .catch((error: unknown) => {
       const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
@@ -183,6 +184,7 @@ export const licenseRows: OwnedRows<'licenses', string> = {
 function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['policy'] = {}) {
   const { type = row.policyType, maxMachines = row.maxMachines, expiresAt = row.expiresAt } = given
   const { durationDays = row.durationDays, maxReleases = row.maxReleases, leaseSeconds = row.leaseSeconds } = given
+  const { graceDays = row.graceDays, fileDays = row.fileDays } = given
   const error = policyError({ type, expiresAt, durationDays })
   if (error !== null) throw invalid(`#/policy/${error.field}`, error.detail)
   if (durationDays !== null && durationDays !== row.durationDays && expiresAt !== null)
@@ -190,10 +192,19 @@ function mergedPolicy(row: LicenseRow, given: z.output<typeof updateLicense>['po
       '#/policy/durationDays',
       'requires that #/policy/expiresAt is null, because a license with an expiry starts no term',
     )
-  return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds }
+  return { policyType: type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds, graceDays, fileDays }
 }
 
-const POLICY_FIELDS = new Set(['policyType', 'maxMachines', 'expiresAt', 'durationDays', 'maxReleases', 'leaseSeconds'])
+const POLICY_FIELDS = new Set([
+  'policyType',
+  'maxMachines',
+  'expiresAt',
+  'durationDays',
+  'maxReleases',
+  'leaseSeconds',
+  'graceDays',
+  'fileDays',
+])
 
 /** Returns the values that a change replaces, as an object with the members of the PATCH request. */
 function replacedValues(row: LicenseRow, changed: object): object {
