@@ -359,6 +359,51 @@ test('replaces a set by an empty file only with --allow-empty, in every format',
   await rm(folder, { recursive: true })
 })
 
+test.each(['json', 'jsonl', 'csv'])('exports and imports machine ids unchanged as %s', async (format) => {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-ids-'))
+  const ids = ['\ufeffstart', 'mid\ufeffdle', '=1+1', "'=1", '-x', "'plain", '@a', 'ordinary'].map(
+    (id) => `${id} ${format}`,
+  )
+  const rows = ids.map((value) => ({ kind: 'BLACKLIST', type: 'HWID', value, scope: 'ORGANIZATION' }))
+  const [sent, exported] = [join(folder, 'rules.jsonl'), join(folder, `export.${format === 'csv' ? 'csv' : 'json'}`)]
+  await writeFile(sent, rows.map((row) => JSON.stringify(row)).join('\n'))
+  await shell.cli('sets', 'put', 'ids', sent, '--wait', '0')
+  await shell.cli('rules', 'export', exported, '--set', 'ids')
+  const text = await readFile(exported, 'utf8')
+  expect(text.split(/[\r\n,]/).filter((cell) => /^[=+\-@]/.test(cell))).toEqual([])
+  const back = format === 'jsonl' ? join(folder, 'again.jsonl') : exported
+  if (format === 'jsonl')
+    await writeFile(
+      back,
+      rulesOf(text)
+        .map((rule) => JSON.stringify(rule))
+        .join('\n'),
+    )
+  await shell.cli('sets', 'delete', 'ids', '--wait', '0')
+  await shell.cli('rules', 'import', back)
+  const listing = z.array(z.object({ value: z.string() }))
+  expect((await result(listing, 'rules', 'list', '--set', 'ids')).map(({ value }) => value).toSorted()).toEqual(
+    ids.toSorted(),
+  )
+  await rm(folder, { recursive: true })
+})
+
+const rulesOf = (json: string) => z.object({ rules: z.array(z.unknown()) }).parse(JSON.parse(json)).rules
+
+test('names the skipped rows of an import and of a set with the rules that cover them', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-skipped-'))
+  const file = join(folder, 'list.txt')
+  const { id } = await result(identified, 'rules', 'add', '198.51.100.7')
+  await writeFile(file, '# feed\n198.51.100.6\n198.51.100.7\n198.51.100.7/32\n')
+  const skipped = z.object({ skippedRows: z.array(z.object({ where: z.string(), ruleId: z.string() })) })
+  const again = await shell.cli('rules', 'import', file)
+  expect(again.err).toBe(`\nSkipped, because a rule does all that the row says:\n  line 3: ${id}\n  line 4: ${id}\n`)
+  expect((await result(skipped, 'rules', 'import', file)).skippedRows).toHaveLength(3)
+  const put = await result(skipped, 'sets', 'put', 'skipping', file, '--wait', '0')
+  expect(put.skippedRows).toEqual([{ where: 'line 4', ruleId: expect.any(String) as unknown }])
+  await rm(folder, { recursive: true })
+})
+
 test('sets the entitlements of products and licenses', async () => {
   const entitled = identified.extend({ entitlements: z.record(z.string(), z.unknown()) })
   const given = ['seats=5', 'edition=pro', 'export=true', 'version="2"'].flatMap((one) => ['--entitlement', one])
@@ -383,9 +428,13 @@ test('creates, lists and deletes members', async () => {
 })
 
 test('lists signing keys', async () => {
-  await shell.cli('keys', 'rotate')
+  const unprepared = await shell.cli('keys', 'rotate')
+  expect([unprepared.code, unprepared.err]).toEqual([2, expect.stringMatching(/No key is prepared/)])
+  await shell.cli('keys', 'rotate', '--unprepared')
   const printed = await shell.cli('keys', 'list')
   expect(printed.out).toMatch(/^KEY ID .*\n[0-9a-f]{16} +signs new files .*\n[0-9a-f]{16} +retired /)
+  await shell.cli('keys', 'prepare')
+  expect((await shell.cli('keys', 'rotate')).code).toBe(0)
   await shell.cli('keys', 'prepare')
   expect((await shell.cli('keys', 'list')).out).toMatch(/\n[0-9a-f]{16} +prepared .*\n[0-9a-f]{16} +signs new files /)
 })

@@ -197,8 +197,8 @@ test('changes quotas, suspends and reinstates organizations, and prints their au
 })
 
 test('keys rotate creates a new key each time, and status shows a ready validator', async () => {
-  const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate')
-  expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate')).not.toEqual(first)
+  const first = await result(z.object({ keyId: z.string() }), 'keys', 'rotate', '--unprepared')
+  expect(await result(z.object({ keyId: z.string() }), 'keys', 'rotate', '--unprepared')).not.toEqual(first)
   const status = await shell.cli('status')
   expect(status.code).toBe(0)
   expect(status.out).toMatch(/^VALIDATOR .*\n\S+ +\d+\.\d+\.\d+ +ready +(?:nothing|\d+ transactions?) /)

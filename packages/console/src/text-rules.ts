@@ -145,6 +145,10 @@ export const ruleText = {
       count === 1
         ? '1 row is not valid and is skipped:'
         : `${count.toLocaleString()} rows are not valid and are skipped:`,
+    covered: (count: number) =>
+      count === 1
+        ? '1 row exists already and is skipped:'
+        : `${count.toLocaleString()} rows exist already and are skipped, for example:`,
     moreBad: (count: number) => `and ${count.toLocaleString()} more`,
     line: (number: number) => `Line ${number}`,
     again: 'Import more',

@@ -42,3 +42,15 @@ export function optionalExactText(maxBytes: number) {
 /** The maximum length of a license key. All characters of a license key are ASCII. Longer keys are rejected without a lookup. */
 export const MAX_LICENSE_KEY_BYTES = 128
 export const MAX_MACHINE_ID_BYTES = 512
+
+/**
+ * Returns the text of a cell of CSV with an apostrophe before a character that begins a formula, because apps choose machine ids and a
+ * spreadsheet would compute the formula. `readCell` returns the original text.
+ */
+export function writeCell(value: string): string {
+  return /^'*[=+\-@\t\r]/.test(value) ? `'${value}` : value
+}
+
+export function readCell(cell: string): string {
+  return /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell
+}

@@ -13,13 +13,14 @@ import { csvRows } from '../import/csv-rows.ts'
 import { jsonLineRows, jsonRows } from '../import/json-rows.ts'
 import { freshProgress, openProgress, type ProgressState } from '../import/progress.ts'
 import { type Format, formatOf, FORMATS, type Rows } from '../import/rows.ts'
-import { type LocatedRule, sendAll } from '../import/send.ts'
+import { type CoveredRow, type LocatedRule, sendAll } from '../import/send.ts'
 import { textRows } from '../import/text-rows.ts'
 import { type Defaults, validateRow } from '../import/validate-row.ts'
 import type { Session } from '../session.ts'
 import { defaultsOf, ruleFlags, withRuleFlags } from './rule-options.ts'
 
-const MAX_PROBLEMS_SHOWN = 20
+/** The maximum number of invalid rows, and of skipped rows, that a command prints. */
+const MAX_ROWS_SHOWN = 20
 
 /** The flags for the format of a file and for the fields that its rows lack. */
 export const rowFlags = ruleFlags.extend({ format: z.enum(FORMATS).optional() })
@@ -91,11 +92,21 @@ async function importRules(session: Session, file: string, flags: Flags): Promis
   const sent = await sendAll(api, validRules(openRows(path, format, defaults)), progress, start, (state) =>
     output.progress(`${Math.min(state.batches * 1_000, total)} of ${total} rules sent, ${state.created} new`),
   )
-  const { created, skipped } = sent
+  const { created, skipped, skippedRows } = sent
   output.result(
-    { ...counts, created, skipped },
+    { ...counts, created, skipped, skippedRows },
     `${created} rules added, ${skipped} already existed, ${survey.invalid} invalid rows skipped.`,
   )
+  noteSkipped(session, skipped, skippedRows)
+}
+
+/** Prints the first skipped rows, each with the rule that makes it superfluous. */
+export function noteSkipped({ output }: Session, count: number, rows: readonly CoveredRow[]): void {
+  const shown = rows.slice(0, MAX_ROWS_SHOWN)
+  if (shown.length === 0) return
+  output.note('\nSkipped, because a rule does all that the row says:')
+  for (const { where, ruleId } of shown) output.note(`  ${where}: ${ruleId}`)
+  if (count > shown.length) output.note(`  … and ${count - shown.length} more`)
 }
 
 function describeRun({ begunMs }: ProgressState): string {
@@ -143,7 +154,7 @@ export async function surveyRows(
     rows++
     if (!('problem' in row)) continue
     invalid++
-    if (problems.length < MAX_PROBLEMS_SHOWN) problems.push(row.problem)
+    if (problems.length < MAX_ROWS_SHOWN) problems.push(row.problem)
   }
   if (invalid > problems.length) problems.push(`… and ${invalid - problems.length} more`)
   return { rows, invalid, problems }

@@ -7,10 +7,10 @@ import { z } from 'zod'
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { formatOf } from '../import/rows.ts'
-import type { RuleInput } from '../import/validate-row.ts'
+import { coveredRows, type LocatedRule } from '../import/send.ts'
 import type { Session } from '../session.ts'
 import { addList } from './lists.ts'
-import { FILE, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
+import { FILE, noteSkipped, openRows, rowFlags, surveyRows, withRowFlags } from './rule-import.ts'
 import { defaultsOf } from './rule-options.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
@@ -63,16 +63,19 @@ async function putSet(session: Session, name: string, file: string, given: unkno
       EXIT.usage,
       `${path} contains no rules, so ${await describeLoss(session, name)} would be deleted. Nothing was sent. To delete them, use --allow-empty`,
     )
-  const rules: RuleInput[] = []
-  for await (const row of rows()) if ('rule' in row) rules.push(row.rule)
+  const located: LocatedRule[] = []
+  for await (const row of rows()) if ('rule' in row) located.push(row)
+  const rules = located.map(({ rule }) => rule)
   const condition = ifNew === true ? { ifMatch: null } : ifMatch === undefined ? {} : { ifMatch }
   const input = { params: { set: name }, body: { rules, ...condition, ...(allowEmpty && { allowEmpty }) } }
   const replaced = await api.call(accessRuleSets.replaceAccessRuleSet, input, waitOf(given))
   const { created, updated, unchanged, removed, skipped, version } = replaced.data
+  const skippedRows = coveredRows(replaced.data.skippedRows, located)
   const text =
     `${created} rules created, ${updated} updated, ${unchanged} unchanged, ${removed} removed, ${skipped} skipped.` +
     `\nThe version of ${name} is ${version}.`
-  printChange(session, replaced, text)
+  printChange(session, { ...replaced, data: { ...replaced.data, skippedRows } }, text)
+  noteSkipped(session, skipped, skippedRows)
 }
 
 /** Returns the number of rules that an empty list would delete, in words. */

@@ -2,6 +2,7 @@
 
 import { pipeline, Readable } from 'node:stream'
 
+import { readCell } from '@keyward/contract/text'
 import { CsvError, parse } from 'csv-parse'
 import { z } from 'zod'
 
@@ -24,7 +25,7 @@ export async function* csvRows(path: string): Rows {
 function rowOf(parsed: z.infer<typeof record>): Row {
   const fields: Record<string, unknown> = {}
   for (const [name, cell] of Object.entries(parsed.record))
-    if (cell !== '') fields[name] = name === 'allowSuspendedOrExpired' ? booleanOf(cell) : cell
+    if (cell !== '') fields[name] = name === 'allowSuspendedOrExpired' ? booleanOf(cell) : readCell(cell)
   return { where: `line ${parsed.info.lines}`, fields }
 }
 

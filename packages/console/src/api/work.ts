@@ -23,11 +23,13 @@ export interface Work {
   /** The result so far, in sentences for people. */
   summary: string
   bad: readonly BadRow[]
+  /** The rows that need no rule, because another one does all that they say. */
+  covered: readonly BadRow[]
   error: Error | null
   isRunning: boolean
 }
 
-export type Report = (progress: Partial<Pick<Work, 'done' | 'summary' | 'bad'>>) => void
+export type Report = (progress: Partial<Pick<Work, 'done' | 'summary' | 'bad' | 'covered'>>) => void
 
 const works = new Map<string, Work>()
 const listeners = new Set<() => void>()
@@ -53,7 +55,7 @@ export async function startWork(
   { title, path, all }: Pick<Work, 'title' | 'path' | 'all'>,
   run: (report: Report) => Promise<void>,
 ): Promise<void> {
-  let work: Work = { title, path, all, done: 0, summary: '', bad: [], error: null, isRunning: true }
+  let work: Work = { title, path, all, done: 0, summary: '', bad: [], covered: [], error: null, isRunning: true }
   const change = (changed: Partial<Work>) => put((work = { ...work, ...changed }))
   change({})
   try {

@@ -8,10 +8,10 @@ import { ErrorMessage } from './states.tsx'
 const t = text.ruleImport
 const MAX_SHOWN = 50
 
-export function BadRows({ rows }: { rows: readonly BadRow[] }) {
+export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; covered?: boolean }) {
   if (rows.length === 0) return null
   return (
-    <Alert color="orange" title={t.bad(rows.length)}>
+    <Alert color={covered ? 'gray' : 'orange'} title={covered ? t.covered(rows.length) : t.bad(rows.length)}>
       <List size="sm" className="bad-rows">
         {rows.slice(0, MAX_SHOWN).map(({ where, detail }) => (
           <List.Item key={`${where} ${detail}`}>
@@ -55,6 +55,7 @@ export function WorkPanel({
         )}
         <ErrorMessage error={work.error} />
         <BadRows rows={work.bad} />
+        <BadRows rows={work.covered} covered />
         {!work.isRunning && (
           <Group>
             {actions}

@@ -27,6 +27,8 @@ interface Imported {
   /** The ids of the created rules. */
   ids: string[]
   skipped: number
+  /** The first skipped rows. */
+  covered: BadRow[]
   bad: BadRow[]
   applied: Applied | null
 }
@@ -39,11 +41,15 @@ let createdIds: string[] = []
  * applied the whole import.
  */
 async function importBatch(rows: readonly RuleRow[], isLast: boolean): Promise<Imported> {
-  if (rows.length === 0) return { ids: [], skipped: 0, bad: [], applied: null }
+  if (rows.length === 0) return { ids: [], skipped: 0, covered: [], bad: [], applied: null }
   try {
     const body = { rules: rows.map((row) => row.body) }
     const { result, applied } = await callAndApply(accessRules.importAccessRules, { body }, { waits: isLast })
-    return { ids: result.ids, skipped: result.skipped, bad: [], applied }
+    const covered = result.skippedRows.flatMap(({ pointer }) => {
+      const row = rows[Number(pointer.split('/')[2])]
+      return row ? [{ where: row.where, detail: row.body.value }] : []
+    })
+    return { ids: result.ids, skipped: result.skipped, covered, bad: [], applied }
   } catch (error) {
     const rejected = rejectedRows(error, 'rules', rows)
     if (rejected === null) throw error
@@ -57,6 +63,7 @@ async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promi
   let applied: Applied | null = null
   createdIds = []
   const bad = [...unread]
+  const covered: BadRow[] = []
   report({ bad })
   for (let at = 0; at < rows.length; at += BATCH) {
     const batch = rows.slice(at, at + BATCH)
@@ -65,7 +72,13 @@ async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promi
     skipped += imported.skipped
     applied = imported.applied
     bad.push(...imported.bad)
-    report({ done: at + batch.length, bad: [...bad], summary: t.result(createdIds.length, skipped) })
+    covered.push(...imported.covered)
+    report({
+      done: at + batch.length,
+      bad: [...bad],
+      covered: [...covered],
+      summary: t.result(createdIds.length, skipped),
+    })
   }
   if (createdIds.length > 0) report({ summary: liveMessage(t.result(createdIds.length, skipped), applied) })
 }

@@ -5,6 +5,7 @@
 
 import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address/rule-values'
 import { createAccessRule } from '@keyward/contract'
+import { readCell } from '@keyward/contract/text'
 import { z } from 'zod'
 
 import { checkInput, InputError } from '../../api/input.ts'
@@ -81,7 +82,9 @@ async function readCsv(content: string, defaults: Fields): Promise<ReadRows> {
     const records = csvRecord.parse(
       parse(content, { columns: true, info: true, skip_empty_lines: true, trim: true, bom: true }),
     )
-    return gather(records.map(({ record, info }) => checkRow(t.line(info.lines), fieldsOf(record, defaults))))
+    const read = (record: Record<string, string>) =>
+      Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, readCell(cell)]))
+    return gather(records.map(({ record, info }) => checkRow(t.line(info.lines), fieldsOf(read(record), defaults))))
   } catch (error) {
     if (error instanceof CsvError) return { rows: [], bad: [{ where: 'CSV', detail: error.message }] }
     throw error

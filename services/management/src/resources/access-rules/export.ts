@@ -1,6 +1,7 @@
 /** Streams rules in the formats that an import accepts (docs/api.md#r10). One page of rules is in memory at a time. */
 
 import type { AccessRule } from '@keyward/contract'
+import { writeCell } from '@keyward/contract/text'
 
 import type { ReadContext } from '../../context.ts'
 import { readRulesAfter, type RuleFilter } from './list.ts'
@@ -21,7 +22,7 @@ const COLUMNS = [
 ] as const satisfies readonly (keyof AccessRule)[]
 
 function cell(value: string | boolean | null): string {
-  const text = value === null ? '' : String(value)
+  const text = value === null ? '' : writeCell(String(value))
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
