@@ -34,6 +34,15 @@ test('omits CORS_ORIGINS in a page of the same origin', async () => {
   expect(await client.validate()).toMatchObject({ detail: `No connection to ${BASE_URL}: Failed to fetch.` })
 })
 
+test('describes a failure without a reason in Node, such as a response with status 407', async () => {
+  const { gateway, client } = await startWorldWithFile()
+  gateway.fault = { kind: 'respond', status: 407 }
+  const detail: unknown = expect.stringMatching(
+    /: the request failed without a reason; a proxy may require authentication\.$/,
+  )
+  expect(await client.validate()).toMatchObject({ source: 'offline', valid: true, detail })
+})
+
 test('returns the reason of the failure in Node', async () => {
   const { gateway, client } = await startWorldWithFile()
   await gateway.stop()

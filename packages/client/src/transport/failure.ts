@@ -25,5 +25,7 @@ function pageOrigin(): string | null {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message.replace(/\.$/, '')
+  if ('code' in error && typeof error.code === 'string') return error.code
+  // Node rejects a response with status 407 with an empty message.
+  return error.message.replace(/\.$/, '') || 'the request failed without a reason; a proxy may require authentication'
 }

@@ -76,7 +76,7 @@ export class BatchBody {
     const isValid = parseBody('validateV2', check, this.#checks[n]!)
     // A check that exceeds a limit is invalid alone, and need not be JSON.
     if (!isValid && exceededLimit(check, BODY_LIMITS) === null && jsonOf(check) === undefined) return -1
-    this.errors[n] = isValid ? null : describeBody('validateV2', check)
+    this.errors[n] = isValid ? null : describeBody('validateV2', check, 'check')
     return end
   }
 

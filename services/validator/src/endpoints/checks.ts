@@ -220,13 +220,13 @@ export class Checks {
   /** Returns the hostname if the machine is to be recorded, or if the machine is known and may lack a hostname. Returns null otherwise. */
   #toRecord(
     hostname: string,
-    { slot, excluded, machineHash0, machineHash1 }: Verdict,
+    { slot, excluded, license, machineHash0, machineHash1 }: Verdict,
     code: number,
     nowMs: number,
   ): string | null {
     if (slot === RECORD_MACHINE) return hostname
     if (code !== CODE.VALID || slot !== NO_SLOT || excluded) return null
-    return this.#hostnames.isDue(machineHash0, machineHash1, nowMs) ? hostname : null
+    return this.#hostnames.isDue(license, machineHash0, machineHash1, nowMs) ? hostname : null
   }
 }
 

@@ -13,13 +13,13 @@ const KEY_NAMES = { v1: 'licenseKey', v2: 'license' } as const
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the error message of the 422 response to an invalid body. */
-export function describeBody(kind: BodyKind, body: Uint8Array): string {
+/** Returns the error message of the 422 response to an invalid body, or to an invalid check of a batch. */
+export function describeBody(kind: BodyKind, body: Uint8Array, name: 'body' | 'check' = 'body'): string {
   if (body.length === 0) return `The body is empty. ${expected(kind)}`
   if (body[0] === 0x1f && body[1] === 0x8b) return 'The body is compressed. Send it uncompressed.'
   if (isUtf16(body)) return 'The body is UTF-16. Send it as UTF-8.'
   const exceeded = exceededLimit(body, BODY_LIMITS)
-  if (exceeded !== null) return `${describeLimit(exceeded, BODY_LIMITS)} ${expected(kind)}`
+  if (exceeded !== null) return `${describeLimit(exceeded, BODY_LIMITS, name)} ${expected(kind)}`
   let text: string
   try {
     text = decoder.decode(body)
@@ -33,27 +33,27 @@ export function describeBody(kind: BodyKind, body: Uint8Array): string {
     if (/^\w+=/.test(text)) return `The body is a form, not JSON. ${expected(kind)}`
     return 'The body is not valid JSON.'
   }
-  if (!isObject(value)) return `The body must be a JSON object; got ${describe(value)}. ${expected(kind)}`
-  return describeMembers(kind, value)
+  if (!isObject(value)) return `The ${name} must be a JSON object; got ${describe(value)}. ${expected(kind)}`
+  return describeMembers(kind, value, name)
 }
 
-export function describeLimit(exceeded: keyof JsonLimits, { members, depth }: JsonLimits): string {
+export function describeLimit(exceeded: keyof JsonLimits, { members, depth }: JsonLimits, name = 'body'): string {
   return exceeded === 'members'
-    ? `The body has more than ${members} members.`
-    : `The body is nested deeper than ${depth} levels.`
+    ? `The ${name} has more than ${members} members.`
+    : `The ${name} is nested deeper than ${depth} levels.`
 }
 
-function describeMembers(kind: BodyKind, value: Record<string, unknown>): string {
+function describeMembers(kind: BodyKind, value: Record<string, unknown>, body: string): string {
   const api = API[kind]
   const name = KEY_NAMES[api]
   if (value[name] === undefined) {
     const other = KEY_NAMES[api === 'v1' ? 'v2' : 'v1']
     return value[other] === undefined
-      ? `The body has no \`${name}\`. ${expected(kind)}`
+      ? `The ${body} has no \`${name}\`. ${expected(kind)}`
       : `${api} expects \`${name}\`; got \`${other}\`.`
   }
   const issue = validateBody(kind, value).error?.issues[0]
-  if (issue === undefined) return 'The body is not a valid request.'
+  if (issue === undefined) return `The ${body} is not a valid request.`
   const at = issue.path.reduce<unknown>((inside, key) => memberOf(inside, key), value)
   return `\`${issue.path.join('.')}\` ${requirement(issue)}; got ${describe(at)}.`
 }

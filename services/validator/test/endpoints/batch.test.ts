@@ -111,6 +111,9 @@ test('returns UNAVAILABLE only for the checks of a batch that need Postgres whil
       'VALID',
     ])
     expect(resultsOf(reply)[1]).toEqual({ status: 503, message: someText, code: 'UNAVAILABLE' })
+    expect(resultsOf(reply)[3]).toMatchObject({
+      message: expect.stringMatching(/^The check must be a JSON object/) as unknown,
+    })
   } finally {
     proxy.heal()
   }
