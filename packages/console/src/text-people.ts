@@ -73,10 +73,15 @@ export const peopleText = {
     prepared: 'Prepared',
     retired: 'Retired',
     withdrawn: 'Withdrawn',
+    prepare: 'Prepare the next key',
+    preparedKey:
+      'Ship the prepared public key in the next release of your app. Rotate when your customers have that release.',
     rotate: 'Rotate',
     rotateTitle: 'Sign new files with a new key?',
+    rotatePrepared:
+      'The prepared key signs all new files. Apps that contain its public key accept them. Existing files stay valid.',
     rotateHint:
-      'Existing files stay valid. Apps without the new public key reject new files, so ship it in the next release. Withdraw the old key only after that.',
+      'No key is prepared. Existing files stay valid. Apps without the new public key reject new files, so ship it in the next release. Withdraw the old key only after that.',
     rotated: 'The new key signs all new files. Ship its public key in the next release of your app.',
     withdraw: 'Withdraw',
     withdrawTitle: 'Withdraw this key?',

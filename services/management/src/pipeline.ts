@@ -239,6 +239,7 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
     site,
     browser,
     origin,
+    isHead: request.method === 'HEAD',
   })
   const location = locationOf(endpoint, input.params, result)
   if (location !== null) headers['location'] = location

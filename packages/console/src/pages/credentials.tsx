@@ -1,6 +1,7 @@
 import { apiKeys, tokens } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
+import { Button, Group } from '@mantine/core'
 
 import { type ItemOf, useCall, useList } from '../api/hooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
@@ -39,6 +40,8 @@ function stateOf({ withdrawnAt, retiredAt, preparedAt }: SigningKey): { label: s
 
 function SigningKeys() {
   const list = useList(signingKeys.listSigningKeys, {})
+  const prepare = useCall(signingKeys.prepareSigningKey, { done: t.preparedKey })
+  const isPrepared = list.items.some((key) => key.preparedAt !== null && key.withdrawnAt === null)
   const rotate = useCall(signingKeys.rotateSigningKey, { done: t.rotated })
   const withdraw = useCall(signingKeys.withdrawSigningKey, { done: t.keyWithdrawn })
   const columns: readonly Column<SigningKey>[] = [
@@ -68,13 +71,20 @@ function SigningKeys() {
       title={t.signingKeys}
       hint={t.signingKeysHint}
       action={
-        <ConfirmButton
-          label={t.rotate}
-          title={t.rotateTitle}
-          consequence={t.rotateHint}
-          isDangerous={false}
-          onConfirm={() => rotate.mutateAsync({})}
-        />
+        <Group>
+          {!isPrepared && (
+            <Button variant="default" onClick={() => prepare.mutate({})} loading={prepare.isPending}>
+              {t.prepare}
+            </Button>
+          )}
+          <ConfirmButton
+            label={t.rotate}
+            title={t.rotateTitle}
+            consequence={isPrepared ? t.rotatePrepared : t.rotateHint}
+            isDangerous={!isPrepared}
+            onConfirm={() => rotate.mutateAsync({})}
+          />
+        </Group>
       }
     >
       <ListTable list={list} columns={columns} empty="" label={t.signingKeys} />

@@ -361,7 +361,7 @@ export const accessRules = operations({
     returns: changedAccessRules,
     propagates: true,
   },
-  readMyIp: { route: 'GET /access-rules/my-ip', needs: 'licenses.read', returns: myIp },
+  readMyIp: { route: 'GET /access-rules/my-ip', needs: 'token', returns: myIp },
 })
 
 export const accessRuleSets = operations({

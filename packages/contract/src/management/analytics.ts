@@ -6,13 +6,24 @@ import { CODES } from '../vocabulary.ts'
 import { EXAMPLE_ID, id, moment, timestamp } from './common.ts'
 import { operations } from './operations.ts'
 
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
 export const analyticsQuery = z.strictObject({
   from: moment('The start of the period, inclusive. Default: seven days before `to`.').optional(),
   to: moment('The end of the period, exclusive. Default: now.').optional(),
-  interval: z
-    .enum(['hour', 'day'])
-    .default('day')
-    .meta({ description: 'The width of a bucket (UTC).', example: 'day' }),
+  interval: z.enum(['hour', 'day']).default('day').meta({ description: 'The width of a bucket.', example: 'day' }),
+  timeZone: z
+    .string()
+    .max(64)
+    .refine(isTimeZone, 'must be the name of a time zone, such as Europe/Berlin')
+    .default('UTC')
+    .meta({ description: 'The time zone of the days, by its IANA name.', example: 'Europe/Berlin' }),
   productId: id('Counts only checks of this product.').optional(),
   groupBy: z
     .enum(['code', 'product'])

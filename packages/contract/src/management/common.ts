@@ -64,8 +64,14 @@ export const email = z
   .refine((value) => !/[\p{Cc}\p{Cs}]/u.test(value), 'must be an e-mail address')
   .meta({ description: 'An e-mail address.', example: 'ada@example.com' })
 
+/** The lengths and the positions of dots and hyphens that mail servers accept. Quoted local parts are not accepted. */
+const DELIVERABLE =
+  /^(?=.{1,254}$)(?=[^@]{1,64}@)[^.@]+(?:\.[^.@]+)*@(?:(?!-)[^.@]{0,62}[^.@-]\.)+(?!-)[^.@]{0,62}[^.@-]$/u
+
 /** An e-mail address to store. Invisible characters are rejected, because they make different addresses look equal. */
-export const newEmail = email.refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
+export const newEmail = email
+  .refine((value) => DELIVERABLE.test(value), 'must be an e-mail address')
+  .refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
 
 /** A name that is stored as given. It must not be blank. */
 export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')

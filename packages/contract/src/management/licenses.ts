@@ -130,6 +130,9 @@ export const licenseKey = z
   .regex(/^[\x20-\x7e]{1,128}$/, 'must be 1 to 128 printable ASCII characters')
   .meta({ description: 'The license key. It is unique in the organization.', example: 'K7QF-2MXW-9RTB-HD4C' })
 
+/** A license key to store. Apps remove surrounding blanks from a typed key, so they could never send such a key. */
+const newLicenseKey = licenseKey.refine((key) => key.trim() === key, 'must not begin or end with a blank')
+
 export const license = z
   .object({
     id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
@@ -175,7 +178,7 @@ export const createLicense = z.strictObject({
   productId: id('The id of the product.'),
   customerId: id('The id of the customer.'),
   policy: policyInput,
-  key: licenseKey.optional(),
+  key: newLicenseKey.optional(),
   entitlements: entitlementOverrides.optional(),
   metadata: metadata.optional(),
 })
@@ -222,7 +225,7 @@ export const extendLicense = z.strictObject({
     .meta({ description: 'The number of days of 24 hours to add.', example: 30 }),
 })
 
-export const replaceLicenseKey = z.strictObject({ key: licenseKey.optional() })
+export const replaceLicenseKey = z.strictObject({ key: newLicenseKey.optional() })
 
 export const MAX_IMPORT_ROWS = 1_000
 

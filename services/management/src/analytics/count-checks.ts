@@ -1,5 +1,5 @@
 /**
- * Reads counts of checks by hour or day (UTC). Validators write the counts, and leave out checks that an exclusion decides. The result has
+ * Reads counts of checks by hour or day. Validators write the counts by hour, and leave out checks that an exclusion decides. The result has
  * an entry for each combination of an interval and a group, even for a count of 0, so a chart can show it unchanged.
  */
 
@@ -10,6 +10,7 @@ import type { z } from 'zod'
 
 import type { ReadContext } from '../context.ts'
 import { invalid } from '../http/problem.ts'
+import { dayStarts } from './day-starts.ts'
 
 type Analytics = z.output<typeof checkCounts>
 
@@ -33,7 +34,7 @@ export async function countChecks(
   { db, organizationId }: ReadContext,
   query: z.output<typeof analyticsQuery>,
 ): Promise<Analytics> {
-  const { interval, groupBy, productId = null } = query
+  const { interval, groupBy, productId = null, timeZone } = query
   const to = query.to ?? new Date()
   const from = query.from ?? new Date(to.getTime() - 7 * DAY_MS)
   if (from.getTime() >= to.getTime())
@@ -43,8 +44,10 @@ export async function countChecks(
       '?from',
       `must be at most ${MAX_PERIOD_MS[interval] / DAY_MS} days before ?to when ?interval is ${interval}`,
     )
+  const starts = startsOf(from, to, interval, timeZone)
+  const thresholds = starts.map((start) => new Date(start))
   const { rows } = await sql<Bucket>`
-    select date_trunc(${interval}, hour, 'UTC') as start, b.code, b.product_id as "productId", sum(count)::bigint as count
+    select (${thresholds}::timestamptz[])[width_bucket(hour, ${thresholds}::timestamptz[])] as start, b.code, b.product_id as "productId", sum(count)::bigint as count
     from check_counts c cross join lateral (
       select case when ${groupBy === 'code'} then c.code end as code, case when ${groupBy === 'product'} then c.product_id end as product_id
     ) b
@@ -58,7 +61,6 @@ export async function countChecks(
     count,
   })
   const groups = groupBy === undefined ? [{ code: null, productId: null }] : groupsOf(rows)
-  const starts = startsOf(from, to, interval)
   if (groups.length * starts.length > MAX_ENTRIES)
     throw invalid(
       '?from',
@@ -82,12 +84,9 @@ function groupsOf(rows: readonly Bucket[]): Group[] {
 }
 
 /** Returns the start of each interval in which an hour of the period begins. */
-function startsOf(from: Date, to: Date, interval: 'hour' | 'day'): number[] {
-  const widthMs = interval === 'hour' ? HOUR_MS : DAY_MS
-  const firstHourMs = Math.ceil(from.getTime() / HOUR_MS) * HOUR_MS
-  const firstMs = Math.floor(firstHourMs / widthMs) * widthMs
-  return Array.from(
-    { length: Math.max(0, Math.ceil((to.getTime() - firstMs) / widthMs)) },
-    (_, i) => firstMs + i * widthMs,
-  )
+function startsOf(from: Date, to: Date, interval: 'hour' | 'day', timeZone: string): number[] {
+  const firstMs = Math.ceil(from.getTime() / HOUR_MS) * HOUR_MS
+  if (firstMs >= to.getTime()) return []
+  if (interval === 'day') return dayStarts(firstMs, to.getTime(), timeZone)
+  return Array.from({ length: Math.ceil((to.getTime() - firstMs) / HOUR_MS) }, (_, i) => firstMs + i * HOUR_MS)
 }

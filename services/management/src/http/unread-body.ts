@@ -25,6 +25,7 @@ export class UnreadBodies {
   /** Sends the body of a response whose status and headers are set. */
   end(request: IncomingMessage, response: ServerResponse, body: string | undefined): void {
     if (this.#mayDiscard(request)) {
+      if (body && request.method === 'HEAD') response.setHeader('content-length', Buffer.byteLength(body))
       response.end(body)
       // Node discards a body that was not read at all, but not the unread bytes of a partly read body.
       if (!request.complete) request.resume()

@@ -57,6 +57,7 @@ interface FileContext extends ReadContext {
   actor: Actor
   /** The headers of the response, to which `content-disposition` with the file name is added. */
   headers: Record<string, string>
+  isHead: boolean
 }
 
 /** Returns the `Content-Disposition` header of a license file. */
@@ -99,11 +100,14 @@ export async function signFile(row: FileRow, keyring: Keyring): Promise<string> 
   return `${bytes.toString('base64url')}.${signature.toString('base64url')}`
 }
 
-/** Returns the text of the file, and records in the license's activity that the file was issued. Throws as `signFile` does. */
+/**
+ * Returns the text of the file, and records in the license's activity that the file was issued. A HEAD issues no file, so it records
+ * nothing. Throws as `signFile` does.
+ */
 export async function issueLicenseFile(context: FileContext, row: FileRow): Promise<string> {
-  const { db, organizationId, actor, dependencies, headers } = context
+  const { db, organizationId, actor, dependencies, headers, isHead } = context
   const text = await signFile(row, dependencies.keyring)
-  await recordFilesIssued(db, [{ organizationId, licenseId: row.id, machineId: null, actor }])
+  if (!isHead) await recordFilesIssued(db, [{ organizationId, licenseId: row.id, machineId: null, actor }])
   headers['content-disposition'] = dispositionOf(row.id)
   return text
 }

@@ -33,6 +33,8 @@ export interface Call<Params, Query, Body> {
   /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
   origin(): RequestOrigin
+  /** Whether the request is a HEAD, which returns no body. A handler records nothing for it. */
+  isHead: boolean
   browser: BrowserHeaders
 }
 

@@ -86,6 +86,13 @@ test('counts checks by hour, day, code and product', async () => {
     { start: day1, count: 7 },
     { start: day2, count: 1 },
   ])
+  // In a zone that is ahead of UTC by two hours, all three hours belong to the second day.
+  expect(await count('&timeZone=Africa/Maputo')).toEqual(
+    [`${day1.slice(0, 8)}01`, `${day1.slice(0, 8)}02`, `${day1.slice(0, 8)}03`].map((date, i) => ({
+      start: new Date(Date.parse(`${date}T00:00:00+02:00`)).toISOString(),
+      count: i === 1 ? 8 : 0,
+    })),
+  )
   expect(await count('&groupBy=code')).toEqual([
     { start: day1, code: 'EXPIRED', count: 2 },
     { start: day1, code: 'NOT_FOUND', count: 0 },
@@ -118,5 +125,7 @@ test('counts checks by hour, day, code and product', async () => {
   ).toEqual([0, 0])
   const outcomeOf = async (more: string) => outcome(await vendor.call('GET', `analytics/checks?${more}`))
   expect(await outcomeOf(`from=${month}-03T00:00:00Z&to=${month}-01T00:00:00Z`)).toBe('422 INVALID_REQUEST')
+  for (const zone of ['', 'Mars/Olympus', 'x'.repeat(65)])
+    expect(await outcomeOf(`timeZone=${zone}`)).toBe('422 INVALID_REQUEST')
   expect(await outcomeOf('from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&interval=hour')).toBe('422 INVALID_REQUEST')
 })

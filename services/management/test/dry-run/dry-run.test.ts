@@ -2,6 +2,7 @@
 
 import { contains, formatNetwork, noAddress, parseAddress, parseNetwork } from '@keyward/address'
 import { evaluation, myIp } from '@keyward/contract'
+import { createdToken } from '@keyward/contract/management/credentials'
 import { isBehindBalancer, random } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -193,4 +194,12 @@ test.skipIf(isBehindBalancer)('my-ip returns the address and country that a vali
   expect(await get({})).toEqual({ ip: '127.0.0.1', country: null })
   const forwarded = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7', 'x-country': 'fr' }
   expect(await get(forwarded)).toEqual({ ip: '203.0.113.7', country: 'FR' })
+  // A token that may add exclusions needs the address for them.
+  const body = { name: 'writer', permissions: ['licenses.write'] }
+  const { secret } = expectBody(
+    await vendor.call('POST', 'tokens', { body }),
+    201,
+    createdToken.required({ secret: true }),
+  )
+  expect((await vendor.call('GET', 'access-rules/my-ip', { token: secret })).status).toBe(200)
 })

@@ -22,6 +22,7 @@ async function errorsOf(path: string, body: object): Promise<string[]> {
   return (problem.parse(response.body).errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`)
 }
 
+const someId = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
 const blacklist = { kind: 'BLACKLIST', type: 'IP', value: '192.0.2.1', scope: 'ORGANIZATION' }
 
 test.each<[string, object, string[]]>([
@@ -48,6 +49,14 @@ test.each<[string, object, string[]]>([
   ['access-rules/import', { rules: [] }, ['#/rules must not be empty']],
   ['access-rules/import', {}, ['#/rules is required']],
   ['customers', { email: 'x' }, ['#/email must be an e-mail address']],
+  ...['a@-b.de', 'a@b-.de', '.a@b.de', 'a.@b.de', 'a..a@b.de', `${'x'.repeat(65)}@b.de`, `a@${'b.'.repeat(126)}de`].map(
+    (email): [string, object, string[]] => ['customers', { email }, ['#/email must be an e-mail address']],
+  ),
+  ...[' ABC', 'ABC ', ' '].map((key): [string, object, string[]] => [
+    'licenses',
+    { productId: someId, customerId: someId, policy: { type: 'PERPETUAL' }, key },
+    ['#/key must not begin or end with a blank'],
+  ]),
   ['customers', { email: 'a\u200b@example.com' }, ['#/email must not contain invisible characters']],
 ])('POST %s: describes the errors of %j', async (path, body, expected) => {
   expect(await errorsOf(path, body)).toEqual(expected)
@@ -74,7 +83,7 @@ test('counts characters as code points', async () => {
   expect(expectBody(await rule(note), 201, accessRule).note).toBe(note)
   expect(outcome(await rule(`${note}!`))).toBe('422 INVALID_REQUEST')
   const [name, externalId] = ['𝔸'.repeat(200), '😀'.repeat(200)]
-  const email = `${'𝔸'.repeat(308)}@example.com`
+  const email = `${'𝔸'.repeat(64)}@example.com`
   const created = await vendor.call('POST', 'customers', { body: { email, name, externalId } })
   expect(expectBody(created, 201, customerSchema)).toMatchObject({ email, name, externalId })
   for (const longer of [{ name: `${name}x` }, { externalId: `${externalId}x` }, { email: `x${email}` }])

@@ -216,6 +216,15 @@ describe('the license file for an app', () => {
     expect(entries.every(({ at }) => at.endsWith('T00:00:00.000Z'))).toBe(true)
   })
 
+  test('records no file for a HEAD, which returns the length of the file', async () => {
+    const license = await vendor.license()
+    const head = await vendor.call('HEAD', `licenses/${license.id}/file`)
+    expect([head.status, head.text]).toEqual([200, ''])
+    expect(head.headers.get('content-length')).toBe(String((await download(license.id)).length))
+    const { data } = expectBody(await vendor.call('GET', `licenses/${license.id}/activity`), 200, page(activityEntry))
+    expect(data.find(({ type }) => type === 'FILE_ISSUED')).toMatchObject({ count: 1 })
+  })
+
   test('issues a file to each of many concurrent apps according to its own check', async () => {
     const unlimited = await vendor.license({ policy: { type: 'PERPETUAL' } })
     const limited = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })

@@ -91,6 +91,25 @@ test('after a downgrade, existing rules match and can be changed, but no rule ca
   expect((await vendor.call('DELETE', `access-rules/${country.id}`)).status).toBe(204)
 })
 
+test('after a downgrade, a set can swap and remove rules but not grow', async () => {
+  const vendor = await createVendor(harness, 'LITE')
+  const country = (value: string) => ({ ...base, type: 'COUNTRY', value })
+  const put = async (rules: object[]) =>
+    vendor.call('PUT', 'access-rules/sets/feed', { body: { rules: [...rules, country('DE')] } })
+  expect((await put(rows(18, 1))).status).toBe(200)
+  await harness.call('PATCH', `organizations/${vendor.id}`, { body: { plan: 'FREE' } })
+  const swapped = [...rows(17, 1), ...rows(1, 2)]
+  expect((await put(swapped)).body).toMatchObject({ created: 1, removed: 1, unchanged: 18 })
+  const grown = await put([...swapped, ...rows(1, 3)])
+  expect(outcome(grown)).toBe('403 RULE_LIMIT_REACHED')
+  expect(JSON.stringify(grown.body)).toContain('The organization has 19, and would have 20.')
+  expect(outcome(await put([...swapped.slice(1), country('FR')]))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
+  expect((await put(rows(5, 1))).body).toMatchObject({ created: 0, removed: 13 })
+  expect(await unexpired(vendor)).toBe(6)
+  expect((await put(rows(9, 4))).status).toBe(200)
+  expect(outcome(await put(rows(10, 4)))).toBe('403 RULE_LIMIT_REACHED')
+})
+
 test('skipped rows do not count toward the limit, and an import over the limit adds nothing', async () => {
   const vendor = await createVendor(harness, 'FREE')
   await vendor.call('POST', 'access-rules/import', { body: { rules: rows(8, 1) } })

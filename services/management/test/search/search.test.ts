@@ -160,21 +160,28 @@ test('lists licenses by expiry and by the e-mail address of their customer', asy
   const all = async (query: string) =>
     expectBody(await own.call('GET', `licenses?${query}`), 200, list).data.map(({ id }) => id)
   expect(await all('sort=expiresAt')).toEqual([past, early, late, never])
-  expect(await all('sort=expiresAt&order=desc')).toEqual([never, late, early, past])
+  expect(await all('sort=expiresAt&order=desc')).toEqual([late, early, past, never])
+  expect(await all('sort=expiresAt&order=desc&email=ada@example.com')).toEqual([early, never])
   expect(await all('order=asc')).toEqual([never, late, early, past])
   expect(await all('expiresBefore=2031-01-01T00:00:00Z')).toEqual([past, early])
   expect(await all('expiresAfter=2029-01-01T00:00:00Z&sort=expiresAt')).toEqual([early, late])
   expect(await all('email=ADA@example.com')).toEqual([early, never])
   expect(await all('email=ada@example.com&status=active&expiresBefore=2030-01-01T00:00:00Z')).toEqual([early])
   expect(await all('email=nobody@example.com')).toEqual([])
-  const seen: string[] = []
-  for (let cursor: string | null = ''; cursor !== null;) {
-    const path: string = `licenses?sort=expiresAt&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
-    const one = expectBody(await own.call('GET', path), 200, page(licenseSchema))
-    seen.push(...one.data.map(({ id }) => id))
-    cursor = one.nextCursor
+  const later = await create(grace, null)
+  for (const [order, expected] of [
+    ['asc', [past, early, late, never, later]],
+    ['desc', [late, early, past, later, never]],
+  ] as const) {
+    const seen: string[] = []
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const path: string = `licenses?sort=expiresAt&order=${order}&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
+      const one = expectBody(await own.call('GET', path), 200, page(licenseSchema))
+      seen.push(...one.data.map(({ id }) => id))
+      cursor = one.nextCursor
+    }
+    expect(seen).toEqual(expected)
   }
-  expect(seen).toEqual([past, early, late, never])
   for (const query of ['sort=key', 'expiresBefore=soon', 'email=nobody', 'order=up'])
     expect(outcome(await own.call('GET', `licenses?${query}`))).toBe('422 INVALID_REQUEST')
 })

@@ -107,7 +107,12 @@ export async function replaceSet(
   // The existing rules are now those that the set keeps, none of which covers a row in `created`, and those of other sources.
   const { added, replaced, excessive } = await planAddition(await findExisting(context, created), created)
   requireFewOfValue(excessive)
-  await requireWithinPlan(context, plan, added)
+  await requireWithinPlan(
+    context,
+    plan,
+    added,
+    removed.filter(({ isExpired }) => !isExpired),
+  )
   await requireWithinQuota(context, 'accessRules', Math.max(0, added.length - replaced.length))
   await deleteRules(
     context,

@@ -25,21 +25,27 @@ interface Addition {
   type: string
 }
 
-/** Throws COUNTRY_RULES_NOT_IN_PLAN or RULE_LIMIT_REACHED. `plan` comes from `lockPlan` in the same transaction. */
+const countries = (rules: readonly Addition[]): number => rules.filter(({ type }) => type === 'COUNTRY').length
+
+/**
+ * Throws COUNTRY_RULES_NOT_IN_PLAN or RULE_LIMIT_REACHED. `plan` comes from `lockPlan` in the same transaction, which has deleted the
+ * unexpired rules in `removed`. As many additions as deletions are always allowed, so that a set can be kept up to date after a downgrade.
+ */
 export async function requireWithinPlan(
   { db, organizationId }: WriteContext,
   plan: Plan,
   additions: readonly Addition[],
+  removed: readonly Addition[] = [],
 ): Promise<void> {
-  if (plan === 'FREE' && additions.some((rule) => rule.type === 'COUNTRY'))
+  if (plan === 'FREE' && countries(additions) > countries(removed))
     throw new ApiError('COUNTRY_RULES_NOT_IN_PLAN', 'The plan FREE allows no country rules. LITE and STANDARD do.')
   const limit = RULE_LIMITS[plan]
-  if (limit === null || additions.length === 0) return
-  const used = await countUnexpiredRules(db, organizationId)
-  if (used + additions.length > limit)
+  if (limit === null || additions.length <= removed.length) return
+  const rest = await countUnexpiredRules(db, organizationId)
+  if (rest + additions.length > limit)
     throw new ApiError(
       'RULE_LIMIT_REACHED',
-      `The plan ${plan} allows ${limit} unexpired access rules. The organization has ${used}, and the request adds ${additions.length}. ` +
-        'Delete rules or ask the operator for a larger plan.',
+      `The plan ${plan} allows ${limit} unexpired access rules. The organization has ${rest + removed.length}, and would have ` +
+        `${rest + additions.length}. Delete rules or ask the operator for a larger plan.`,
     )
 }

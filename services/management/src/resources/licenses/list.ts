@@ -20,8 +20,9 @@ export interface LicenseQuery extends PageQuery {
   order?: 'asc' | 'desc' | undefined
 }
 
-/** The SQL expression for the expiry. The index contains the same expression. A license without an expiry sorts last. */
+/** The SQL expression for the expiry. The index contains the same expression. A license without an expiry has the expiry `infinity`. */
 const EXPIRY = sql<Date>`coalesce(expires_at, 'infinity'::timestamptz)`
+const NEVER = sql`'infinity'::timestamptz`
 
 /** The end of the license with its grace period. The index `licenses_grace_end` contains the same expression. */
 export const LICENSE_END = sql<Date>`((expires_at at time zone 'UTC' + grace_days * interval '24 hours') at time zone 'UTC')`
@@ -104,15 +105,14 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
     return (await sql<Place>`${firstPlaces(query, organizationPrefix, slice)}`.execute(context.db)).rows
   const customerPrefix: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
   const direction = order === 'desc' ? sql`desc` : sql`asc`
+  const byExpiry = sql`f.expiry = ${NEVER}, f.expiry ${direction}, `
   // Reads the licenses of each customer with this email address separately, so that the cost does not depend on the licenses of other
   // customers.
   const { rows } = await sql<Place>`
     select f.id, f.key from (
       select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
     ) c cross join lateral (${firstPlaces(query, customerPrefix, slice)}) f
-    order by ${sort === 'createdAt' ? sql`` : sql`f.expiry ${direction}, `}f.id ${direction} limit ${count}`.execute(
-    context.db,
-  )
+    order by ${sort === 'createdAt' ? sql`` : byExpiry}f.id ${direction} limit ${count}`.execute(context.db)
   return rows
 }
 
@@ -124,7 +124,21 @@ function firstPlaces(query: LicenseQuery, prefix: Prefix, slice: Slice): RawBuil
   const filters = conditionsOf(query)
   if (slice.sort === 'createdAt' && filters.length === 0) return placesInRange(prefix, slice)
   const equal = prefix.columns.map((column, i) => sql`${sql.ref(column)} = ${prefix.values[i]}`)
-  return placesWith([...equal, ...filters], slice)
+  const conditions = [...equal, ...filters]
+  return slice.sort === 'expiresAt' && slice.order === 'desc'
+    ? placesFromLatest(conditions, slice)
+    : placesWith(conditions, slice)
+}
+
+/** Selects the licenses with an expiry, the latest first, and then those without one (docs/api.md#m15). */
+function placesFromLatest(conditions: readonly RawBuilder<unknown>[], slice: Slice): RawBuilder<unknown> {
+  const never = placesWith([...conditions, sql`${EXPIRY} = ${NEVER}`], slice)
+  if (slice.after?.key === 'infinity') return never
+  const finite = placesWith([...conditions, sql`${EXPIRY} < ${NEVER}`], slice)
+  const rest = placesWith([...conditions, sql`${EXPIRY} = ${NEVER}`], { ...slice, after: null })
+  return sql`
+    select id, key, expiry from (select * from (${finite}) ending union all select * from (${rest}) unending) both_parts
+    order by expiry = ${NEVER}, expiry desc, id desc limit ${slice.count}`
 }
 
 function placesWith(conditions: readonly RawBuilder<unknown>[], { sort, order, after, count }: Slice) {
