@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 
 import { ConfigError } from '@keyward/runtime'
 
-const HELP = 'npm start takes the option --demo-data, which creates demo data to look at'
+const HELP = 'the start takes only the option --demo-data, which creates demo data to look at'
 
 /** Returns the options. Throws ConfigError for any other argument. */
 export function readArguments(given: string[]): { wantsDemoData: boolean } {

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { buildConsole } from '@keyward/console/build'
+import { ensureConsole } from '@keyward/console'
 import { effectiveVariables, explainStart, onStop } from '@keyward/runtime'
 
 import { createDemoData } from '../demo-data/demo-data.ts'
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     return stop(0)
   }
   const config = { ...given, ...(await choosePorts(portsOf(given))) }
-  const [database] = await Promise.all([startDatabase(config, home, report), buildConsole()])
+  const [database] = await Promise.all([startDatabase(config, home, report), ensureConsole()])
   stops.push(database.stop)
 
   const secrets = chooseSecrets(config, store)

@@ -23,11 +23,14 @@ export class StartProcess {
   errors = ''
   readonly #home: string
 
-  /** Starts the process. `through` contains Node arguments that run a wrapper of the process, as npm would. */
-  constructor(home: string, env: Record<string, string> = {}, through: string[] = []) {
+  /**
+   * Starts the process. `through` contains Node arguments that run a wrapper of the process, as npm would. `main` is another program that
+   * starts Keyward.
+   */
+  constructor(home: string, env: Record<string, string> = {}, through: string[] = [], main = MAIN) {
     this.#home = home
     const inherited = Object.entries(process.env).filter(([name]) => !/DATABASE_URL|NODE_|VITEST|KEYWARD/.test(name))
-    this.child = spawn(process.execPath, [...through, MAIN], {
+    this.child = spawn(process.execPath, [...through, main], {
       cwd: home,
       env: {
         ...Object.fromEntries(inherited),

@@ -35,8 +35,8 @@ import type { RunContext } from './session.ts'
 
 const AFTERWORD = `
 Flags set the address and the credentials. The next sources are KEYWARD_URL, KEYWARD_TOKEN and OPERATOR_TOKEN, and finally
-.keyward/demo.json, which "npm start" writes. Requests to other machines contain the token, so they require https or
---allow-http (KEYWARD_ALLOW_HTTP=1).
+.keyward/demo.json, which "npm start" and "npx keyward" write. Requests to other machines contain the token, so they
+require https or --allow-http (KEYWARD_ALLOW_HTTP=1).
 
 Exit codes: 0 success, 1 error of the service, 2 wrong usage, 3 service not reachable, 4 rejected check or validators that
 are not ready.

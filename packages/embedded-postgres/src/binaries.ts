@@ -5,9 +5,9 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { chmod, cp, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { chmod, cp, mkdir, readdir, readFile, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 
 /** The user id and the group id under which Postgres runs. */
 export interface Account {
@@ -38,9 +38,28 @@ export async function findBinaries(account: Account | null): Promise<string> {
     )
   }
   const packageFolder = await realpath(join(dirname(entry), '..'))
+  await createLinks(packageFolder)
   const native = join(packageFolder, 'native')
   if (account === null || (await isReadableByOthers(join(native, 'bin', 'postgres')))) return native
   return await copyForOthers(native, packageFolder)
+}
+
+/**
+ * Creates the symbolic links between the libraries, which an archive of npm cannot contain. The package has an installation script for this
+ * purpose, but package managers do not run such scripts by default.
+ */
+async function createLinks(packageFolder: string): Promise<void> {
+  const list: unknown = JSON.parse(await readFile(join(packageFolder, 'native/pg-symlinks.json'), 'utf8'))
+  if (!Array.isArray(list)) return
+  for (const link of list) {
+    const [source = '', path = ''] = ['source', 'target'].map((key) =>
+      join(packageFolder, String(Reflect.get(Object(link), key))),
+    )
+    if (await exists(path)) continue
+    await symlink(relative(dirname(path), source), path).catch(async (error: unknown) => {
+      if (!(await exists(path))) throw error // a concurrent start may have created the link
+    })
+  }
 }
 
 /** Returns whether all users can read and run the file. The file and all folders above it must grant access to all users. */

@@ -78,7 +78,7 @@ export class Setup implements Edge {
     const node = provideBaseImages()['NODE_IMAGE'] ?? 'node:24-trixie-slim'
     for (const program of PROGRAMS) {
       const file = `infra/docker/${program}.Dockerfile`
-      const image = `images.example.com/keyward-${program}:0.1.0`
+      const image = `images.example.com/keyward-${program}:1.0.0`
       docker(['build', '--build-arg', `NODE_IMAGE=${node}`, '--file', file, '--tag', image, '.'], { cwd: this.folder })
     }
   }

