@@ -12,7 +12,7 @@ export default defineConfig({
     ...settings,
     include: [
       'packages/uwebsockets/test/*.test.ts',
-      'services/validator/test/{http,endpoints,public-keys,workers}/*.test.ts',
+      'services/validator/test/{answers,http,endpoints,public-keys,workers}/*.test.ts',
       'services/validator/test/*.test.ts',
       'infra/test/http-clients/*.test.ts',
     ],

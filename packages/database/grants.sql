@@ -52,8 +52,8 @@ begin
   grant select on change_log, feed_state to keyward_validator;
   grant select (id) on organizations to keyward_validator;
   grant select (id, organization_id, kind, secret_hash, expires_at, revoked_at, product_id) on credentials to keyward_validator;
-  grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at) on signing_keys
-    to keyward_validator;
+  grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at, delegations)
+    on signing_keys to keyward_validator;
   grant select (id, organization_id, entitlements) on products to keyward_validator;
   grant select (id, organization_id) on customers to keyward_validator;
   grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days,

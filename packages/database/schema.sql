@@ -596,6 +596,7 @@ create table organizations (
   updated_at timestamptz not null default now(),
   quotas jsonb not null default '{}'::jsonb,
   suspended_at timestamptz,
+  signs_answers boolean not null default true,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))
 );
@@ -724,6 +725,8 @@ create table signing_keys (
   retired_at timestamptz,
   withdrawn_at timestamptz,
   prepared_at timestamptz,
+  delegations jsonb not null default '{}'::jsonb,
+  delegated_at timestamptz,
   constraint signing_keys_pkey PRIMARY KEY (id),
   constraint signing_keys_organization_id_key_id_key UNIQUE (organization_id, key_id),
   constraint signing_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
@@ -739,7 +742,7 @@ CREATE TRIGGER signing_keys_inserted AFTER INSERT ON signing_keys REFERENCING NE
 CREATE TRIGGER signing_keys_truncated BEFORE TRUNCATE ON signing_keys FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER signing_keys_updated AFTER UPDATE ON signing_keys REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_signing_keys();
 grant delete, insert, select, update on signing_keys to keyward_management;
-grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at) on signing_keys to keyward_validator;
+grant select (id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at, delegations) on signing_keys to keyward_validator;
 
 create table slot_releases (
   license_id uuid not null,

@@ -15,6 +15,7 @@ const GOALS = {
   knownTrusted: atMost('the same with address rules and TRUSTED_PROXIES=all', 1.6, 'x'),
   knownPeer: atMost('the same with address rules and a peer lookup', 1.6, 'x'),
   batch: atLeast('checks a second of processor time, batches of 100, 1 M licenses, 100 k rules', 500_000, 'checks/s'),
+  signed: atLeast('checks a second with a signed response against none, 64 connections', 0.6, 'x'),
   againstNginx: atLeast('checks a second against nginx with LuaJIT and shared dictionaries', 1, 'x'),
   againstRedis: atLeast('checks a second against Fastify + Redis, all on one core', 1, 'x'),
   againstExpress: atLeast('checks a second against Express + Postgres, all on one core', 1, 'x'),

@@ -31,6 +31,34 @@ const include = z
   .transform((names) => names ?? [])
   .meta({ description: 'The optional members to include in a `VALID` response.', example: ['entitlements'] })
 
+/** The values with which a request asks for a signed response (docs/api.md#g1). */
+export const NONCE = /^[A-Za-z0-9_-]{22}$/
+export const KID = /^[A-Za-z0-9_-]{1,64}$/
+
+const signatureFields = {
+  nonce: z.string().regex(NONCE, 'must be 22 base64url characters').nullish().meta({
+    description: '16 random bytes in base64url. Send `nonce` and `kid` to receive a signed response.',
+    example: 'c2lnbmVkIGFuc3dlcnMhIQ',
+  }),
+  kid: z.string().regex(KID, 'must be the id of a public key').nullish().meta({
+    description: 'The id of the public key with which the app verifies the response.',
+    example: '8a88e3dd7409f195',
+  }),
+}
+
+interface SignatureFields {
+  nonce?: string | null | undefined
+  kid?: string | null | undefined
+}
+
+/** Returns whether both fields are present, or both absent. */
+const areTogether = ({ nonce, kid }: SignatureFields): boolean =>
+  ((nonce ?? null) === null) === ((kid ?? null) === null)
+const TOGETHER = { path: ['nonce'], message: 'and `kid` must be sent together' }
+
+/** The fields of a batch that ask for a signed response. */
+export const batchSignature = z.looseObject(signatureFields).refine(areTogether, TOGETHER)
+
 /** The fields of v2 that can contain the machine id. The first field that is present is used, and later ones are not validated. */
 const MACHINE_ID_FIELDS = ['fingerprint', 'hwid', 'host', 'macAddress'] as const
 
@@ -52,18 +80,21 @@ export const validateRequestV2 = z
     host: unexamined('The machine id, if `fingerprint` and `hwid` are absent.', 'laptop-1'),
     macAddress: unexamined('The machine id, if all fields before it are absent.', '00:53:00:12:34:56'),
     include,
+    ...signatureFields,
   })
+  .refine(areTogether, TOGETHER)
   .meta({ example: { license: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
   .transform((body, context) => {
+    const common = { licenseKey: body.license, include: body.include, kid: body.kid ?? null }
     for (const field of MACHINE_ID_FIELDS) {
       const parsed = optionalMachineId.safeParse(body[field])
       if (!parsed.success) {
         context.addIssue({ code: 'custom', path: [field], message: 'must be a machine id of 1 to 512 bytes' })
         return z.NEVER
       }
-      if (parsed.data !== null) return { licenseKey: body.license, machineId: parsed.data, include: body.include }
+      if (parsed.data !== null) return { ...common, machineId: parsed.data }
     }
-    return { licenseKey: body.license, machineId: null, include: body.include }
+    return { ...common, machineId: null }
   })
 
 /** The name by which people recognize the machine. The name may be as long as a machine id. */
@@ -82,17 +113,20 @@ export const validateRequestV1 = z
       example: 'Ada’s laptop',
     }),
     include,
+    ...signatureFields,
   })
+  .refine(areTogether, TOGETHER)
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
-  .transform(({ licenseKey, fingerprint, hostname, include: names }) => {
-    return { licenseKey, machineId: fingerprint, hostname, include: names }
+  .transform(({ licenseKey, fingerprint, hostname, include: names, kid }) => {
+    return { licenseKey, machineId: fingerprint, hostname, include: names, kid: kid ?? null }
   })
 
 /** The body of v1 deactivate: `{licenseKey, fingerprint}`. */
 export const deactivateRequest = z
-  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId })
+  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId, ...signatureFields })
+  .refine(areTogether, TOGETHER)
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
-  .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint }))
+  .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, kid: body.kid ?? null }))
 
 /** The maximum number of checks in a batch, and the maximum size of its body in bytes (docs/api.md#h13). */
 export const MAX_BATCH_CHECKS = 100
@@ -106,7 +140,9 @@ export const validateBatchRequest = z
       .min(1)
       .max(MAX_BATCH_CHECKS)
       .meta({ description: 'The checks, each a request of v2.' }),
+    ...signatureFields,
   })
+  .refine(areTogether, TOGETHER)
   .meta({
     example: {
       checks: [

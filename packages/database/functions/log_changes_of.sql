@@ -40,7 +40,8 @@ select
   -- Revoked API keys are not in the index, so `revoked_at` is only in the condition.
   log_changes_of('credentials', 'C', 'id, organization_id, secret_hash, product_id, expires_at',
     $$kind = 'API_KEY' and revoked_at is null$$),
-  log_changes_of('signing_keys', 'K', 'id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at'),
+  log_changes_of('signing_keys', 'K', 'id, organization_id, key_id, public_key, created_at, retired_at, withdrawn_at, prepared_at, '
+    'delegations'),
   log_changes_of('products', 'P', 'id, organization_id, entitlements'),
   log_changes_of('customers', 'U', 'id, organization_id'),
   log_changes_of('licenses', 'L', 'id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, '

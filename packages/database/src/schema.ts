@@ -33,6 +33,8 @@ export interface Database {
     /** The limits that the operator has changed, by the name of the quota. */
     quotas: DefaultJsonColumn
     suspendedAt: Moment | null
+    /** Whether validators may sign responses for the organization (docs/api.md#g1). */
+    signsAnswers: Generated<boolean>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -129,6 +131,10 @@ export interface Database {
     withdrawnAt: Moment | null
     /** The time at which the key was prepared, or null once it has begun to sign. A prepared key also has `retiredAt`. */
     preparedAt: Moment | null
+    /** The delegations by the public keys of the validators (services/management/src/delegations). */
+    delegations: DefaultJsonColumn
+    /** The time at which all delegations were last signed, or null if that has not happened. */
+    delegatedAt: Moment | null
   }
   products: {
     id: string

@@ -11,6 +11,8 @@ export interface ValidatorDetails {
   readonly version: string
   /** The address of the admin port. */
   readonly adminUrl: string
+  /** The public key with which the validator signs responses: 32 bytes in base64url. */
+  readonly answerKey: string
   /**
    * The identity of the change log that the snapshots belong to. If the field is set, the snapshots are valid only while Postgres continues
    * that log.

@@ -144,6 +144,7 @@ describe('the validator role', () => {
         "products.id",
         "products.organization_id",
         "signing_keys.created_at",
+        "signing_keys.delegations",
         "signing_keys.id",
         "signing_keys.key_id",
         "signing_keys.organization_id",

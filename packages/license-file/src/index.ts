@@ -3,6 +3,7 @@
  * only dependency is @noble/curves. Functions return expected failures as values instead of throwing them.
  */
 
+export { type Answer, type AnswerProblem, type AnswerVerification, verifyAnswer } from './answer.ts'
 export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'

@@ -55,7 +55,7 @@ function parseFile(file: string): { bytes: Uint8Array; signature: Uint8Array; pa
 }
 
 /** Verifies a signature by RFC 8032. Unlike a verification by ZIP 215, it rejects non-canonical points and keys of small order. */
-function isSignedBy(publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean {
+export function isSignedBy(publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, bytes, publicKey, { zip215: false })
   } catch {

@@ -233,6 +233,8 @@ const UNBOUND: readonly RegExp[] = [
   // Retention and a new master key affect all organizations.
   /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules)"? where (?:ctid|id) /,
   /^select .* from "signing_keys" where "master_key_id" <> \$1 /,
+  // One job signs the delegations of all organizations.
+  /^select k\.id, k\.organization_id, .* from signing_keys k join organizations o on o\.id = k\.organization_id\s/s,
   // One statement records the uses of authenticated credentials of all organizations.
   /^insert into credential_uses /,
   // Both values of the range are the id of one organization.

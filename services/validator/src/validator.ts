@@ -3,7 +3,7 @@
  * admin port. The worker threads decide checks from the index. Data flows from the change log through the index to the checks.
  */
 
-import { randomBytes } from 'node:crypto'
+import { type KeyObject, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { VERSION } from '@keyward/contract/version'
@@ -11,6 +11,7 @@ import { bytesToUuid, type ReleaseAnswer } from '@keyward/database'
 import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIndex } from '@keyward/engine'
 import { createLogger, type Logger, type Readiness, startAdminServer, throttledLog } from '@keyward/runtime'
 import { collectGarbage } from '@keyward/runtime/collect-garbage'
+import { privateKeyOf, publicKeyText } from '@keyward/runtime/ed25519'
 import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { Metrics } from './admin/metrics.ts'
@@ -79,10 +80,12 @@ class Validator {
   readonly #log: Logger
   readonly #metrics = new Metrics()
   readonly #index: IndexWriter
-  readonly #publicKeys = new PublicKeyStore()
+  /** Signs responses (docs/api.md#g2). Without an index file, the key exists only in memory. */
+  readonly #answerKey: KeyObject
+  readonly #publicKeys: PublicKeyStore
   readonly #control = new Control()
   readonly #leases: Leases
-  readonly #publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
+  readonly #publicKeyPublisher: PublicKeyPublisher
   readonly #freshness: Freshness
   readonly #indexFile: IndexFile | null
   /** Restores the index from its file. The field is null when no index file is configured. */
@@ -118,6 +121,10 @@ class Validator {
         this.#unusable.resolve()
       },
     })
+    this.#answerKey = privateKeyOf(this.#indexFile?.keys.answerSeed ?? randomBytes(32))
+    const answerKey = publicKeyText(this.#answerKey)
+    this.#publicKeys = new PublicKeyStore(answerKey)
+    this.#publicKeyPublisher = new PublicKeyPublisher(this.#publicKeys, this.#control)
     this.#leases = new Leases()
     this.#freshness = new Freshness(this.#control, config)
     this.#updater = new IndexUpdater(this.#index, this.#publicKeys, {
@@ -127,6 +134,7 @@ class Validator {
     })
     const onHeartbeatError = this.#warning('heartbeat failed')
     this.#heartbeat = new Heartbeat(new PostgresHeartbeats(databaseUrl, onHeartbeatError), {
+      answerKey,
       isReady: () => this.#readiness().ready,
       onError: onHeartbeatError,
     })
@@ -161,6 +169,10 @@ class Validator {
     this.#restoration = this.#indexFile && this.#createRestoration(this.#indexFile)
     this.#callerKey = new CallerKey(databaseUrl, this.#warning('key of management not read'))
     this.#pool = this.#createPool()
+    this.#observe()
+  }
+
+  #observe(): void {
     this.#metrics.observe({
       pool: this.#pool,
       index: this.#index,
@@ -361,6 +373,7 @@ class Validator {
         recheckThrottle: new Throttle().shared,
         renewalThrottle: new Throttle().shared,
         leases: this.#leases.shared,
+        answerKey: this.#answerKey,
         corsOrigins,
         resolver,
       },

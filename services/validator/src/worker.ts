@@ -10,6 +10,7 @@ import { createOriginResolver } from '@keyward/address'
 import { openIndex } from '@keyward/engine'
 import { collectGarbage } from '@keyward/runtime/collect-garbage'
 
+import { AnswerSigner } from './answers/signer.ts'
 import { BatchValidation } from './endpoints/batch.ts'
 import { Checks } from './endpoints/checks.ts'
 import { Deactivation } from './endpoints/deactivate.ts'
@@ -55,12 +56,14 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
     renewalThrottle: new Throttle(setup.renewalThrottle),
     leases: new Leases(setup.leases),
   })
+  const replica = new PublicKeyReplica(setup.publicKeys, control)
+  const signer = new AnswerSigner({ reader, counters, replica, key: setup.answerKey })
   const routes = createRoutes({
-    validation: new Validation({ ...common, resolver, checks }),
-    batch: new BatchValidation({ ...common, resolver, checks }),
+    validation: new Validation({ ...common, resolver, checks, signer }),
+    batch: new BatchValidation({ ...common, resolver, checks, signer }),
     largeBodies: new LargeBodies(reader),
-    deactivation: new Deactivation({ ...common, releases: client }),
-    publicKeys: new PublicKeysEndpoint({ ...common, replica: new PublicKeyReplica(setup.publicKeys, control) }),
+    deactivation: new Deactivation({ ...common, releases: client, signer }),
+    publicKeys: new PublicKeysEndpoint({ ...common, replica }),
   })
   return new Server({
     routes,

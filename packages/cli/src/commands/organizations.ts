@@ -24,6 +24,7 @@ export function addOrganizationCommands(parent: CliCommand): void {
   addReads(org)
   addPlan(org)
   addQuota(org)
+  addSignatures(org)
   addSuspension(org)
   addRecovery(org)
 }
@@ -100,6 +101,20 @@ function addQuota(org: CliCommand): void {
     })
 }
 
+function addSignatures(org: CliCommand): void {
+  org
+    .command('signatures')
+    .description(
+      'switch signed responses of an organization on or off; apps that require them then use their offline files',
+    )
+    .argument('<id>', 'the id of the organization')
+    .addArgument(new Argument('<state>', 'whether validators sign responses').choices(['on', 'off']))
+    .run(async (session, _flags, id: string, state: string) => {
+      const input = { params: { id }, body: { signsAnswers: state === 'on' } }
+      printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
+    })
+}
+
 function addSuspension(org: CliCommand): void {
   const { suspendOrganization, reinstateOrganization } = organizations
   for (const [name, done, operation, description] of [
@@ -149,8 +164,15 @@ function parseLimit(text: string): [string, number | null] {
 }
 
 function printDetails({ output }: Session, details: OrganizationDetails): void {
-  const { id, name, plan: itsPlan, createdAt, suspendedAt, quotas } = details
+  const { id, name, plan: itsPlan, createdAt, suspendedAt, signsAnswers, quotas } = details
   const rows = Object.entries(quotas).map(([quota, { used, limit }]) => [quota, String(used ?? ''), String(limit)])
-  const head = describe({ id, name, plan: itsPlan, created: createdAt, suspended: suspendedAt ?? 'no' })
+  const head = describe({
+    id,
+    name,
+    plan: itsPlan,
+    created: createdAt,
+    suspended: suspendedAt ?? 'no',
+    'signs responses': signsAnswers ? 'yes' : 'no',
+  })
   output.result(details, `${head}\n\n${table(['QUOTA', 'USED', 'LIMIT'], rows)}`)
 }

@@ -72,6 +72,11 @@ const suspendedAt = timestamp(
   'The time at which the operator suspended access to the management API; null if not suspended.',
 )
 
+const signsAnswers = z.boolean().meta({
+  description: 'Whether validators sign the responses to requests that ask for it.',
+  example: true,
+})
+
 export const organization = z
   .object({
     id: z.uuid().meta({ description: 'The id of the organization.', example: EXAMPLE_ID }),
@@ -83,7 +88,7 @@ export const organization = z
 export type Organization = z.infer<typeof organization>
 
 export const organizationDetails = organization
-  .extend({ suspendedAt: suspendedAt.nullable(), quotas })
+  .extend({ suspendedAt: suspendedAt.nullable(), signsAnswers, quotas })
   .meta({ id: 'OrganizationDetails', description: 'A vendor with its quotas.' })
 
 export type OrganizationDetails = z.infer<typeof organizationDetails>
@@ -131,6 +136,7 @@ export const updateOrganization = z
   .strictObject({
     name: organizationName.optional(),
     plan: plan.optional(),
+    signsAnswers: signsAnswers.optional(),
     quotas: quotaLimits.optional().meta({
       description: 'The limits to change, by quota name. Other limits keep their values.',
       example: { licenses: 2_000_000 },
@@ -151,7 +157,7 @@ const usage = z
 
 const { createdAt, ...named } = organization.shape
 export const ownOrganization = z
-  .object({ ...named, usage, quotas, createdAt })
+  .object({ ...named, signsAnswers, usage, quotas, createdAt })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 const organizationFilter = {

@@ -103,6 +103,8 @@ export const SIGNING_KEY = entity('signingKey', 'K', 'signing_keys', (column) =>
   withdrawnAtMs: column.timeOrNever('withdrawn_at'),
   /** The time at which the key was prepared, or Infinity once the key has begun to sign. */
   preparedAtMs: column.timeOrNever('prepared_at'),
+  /** The delegations by the public keys of the validators, as JSON. */
+  delegations: column.text('delegations', { sql: 'delegations::text', dependsOn: ['delegations'] }),
 }))
 
 export const LICENSE = entity(

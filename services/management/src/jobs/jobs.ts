@@ -1,5 +1,6 @@
 /**
- * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas.
+ * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas. Also
+ * signs the delegations of signing keys.
  * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
  * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
@@ -12,6 +13,7 @@ import type { Registry } from 'prom-client'
 
 import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
+import { signDelegations } from '../delegations/delegations.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
@@ -22,12 +24,13 @@ import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 
-/** These connections suffice for one statement of each of the four jobs and three statements of the webhook worker at the same time. */
-const CONNECTIONS = 7
+/** These connections suffice for one statement of each of the five jobs and three statements of the webhook worker at the same time. */
+const CONNECTIONS = 8
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
 const BLACKLISTED_MS = 5_000
+const DELEGATIONS_MS = 1_000
 /** The minimum time between two log entries about errors. During an outage of Postgres, every run fails. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -62,6 +65,10 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
   const sender = createSender(config.webhookNetwork)
   const worker = new WebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
   const logFailure = throttledLog(log, 'events could not be written', { level: 'error', intervalMs: LOG_INTERVAL_MS })
+  const logDelegations = throttledLog(log, 'delegations could not be signed', {
+    level: 'error',
+    intervalMs: LOG_INTERVAL_MS,
+  })
   const onFailure = (err: unknown) => logFailure({ err })
   const jobs = [
     repeat((signal) => writeAllOccurrences(db, signal), { everyMs: OCCURRENCES_MS, onError: onFailure }),
@@ -71,6 +78,10 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
     }),
     repeat(() => writeQuotaEvents(db), { everyMs: QUOTAS_MS, onError: onFailure }),
     repeat((signal) => writeBlacklistedEvents(db, signal), { everyMs: BLACKLISTED_MS, onError: onFailure }),
+    repeat((signal) => signDelegations(db, keyring, signal), {
+      everyMs: DELEGATIONS_MS,
+      onError: (err) => logDelegations({ err }),
+    }),
   ]
   return async () => {
     await Promise.all(jobs.map((stop) => stop()))

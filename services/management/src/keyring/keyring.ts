@@ -4,16 +4,10 @@
  * are sealed under the current one.
  */
 
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createPrivateKey,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { promisify } from 'node:util'
+
+import { privateKeyOf } from '@keyward/runtime/ed25519'
 
 const signInPool = promisify(sign)
 
@@ -51,9 +45,6 @@ export function parseMasterKey(text: string): Buffer | undefined {
   return key.length === MASTER_KEY_BYTES ? key : undefined
 }
 
-/** The bytes before the seed of an Ed25519 key in the PKCS #8 form of RFC 8410. */
-const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
-
 /** The time in milliseconds for which an opened signing key is kept. Opening a key takes longer than signing. */
 const OPEN_MS = 60_000
 /** The maximum number of opened signing keys that are kept. */
@@ -62,13 +53,6 @@ const MAX_OPEN = 1_000
 interface OpenedKey {
   key: KeyObject
   untilMs: number
-}
-
-/**
- * Returns a private key for OpenSSL, which signs in a tenth of the time of the portable implementation. `seed` is the 32-byte private key.
- */
-function privateKeyOf(seed: Uint8Array): KeyObject {
-  return createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' })
 }
 
 /** Returns the id of a master key, a hash that does not reveal the key. */

@@ -25,6 +25,11 @@ export const HEADERS = {
     schema: text,
     example: 'true',
   },
+  'keyward-signature': {
+    description: 'The signature of the response. Present if the request contains `nonce` and `kid`.',
+    schema: text,
+    example: '<delegation>.<signature>.<statement>.<signature>.<path>',
+  },
   location: {
     description: 'The path of the new resource.',
     schema: text,

@@ -204,9 +204,19 @@ const REJECTED_V1 = rejectionExamples((code): VerdictV1 => ({
   ...(code === 'TOO_MANY_MACHINES' && { machines: { used: 2, max: 2 } }),
 }))
 
-function success(description: string, schema: z.ZodType, examples?: Examples): ZodOpenApiResponseObject {
+function success(
+  description: string,
+  schema: z.ZodType,
+  examples?: Examples,
+  headers: readonly HeaderName[] = ['date'],
+): ZodOpenApiResponseObject {
   const content = { 'application/json': { schema, ...(examples && { examples }) } }
-  return { description, headers: headerReferences(['date']), content }
+  return { description, headers: headerReferences(headers), content }
+}
+
+/** Describes a response that is signed if the request asks for it. */
+function signable(description: string, schema: z.ZodType, examples: Examples): ZodOpenApiResponseObject {
+  return success(description, schema, examples, ['date', 'keyward-signature'])
 }
 
 interface Description {
@@ -241,7 +251,7 @@ function operation({
 }
 
 const verdictsV1 = {
-  '200': success('A verdict, valid or rejected.', verdictV1, { ...VALID_V1, ...REJECTED_V1 }),
+  '200': signable('A verdict, valid or rejected.', verdictV1, { ...VALID_V1, ...REJECTED_V1 }),
 }
 
 const validateV2 = operation({
@@ -254,8 +264,8 @@ const validateV2 = operation({
   body: validateRequestV2,
   shape: 'v2',
   verdicts: {
-    '200': success('The verdict: the license is valid.', verdictV2.options[0], VALID_V2),
-    '400': success(
+    '200': signable('The verdict: the license is valid.', verdictV2.options[0], VALID_V2),
+    '400': signable(
       'The verdict: the check is rejected. The body has `valid: false`. Without `valid`, it is the error `BAD_REQUEST`.',
       z.union([verdictV2.options[1], validationErrorV2]),
       { ...REJECTED_V2, BAD_REQUEST: errorExample('v2', 'BAD_REQUEST') },
@@ -283,7 +293,7 @@ const validateBatch = operation({
   body: validateBatchRequest,
   shape: 'v2',
   verdicts: {
-    '200': success('The result of each check.', validateBatchResponse, {
+    '200': signable('The result of each check.', validateBatchResponse, {
       results: { summary: 'A valid, a rejected, a malformed and an undecided check', value: BATCH_RESULTS },
     }),
   },
@@ -320,7 +330,7 @@ const deactivate = operation({
     'machine keeps its slot.',
   body: deactivateRequest,
   verdicts: {
-    '200': success('Whether a slot was released.', deactivateResponse, {
+    '200': signable('Whether a slot was released.', deactivateResponse, {
       released: { summary: 'A slot was released', value: { deactivated: true } },
       unknown: { summary: 'No slot was released', value: { deactivated: false } },
     }),

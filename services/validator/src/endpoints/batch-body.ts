@@ -4,10 +4,10 @@
  * the result is that of JSON.parse and the schema of the public API.
  */
 
-import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
+import { batchSignature, MAX_BATCH_CHECKS } from '@keyward/contract/validation'
 import { exceededLimit, type JsonLimits, scanElements, scanMembers, valueEnd } from '@keyward/runtime/json-scan'
 
-import { describeBody, describeLimit } from './request-body-errors.ts'
+import { describeBody, describeIssue, describeLimit } from './request-body-errors.ts'
 import { beginBody, PlainBodyParser } from './request-body-fast-path.ts'
 import { BODY_LIMITS, parseBody, type RequestBody } from './request-body.ts'
 
@@ -24,6 +24,10 @@ export class BatchBody {
   count = 0
   /** The number of checks that were not plain. */
   slowCount = 0
+  /** The id of the key under which the response shall be signed, or null. */
+  kid: string | null = null
+  /** The members of the outer object that ask for a signature. */
+  #signature: { nonce?: unknown; kid?: unknown } = {}
   /** For each check, the message of its error, or null when the check is valid. */
   readonly errors: (string | null)[] = Array.from({ length: MAX_BATCH_CHECKS }, () => null)
   readonly #checks: readonly RequestBody[]
@@ -42,7 +46,12 @@ export class BatchBody {
     this.count = this.slowCount = 0
     this.#limits.members = BATCH_LIMITS.members
     if (!beginBody(body)) return false
-    return scanMembers(body, (name, start) => this.#readMember(body, name, start)) && this.count > 0
+    this.#signature = {}
+    this.kid = null
+    if (!scanMembers(body, (name, start) => this.#readMember(body, name, start)) || this.count === 0) return false
+    const parsed = batchSignature.safeParse(this.#signature)
+    this.kid = parsed.data?.kid ?? null
+    return parsed.success
   }
 
   /** Reads the value of a member of the outer object. Returns the index after the value, or -1 if the member is invalid. */
@@ -54,7 +63,10 @@ export class BatchBody {
       if (body[start] === OPEN_BRACKET) return scanElements(body, start + 1, (at) => this.#readCheck(body, at))
     }
     const end = this.#valueEnd(body, start, BATCH_LIMITS.depth - 1)
-    return end < 0 || jsonOf(body.subarray(start, end)) === undefined ? -1 : end
+    const value = end < 0 ? undefined : jsonOf(body.subarray(start, end))
+    if (value === undefined) return -1
+    if (text === 'nonce' || text === 'kid') this.#signature[text] = value
+    return end
   }
 
   #readCheck(body: Uint8Array, at: number): number {
@@ -94,6 +106,9 @@ export function describeBatch(body: Uint8Array): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return describeBody('validateV2', body)
   const checks = 'checks' in value ? value.checks : undefined
   const expected = `must be an array of 1 to ${MAX_BATCH_CHECKS} checks`
+  const issue = batchSignature.safeParse(value).error?.issues[0]
+  if (Array.isArray(checks) && checks.length > 0 && checks.length <= MAX_BATCH_CHECKS && issue !== undefined)
+    return describeIssue(issue, value)
   if (Array.isArray(checks)) return `\`checks\` ${expected}; got ${checks.length}.`
   if (checks !== undefined) return `\`checks\` ${expected}; got another type.`
   return `The body has no \`checks\`. Send a JSON object such as {"checks": [{"license": "..."}]}.`

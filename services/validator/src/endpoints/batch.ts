@@ -9,6 +9,7 @@ import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import { MAX_BATCH_CHECKS } from '@keyward/contract/validation'
 import { createVerdict, type CredentialView, HASH_WORDS, type IndexReader } from '@keyward/engine'
 
+import type { AnswerSigner } from '../answers/signer.ts'
 import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { ExchangeSource } from '../http/origin-source.ts'
@@ -32,6 +33,7 @@ interface BatchValidationParts {
   resolver: OriginResolver
   counters: Counters
   checks: Checks
+  signer: AnswerSigner
 }
 
 /** A check of a batch that waits for Postgres, with its index in the batch. */
@@ -55,11 +57,13 @@ export class BatchValidation {
   }
 
   run(exchange: Exchange, bytes: Uint8Array): void {
-    const { authenticator, checks, counters } = this.#parts
+    const { authenticator, checks, counters, signer } = this.#parts
     const nowMs = Date.now()
     const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
     if (!this.#body.read(bytes)) return exchange.fail('INVALID_REQUEST', describeBatch(bytes))
+    const { kid } = this.#body
+    if (kid !== null) signer.begin(exchange, bytes, credential.organization, kid, nowMs)
     for (let i = 0; i < this.#body.slowCount; i++) counters.count('slowBody')
     this.#prepare(exchange, credential)
     this.#response.begin()

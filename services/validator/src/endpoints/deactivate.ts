@@ -7,6 +7,7 @@
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import { BUSY, type IndexReader, UNKNOWN } from '@keyward/engine'
 
+import type { AnswerSigner } from '../answers/signer.ts'
 import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { DEACTIVATED } from '../http/responses.ts'
@@ -34,6 +35,7 @@ interface DeactivationParts {
   control: Control
   counters: Counters
   releases: SlotReleases
+  signer: AnswerSigner
 }
 
 export class Deactivation {
@@ -47,12 +49,14 @@ export class Deactivation {
   }
 
   run(exchange: Exchange, bytes: Uint8Array): void {
-    const { authenticator, control, counters, reader, releases } = this.#parts
-    const credential = authenticator.authenticate(exchange, Date.now())
+    const { authenticator, control, counters, reader, releases, signer } = this.#parts
+    const nowMs = Date.now()
+    const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
     const body = this.#body
     if (!this.#parser.parse('deactivate', bytes) && !parseBody('deactivate', bytes, body))
       return exchange.fail('INVALID_REQUEST', describeBody('deactivate', bytes))
+    if (body.kid !== null) signer.begin(exchange, bytes, credential.organization, body.kid, nowMs)
     if (body.licenseKeyLength > MAX_LICENSE_KEY_BYTES) return exchange.send(DEACTIVATED.false)
     const licenseId = new Uint8Array(16)
     const row = reader.findLicense(

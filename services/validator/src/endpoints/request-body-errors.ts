@@ -53,7 +53,18 @@ function describeMembers(kind: BodyKind, value: Record<string, unknown>, body: s
       : `${api} expects \`${name}\`; got \`${other}\`.`
   }
   const issue = validateBody(kind, value).error?.issues[0]
-  if (issue === undefined) return `The ${body} is not a valid request.`
+  return issue === undefined ? `The ${body} is not a valid request.` : describeIssue(issue, value)
+}
+
+interface Issue {
+  code?: string
+  message: string
+  path: PropertyKey[]
+  expected?: unknown
+}
+
+/** Describes an issue of a schema, without the value. `value` is the validated body. */
+export function describeIssue(issue: Issue, value: object): string {
   const at = issue.path.reduce<unknown>((inside, key) => memberOf(inside, key), value)
   return `\`${issue.path.join('.')}\` ${requirement(issue)}; got ${describe(at)}.`
 }
@@ -63,7 +74,7 @@ function memberOf(value: unknown, key: PropertyKey): unknown {
   return isObject(value) ? value[String(key)] : undefined
 }
 
-function requirement(issue: { code?: string; message: string; expected?: unknown }): string {
+function requirement(issue: Issue): string {
   if (issue.code === 'invalid_type')
     return `must be ${issue.expected === 'array' ? 'an' : 'a'} ${String(issue.expected)}`
   if (issue.code === 'too_small') return 'must not be empty'

@@ -6,7 +6,7 @@
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
-import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
+import { KID, MAX_BATCH_BODY_BYTES, NONCE } from '@keyward/contract/validation'
 import { skipSpace } from '@keyward/runtime/json-scan'
 
 import { type BodyKind, type RequestBody } from './request-body.ts'
@@ -24,7 +24,7 @@ interface Name {
 interface Layout {
   /**
    * The allowed names in UTF-8, in this order: the license key, the machine ids in their order of precedence, the hostname,
-   * `include`.
+   * `include`, the nonce and the id of the key of a signed response.
    */
   names: readonly Name[]
   /** The number of names of machine ids. */
@@ -33,6 +33,8 @@ interface Layout {
   hostname: number
   /** The index of `include` in `names`, or -1 if the body has no `include`. */
   include: number
+  /** The index of the nonce in `names`. The id of the key follows it. */
+  nonce: number
   needsMachineId: boolean
 }
 
@@ -49,20 +51,26 @@ function layout(
     machineIds,
     hostname: options.hostname ?? -1,
     include: options.include ?? -1,
+    nonce: names.length - 2,
     needsMachineId: options.needsMachineId ?? false,
   }
 }
 
 const LAYOUTS: Record<BodyKind, Layout> = {
-  validateV1: layout(['licenseKey', 'fingerprint', 'hostname', 'include'], 1, { hostname: 2, include: 3 }),
-  validateV2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include'], 4, { include: 5 }),
-  deactivate: layout(['licenseKey', 'fingerprint'], 1, { needsMachineId: true }),
+  validateV1: layout(['licenseKey', 'fingerprint', 'hostname', 'include', 'nonce', 'kid'], 1, {
+    hostname: 2,
+    include: 3,
+  }),
+  validateV2: layout(['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include', 'nonce', 'kid'], 4, {
+    include: 5,
+  }),
+  deactivate: layout(['licenseKey', 'fingerprint', 'nonce', 'kid'], 1, { needsMachineId: true }),
 }
 
 // The positions in the body at which each value starts and ends, by the index of its name. A start of 0 means that the name is
 // missing.
-const starts = new Int32Array(6)
-const ends = new Int32Array(6)
+const starts = new Int32Array(8)
+const ends = new Int32Array(8)
 
 const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
 
@@ -158,6 +166,11 @@ function copy(start: number, length: number, out: DataView): void {
   for (let i = 0; i < length; i += 4) out.setInt32(i, words.getInt32(start + i, true), true)
 }
 
+/** Returns the value of a name, or '' if the name is missing. */
+function textAt(body: Uint8Array, name: number): string {
+  return starts[name] === 0 ? '' : String.fromCharCode(...body.subarray(starts[name], ends[name]))
+}
+
 /** Fills a body from plain objects. Copying words instead of bytes saves a third of the time. */
 export class PlainBodyParser {
   readonly #out: RequestBody
@@ -184,7 +197,7 @@ export class PlainBodyParser {
    */
   parseObject(kind: BodyKind, body: Uint8Array, from: number): number {
     const out = this.#out
-    const { names, machineIds, hostname, include, needsMachineId } = LAYOUTS[kind]
+    const { names, machineIds, hostname, include, nonce, needsMachineId } = LAYOUTS[kind]
     const objectEnd = locate(names, include, body, from)
     if (objectEnd < 0) return -1
     const keyLength = ends[0]! - starts[0]!
@@ -204,12 +217,16 @@ export class PlainBodyParser {
     if (needsMachineId && out.machineIdLength === 0) return -1
 
     out.wantsEntitlements = include >= 0 && starts[include] !== 0
+    out.kid = null
+    if (starts[nonce] !== 0 || starts[nonce + 1] !== 0) {
+      if (!NONCE.test(textAt(body, nonce)) || !KID.test(textAt(body, nonce + 1))) return -1
+      out.kid = textAt(body, nonce + 1)
+    }
     out.hostname = null
     if (hostname < 0 || starts[hostname] === 0) return objectEnd
-    const start = starts[hostname]!
-    const length = ends[hostname]! - start
+    const length = ends[hostname]! - starts[hostname]!
     if (length > MAX_MACHINE_ID_BYTES) return -1
-    if (length > 0) out.hostname = String.fromCharCode(...body.subarray(start, start + length))
+    if (length > 0) out.hostname = textAt(body, hostname)
     return objectEnd
   }
 }

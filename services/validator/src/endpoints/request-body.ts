@@ -23,6 +23,8 @@ export interface RequestBody {
   hostname: string | null
   /** Whether `include` names the entitlements (docs/api.md#h12). */
   wantsEntitlements: boolean
+  /** The id of the key under which the response shall be signed, or null if the request asks for no signature (docs/api.md#g1). */
+  kid: string | null
 }
 
 export function createRequestBody(): RequestBody {
@@ -33,6 +35,7 @@ export function createRequestBody(): RequestBody {
     machineIdLength: 0,
     hostname: null,
     wantsEntitlements: false,
+    kid: null,
   }
 }
 
@@ -42,6 +45,7 @@ interface BodyValues {
   machineId: string | null
   hostname?: string | null
   include?: readonly string[]
+  kid?: string | null
 }
 
 /** A byte order mark at the beginning of the body is skipped. */
@@ -80,7 +84,7 @@ export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): b
 }
 
 /** Writes the values of a body to `out`. The machine id must not have more than MAX_MACHINE_ID_BYTES. */
-export function fillBody({ licenseKey, machineId, hostname, include }: BodyValues, out: RequestBody): void {
+export function fillBody({ licenseKey, machineId, hostname, include, kid }: BodyValues, out: RequestBody): void {
   out.licenseKeyLength = licenseKey.length
   if (licenseKey.length <= MAX_LICENSE_KEY_BYTES) {
     // A key that does not fit into the buffer as UTF-8 is longer than any existing key.
@@ -90,4 +94,5 @@ export function fillBody({ licenseKey, machineId, hostname, include }: BodyValue
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
   out.hostname = hostname ?? null
   out.wantsEntitlements = include?.includes('entitlements') ?? false
+  out.kid = kid ?? null
 }

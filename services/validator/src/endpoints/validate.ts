@@ -8,6 +8,7 @@ import { type OriginResolver } from '@keyward/address'
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
 import { createVerdict, type IndexReader, type Verdict } from '@keyward/engine'
 
+import type { AnswerSigner } from '../answers/signer.ts'
 import type { Authenticator } from '../http/authenticator.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { ExchangeSource } from '../http/origin-source.ts'
@@ -24,6 +25,7 @@ interface ValidationParts {
   resolver: OriginResolver
   counters: Counters
   checks: Checks
+  signer: AnswerSigner
 }
 
 export class Validation {
@@ -41,7 +43,7 @@ export class Validation {
   }
 
   run(exchange: Exchange, body: Uint8Array, kind: BodyKind): void {
-    const { authenticator, checks, counters, reader, resolver } = this.#parts
+    const { authenticator, checks, counters, reader, resolver, signer } = this.#parts
     const nowMs = Date.now()
     const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
@@ -51,6 +53,7 @@ export class Validation {
       counters.count('slowBody')
       if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST', describeBody(kind, body))
     }
+    if (check.kid !== null) signer.begin(exchange, body, credential.organization, check.kid, nowMs)
     check.organization = credential.organization
     check.product = credential.product
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)

@@ -32,6 +32,8 @@ export interface HeartbeatStore {
 }
 
 interface HeartbeatOptions {
+  /** The public key with which the validator signs responses. */
+  answerKey: string
   isReady: () => boolean
   onError: (error: unknown) => void
   clock?: Clock
@@ -40,6 +42,7 @@ interface HeartbeatOptions {
 export class Heartbeat {
   readonly id = uuidv7()
   readonly #store: HeartbeatStore
+  readonly #answerKey: string
   readonly #isReady: () => boolean
   readonly #onError: (error: unknown) => void
   readonly #clock: Clock
@@ -60,8 +63,9 @@ export class Heartbeat {
   #isClosed = false
   #adminUrl = ''
 
-  constructor(store: HeartbeatStore, { isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
+  constructor(store: HeartbeatStore, { answerKey, isReady, onError, clock = SYSTEM_CLOCK }: HeartbeatOptions) {
     this.#store = store
+    this.#answerKey = answerKey
     this.#isReady = isReady
     this.#onError = onError
     this.#clock = clock
@@ -133,6 +137,7 @@ export class Heartbeat {
       features: FEATURES,
       version: VERSION,
       adminUrl: this.#adminUrl,
+      answerKey: this.#answerKey,
       server: this.#applied?.server,
       others: this.#others ?? undefined,
     }

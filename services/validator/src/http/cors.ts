@@ -5,7 +5,7 @@ import type { HttpResponse } from '@keyward/uwebsockets'
 const PREFLIGHT_SECONDS = '7200'
 
 /** The headers that pages may read. A client with an offline file needs the time in `date` and the delay in `retry-after`. */
-const EXPOSED = 'date, retry-after'
+const EXPOSED = 'date, retry-after, keyward-signature'
 
 export class Cors {
   readonly isOn: boolean

@@ -27,6 +27,8 @@ export const MAX_BODY_BYTES = 16 * 1024
 export const MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 
 export interface Endpoint {
+  /** The path of the route. */
+  path: string
   /** The shape of error responses. */
   shape: Shape
   /** The maximum length of a body in bytes. */
@@ -38,6 +40,9 @@ export interface Endpoint {
    */
   run(exchange: Exchange, body: Uint8Array): void
 }
+
+/** Signs a response with this status and body, then passes the value of the header `keyward-signature` in a later turn of the event loop. */
+export type ResponseSigner = (status: string, body: Uint8Array, done: (signature: string) => void) => void
 
 /** The parts of the server that an exchange uses. */
 export interface ExchangeHost {
@@ -74,6 +79,8 @@ export class Exchange implements Expiring {
   isLast = false
   /** Returns the response for a deadline that passes while the exchange waits. Without this function, the exchange sends a 503. */
   fallback: (() => PreparedResponse) | null = null
+  /** Signs the response. It is null unless the request asks for a signature. Errors are not signed. */
+  signer: ResponseSigner | null = null
   /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
   readonly #server: ExchangeHost
@@ -109,6 +116,10 @@ export class Exchange implements Expiring {
     return this.#endpoint.shape
   }
 
+  get path(): string {
+    return this.#endpoint.path
+  }
+
   /**
    * Reads the body, then runs the endpoint. The endpoint runs only after the last piece, because an incomplete request must
    * have no effect. `announcedBytes` is the content-length, or -1 without one.
@@ -137,6 +148,7 @@ export class Exchange implements Expiring {
   /** Sends an error, by default with the message of the code. */
   fail(code: ErrorCode, text?: string): void {
     if (this.isDone) return
+    this.signer = null
     this.#server.counters.count(code)
     const { maxBodyBytes, shape } = this.#endpoint
     if (code === 'PAYLOAD_TOO_LARGE')
@@ -146,6 +158,7 @@ export class Exchange implements Expiring {
 
   send(response: PreparedResponse): void {
     if (this.isDone) return
+    if (this.signer !== null) return this.#sign(this.signer, response)
     if ((this.isLast || response.closes) && this.#isInNative) {
       // The response is delayed by one turn of the event loop. If another request arrived in the same packet, the library closes the
       // connection before the response, so that a smuggled request is never processed.
@@ -159,6 +172,16 @@ export class Exchange implements Expiring {
     this.#finish()
     if (isCorked) this.#write(response)
     else this.native.cork(() => this.#write(response))
+  }
+
+  #sign(signer: ResponseSigner, response: PreparedResponse): void {
+    if (this.#state !== 'waiting') this.wait()
+    this.signer = null
+    // The body is copied, because a later response may be written into the same bytes.
+    const body = response.body.slice()
+    signer(response.status === '' ? '200' : response.status.slice(0, 3), body, (signature) =>
+      this.send({ ...response, body, headers: [...response.headers, ['keyward-signature', signature]] }),
+    )
   }
 
   expire(): void {

@@ -17,7 +17,6 @@ const DEADLINE_MS = 2_000
 
 export interface Route extends Endpoint {
   method: 'GET' | 'POST'
-  path: string
 }
 
 interface ServerOptions {
@@ -124,33 +123,28 @@ function shapeOf(path: string): Shape {
   return path.startsWith('/api/v2/') ? 'v2' : 'v1'
 }
 
+/** Returns an endpoint that does not read the body. */
+function unread(shape: Shape, run: (exchange: Exchange) => void): Endpoint {
+  return { path: '', shape, maxBodyBytes: MAX_BODY_BYTES, largeBodies: null, run }
+}
+
 function notFound(shape: Shape): Endpoint {
-  return { shape, maxBodyBytes: MAX_BODY_BYTES, largeBodies: null, run: (exchange) => exchange.fail('NOT_FOUND') }
+  return unread(shape, (exchange) => exchange.fail('NOT_FOUND'))
 }
 
 function methodNotAllowed(shape: Shape): Endpoint {
-  return {
-    shape,
-    maxBodyBytes: MAX_BODY_BYTES,
-    largeBodies: null,
-    run: (exchange) => exchange.fail('METHOD_NOT_ALLOWED'),
-  }
+  return unread(shape, (exchange) => exchange.fail('METHOD_NOT_ALLOWED'))
 }
 
-function compressed({ shape, maxBodyBytes, largeBodies }: Endpoint): Endpoint {
-  return { shape, maxBodyBytes, largeBodies, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
+function compressed(endpoint: Endpoint): Endpoint {
+  return { ...endpoint, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
 }
 
 const NO_CONTENT = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
 
 function preflight(shape: Shape, methods: string): Endpoint {
-  return {
-    shape,
-    maxBodyBytes: MAX_BODY_BYTES,
-    largeBodies: null,
-    run(exchange) {
-      exchange.preflightMethods = methods
-      exchange.send(NO_CONTENT)
-    },
-  }
+  return unread(shape, (exchange) => {
+    exchange.preflightMethods = methods
+    exchange.send(NO_CONTENT)
+  })
 }

@@ -1,6 +1,6 @@
 /**
- * Derives the keys of the index file from a secret, which is stored in a separate file in the same folder. One key is for the
- * keyed hashes in the index, and the other key encrypts the index file. Without the secret, a copy of the index file cannot be
+ * Derives keys from a secret, which is stored beside the index file. One key is for the keyed hashes in the index, one encrypts the index
+ * file, and one signs responses. Without the secret, a copy of the index file cannot be
  * decrypted.
  */
 
@@ -16,6 +16,8 @@ export interface IndexKeys {
   readonly hashKey: Uint8Array
   /** The key that encrypts the index file, 32 bytes. */
   readonly fileKey: Uint8Array
+  /** The seed of the key that signs responses, 32 bytes. After a restart, the delegations of the index file are therefore valid. */
+  readonly answerSeed: Uint8Array
 }
 
 /**
@@ -27,7 +29,7 @@ export function openKeys(indexFile: string): IndexKeys {
   const secret = readSecret(path) ?? createSecret(path)
   const derive = (purpose: string, bytes: number): Uint8Array =>
     new Uint8Array(hkdfSync('sha256', secret, '', `keyward index ${purpose}`, bytes))
-  return { hashKey: derive('hashes', 16), fileKey: derive('file', 32) }
+  return { hashKey: derive('hashes', 16), fileKey: derive('file', 32), answerSeed: derive('answers', 32) }
 }
 
 function readSecret(path: string): Buffer | null {

@@ -1,6 +1,6 @@
 /**
- * Stores a worker's replica of the public keys, and caches the response bodies. The replica reads pending messages before each
- * response. Therefore each response contains the current keys of the main thread and does not wait for a message.
+ * Stores a worker's replica of the public keys and delegations, and caches the response bodies. The replica reads pending messages before
+ * each response. Therefore each response contains the current keys of the main thread and does not wait for a message.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -42,11 +42,7 @@ export class PublicKeyReplica {
 
   /** Returns the bodies for an organization. `organization` is the organization's id in hexadecimal. */
   bodies(organization: string, nowMs: number): PublicKeyBodies {
-    while (this.#version !== this.#control.publicKeysVersion) {
-      const received: { message: PublicKeysMessage } | undefined = receiveMessageOnPort(this.#port)
-      if (!received) break
-      this.#receive(received.message)
-    }
+    this.#receivePending()
     const known = this.#bodies.get(organization)
     if (known && known.validUntilMs > nowMs) return known
     const ids = this.#organizations.get(organization)
@@ -55,6 +51,26 @@ export class PublicKeyReplica {
     const bodies = createBodies(keys.filter((key) => key.inForceUntilMs > nowMs))
     this.#bodies.set(organization, bodies)
     return bodies
+  }
+
+  /** Returns the text of the delegation under the organization's key `keyId`, or null without one that is valid now. */
+  delegation(organization: string, keyId: string, nowMs: number): string | null {
+    this.#receivePending()
+    for (const id of this.#organizations.get(organization) ?? []) {
+      const key = this.#keys.get(id)
+      if (key?.keyId !== keyId || key.delegation === null) continue
+      const { signed, notBefore, notAfter } = key.delegation
+      return Date.parse(notBefore) <= nowMs && nowMs < Date.parse(notAfter) ? signed : null
+    }
+    return null
+  }
+
+  #receivePending(): void {
+    while (this.#version !== this.#control.publicKeysVersion) {
+      const received: { message: PublicKeysMessage } | undefined = receiveMessageOnPort(this.#port)
+      if (!received) break
+      this.#receive(received.message)
+    }
   }
 
   #receive({ version, changes }: PublicKeysMessage): void {

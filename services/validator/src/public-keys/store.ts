@@ -1,5 +1,5 @@
 /**
- * Stores the public keys of all organizations (docs/api.md#h11), which the change feed delivers. Every change is passed to a
+ * Stores the public keys of all organizations (docs/api.md#h11), which the change feed delivers, with their delegations to this validator. Every change is passed to a
  * listener in the same turn of the event loop, so a listener that starts from `all` always has the keys of the store.
  */
 
@@ -17,6 +17,11 @@ export interface SigningKeyChange {
   row: SigningKeyRow | null
 }
 
+const delegation = z.object({ signed: z.string(), notBefore: z.iso.datetime(), notAfter: z.iso.datetime() })
+
+/** A delegation to this validator (docs/api.md#g2). Responses contain `signed`. */
+export type Delegation = z.infer<typeof delegation>
+
 export interface PublicKey {
   /** The organization's id in hexadecimal. */
   organization: string
@@ -30,6 +35,8 @@ export interface PublicKey {
   isPrepared: boolean
   /** The time from which the list of public keys lacks this key; `-Infinity` for a withdrawn key (docs/api.md#f5). */
   inForceUntilMs: number
+  /** The delegation of the key to this validator, or null without one. */
+  delegation: Delegation | null
 }
 
 /** A change of a public key. `id` is in hexadecimal. `key` is null when the key was deleted. */
@@ -48,6 +55,7 @@ const storedKeys = z.array(
     createdAtMs: z.number(),
     retiredAtMs: z.number().nullable(),
     inForceUntilMs: z.number().nullable(),
+    delegation: delegation.nullable(),
   }),
 )
 
@@ -72,11 +80,19 @@ function fromStored({ id, ...key }: StoredKey): PublicKeyChange {
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000
 
 export class PublicKeyStore {
+  /** Reads the delegation to this validator from the JSON of a row. */
+  readonly #readDelegation: (json: string) => Delegation | null
   /** The keys by their ids in hexadecimal. */
   readonly #keys = new Map<string, PublicKey>()
   /** The ids that the reload has delivered, and the ids that have changed since the reload began. Null outside a reload. */
   #reload: { seen: Set<string>; changed: Set<string> } | null = null
   #listener: (changes: readonly PublicKeyChange[]) => void = () => undefined
+
+  /** `answerKey` is the public key with which this validator signs responses, in base64url. */
+  constructor(answerKey: string) {
+    const own = z.object({ [answerKey]: delegation })
+    this.#readDelegation = (json) => own.safeParse(JSON.parse(json)).data?.[answerKey] ?? null
+  }
 
   /** Every key, as the changes that would fill an empty store. */
   get all(): PublicKeyChange[] {
@@ -113,7 +129,7 @@ export class PublicKeyStore {
     const { seen, changed } = this.#reload ?? { seen: new Set(), changed: new Set() }
     const rows = changes.filter(({ row }) => row !== null)
     for (const { id } of rows) seen.add(toHex(id))
-    return this.#change(rows.filter(({ id }) => !changed.has(toHex(id))).map(toChange))
+    return this.#change(rows.filter(({ id }) => !changed.has(toHex(id))).map((change) => this.#toChange(change)))
   }
 
   /** Ends a reload. Returns whether keys were deleted. */
@@ -132,7 +148,11 @@ export class PublicKeyStore {
 
   apply(changes: readonly SigningKeyChange[]): void {
     for (const { id } of changes) this.#reload?.changed.add(toHex(id))
-    this.#change(changes.map(toChange))
+    this.#change(changes.map((change) => this.#toChange(change)))
+  }
+
+  #toChange({ id, row }: SigningKeyChange): PublicKeyChange {
+    return { id: toHex(id), key: row && { ...toPublicKey(row), delegation: this.#readDelegation(row.delegations) } }
   }
 
   /** Applies changes. Returns whether a key differed from its change. */
@@ -147,11 +167,7 @@ export class PublicKeyStore {
   }
 }
 
-function toChange({ id, row }: SigningKeyChange): PublicKeyChange {
-  return { id: toHex(id), key: row === null ? null : toPublicKey(row) }
-}
-
-function toPublicKey(row: SigningKeyRow): PublicKey {
+function toPublicKey(row: SigningKeyRow): Omit<PublicKey, 'delegation'> {
   const { keyId, createdAtMs, withdrawnAtMs } = row
   const isPrepared = row.preparedAtMs !== Infinity
   // In the database, a prepared key has a time of retirement, so that it is not the current key.

@@ -20,6 +20,9 @@ export const EVENTS = [
   'released',
   'publicKeys',
   'recordDropped',
+  // Requests for a signature, by whether the validator has a delegation.
+  'signed',
+  'unsigned',
 ] as const
 export type Event = (typeof EVENTS)[number]
 

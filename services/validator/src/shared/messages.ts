@@ -4,6 +4,7 @@
  * about 30 us.
  */
 
+import type { KeyObject } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
 
 import type { OriginResolverOptions } from '@keyward/address'
@@ -102,6 +103,8 @@ export interface WorkerSetup {
   ring: SharedArrayBuffer
   /** The port that delivers a PublicKeysMessage with every key, and then a message for each later change. */
   publicKeys: MessagePort
+  /** The private key that signs responses. */
+  answerKey: KeyObject
   corsOrigins: readonly string[]
   resolver: OriginResolverOptions
 }

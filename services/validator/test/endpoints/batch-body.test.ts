@@ -22,7 +22,9 @@ function resultOf(body: RequestBody): object {
   }
 }
 
-/** Returns the fields of each check, with null for a malformed check. Returns null when the body is not a batch. */
+let referenceKid: string | null = null
+
+/** Sets `referenceKid`. Returns the fields of each check, with null for a malformed check. Returns null when the body is not a batch. */
 function reference(bytes: Uint8Array): (object | null)[] | null {
   let value: unknown
   try {
@@ -32,6 +34,9 @@ function reference(bytes: Uint8Array): (object | null)[] | null {
   }
   if (typeof value !== 'object' || value === null || !('checks' in value) || !Array.isArray(value.checks)) return null
   if (value.checks.length < 1 || value.checks.length > 100) return null
+  const signature = 'nonce' in value || 'kid' in value ? { ...value, license: 'x' } : { license: 'x' }
+  if (!parseBody('validateV2', encoder.encode(JSON.stringify(signature)), single)) return null
+  referenceKid = single.kid
   return value.checks.map((check: unknown) =>
     parseBody('validateV2', encoder.encode(JSON.stringify(check)), single) ? resultOf(single) : null,
   )
@@ -39,7 +44,8 @@ function reference(bytes: Uint8Array): (object | null)[] | null {
 
 function read(bytes: Uint8Array): (object | null)[] | null {
   if (!batch.read(bytes)) return null
-  return requests.slice(0, batch.count).map((request, n) => (batch.errors[n] === null ? resultOf(request) : null))
+  const checks = requests.slice(0, batch.count)
+  return checks.map((request, n) => (batch.errors[n] === null ? resultOf(request) : null))
 }
 
 const CHECKS = [
@@ -63,6 +69,13 @@ const CHECKS = [
   '[{"license":"a"}]',
 ]
 const OUTER = ['"other":1', '"other":{"checks":[1]}', '"":[]', '"ch\\u0065cks":[{"license":"z"}]', '"checks":7']
+const SIGNATURES = [
+  '"nonce":"c2lnbmVkIGFuc3dlcnM-_w"',
+  '"kid":"8a88e3dd7409f195"',
+  '"nonce":1',
+  '"kid":"a b"',
+  '"kid":null',
+]
 const SPACES = ['', '', '', ' ', '\n\t\r ']
 
 function write(from: Random): string {
@@ -71,6 +84,8 @@ function write(from: Random): string {
   const members = [`${space()}"checks"${space()}:${space()}[${checks.join(',')}]${space()}`]
   if (from.chance(0.2)) members.push(from.pick(OUTER))
   if (from.chance(0.1)) members.push(from.pick(OUTER))
+  if (from.chance(0.3)) members.push(...SIGNATURES.slice(0, 2))
+  if (from.chance(0.1)) members.push(from.pick(SIGNATURES))
   return `${from.chance(0.05) ? '\ufeff' : ''}${space()}{${from.shuffle(members).join(',')}}${space()}`
 }
 
@@ -94,6 +109,7 @@ test(`reads ${ROUNDS} random batches like the reference`, () => {
     const text = Buffer.from(bytes).toString('latin1')
     const result = read(bytes)
     expect(result, text).toEqual(reference(bytes))
+    expect(batch.kid, text).toBe(result === null ? null : referenceKid)
     if (result !== null) accepted++
     else if (describeBatch(bytes).length < 10) throw new Error(`There is no description of ${text}`)
   }

@@ -18,6 +18,7 @@ function resultOf(body: RequestBody): object {
     machine: Buffer.from(body.machineId.subarray(0, body.machineIdLength)).toString('latin1'),
     hostname: body.hostname,
     wantsEntitlements: body.wantsEntitlements,
+    kid: body.kid,
   }
 }
 
@@ -34,9 +35,9 @@ function compare(kind: BodyKind, body: Uint8Array): boolean {
 }
 
 const NAMES: Record<BodyKind, readonly string[]> = {
-  validateV1: ['licenseKey', 'fingerprint', 'hostname', 'include'],
-  validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include'],
-  deactivate: ['licenseKey', 'fingerprint'],
+  validateV1: ['licenseKey', 'fingerprint', 'hostname', 'include', 'nonce', 'kid'],
+  validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include', 'nonce', 'kid'],
+  deactivate: ['licenseKey', 'fingerprint', 'nonce', 'kid'],
 }
 const OTHER_NAMES = ['other', 'License', 'licenseKey', 'license', '__proto__', '']
 const VALUES = [
@@ -67,16 +68,21 @@ const INCLUDED = [
   '["other"]',
   'null',
 ]
+const SIGNATURES: Readonly<Record<string, string>> = { nonce: '"c2lnbmVkIGFuc3dlcnM-_w"', kid: '"8a88e3dd7409f195"' }
 const SPACES = ['', '', '', ' ', '\n', '\t \r\n', '\u00a0']
 
 function write(from: Random, kind: BodyKind): string {
   const space = (): string => (from.chance(0.2) ? from.pick(SPACES) : '')
-  const names = from.shuffle(NAMES[kind]).slice(from.int(2))
+  const isSigned = from.chance(0.2)
+  const known = NAMES[kind].filter((name) => isSigned || !(name in SIGNATURES))
+  const names = from.shuffle(known).slice(from.int(2))
   if (from.chance(0.2)) names.push(from.pick(OTHER_NAMES))
   if (from.chance(0.1)) names.push(from.pick(names))
   const members = names.map((name) => {
-    const usual = name === 'include' ? INCLUDED.slice(0, from.chance(0.8) ? 2 : INCLUDED.length) : VALUES.slice(0, 3)
-    const value = from.chance(0.8) ? from.pick(usual) : from.pick(VALUES)
+    const included = INCLUDED.slice(0, from.chance(0.8) ? 2 : INCLUDED.length)
+    const signature = SIGNATURES[name]
+    const usual = name === 'include' ? included : signature === undefined ? VALUES.slice(0, 3) : [signature]
+    const value = from.chance(0.9) ? from.pick(usual) : from.pick(VALUES)
     return `${space()}"${name}"${space()}:${space()}${value}${space()}`
   })
   return `${space()}{${members.join(',')}}${space()}`

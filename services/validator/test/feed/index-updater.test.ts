@@ -28,7 +28,7 @@ const LICENSE: Change = {
 
 function createWorld(): { updater: IndexUpdater; machines: () => number } {
   const index = createIndex({ hashKey: id(9), reserve: 'small' })
-  const updater = new IndexUpdater(index, new PublicKeyStore())
+  const updater = new IndexUpdater(index, new PublicKeyStore(''))
   updater.beginReload(null)
   const organizationId = id(1)
   const rows: Change[] = [

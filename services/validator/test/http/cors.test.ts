@@ -41,7 +41,7 @@ test('responds to preflight requests of the configured origins', async () => {
 test('allows only configured origins, in every response including errors', async () => {
   const invalid = await call('POST', ORIGIN)
   expect([invalid.status, invalid.headers['access-control-allow-origin']]).toEqual([422, ORIGIN])
-  expect(invalid.headers['access-control-expose-headers']).toBe('date, retry-after')
+  expect(invalid.headers['access-control-expose-headers']).toBe('date, retry-after, keyward-signature')
   expect((await call('POST', 'https://elsewhere.example.com')).headers['access-control-allow-origin']).toBeUndefined()
   const other = await call('PUT', ORIGIN)
   expect([other.status, other.headers['allow']]).toEqual([405, 'POST, OPTIONS'])

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
 import type { ValidatorConfig } from '../../src/config.ts'
 import { type RunningValidator, startValidator } from '../../src/validator.ts'
+import { askSigned, createSigningKey, delegate, verify } from '../answers/delegations.ts'
 import { configFor, createWorld, type Reply, send, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
@@ -108,6 +109,29 @@ test('decides checks of known machines from the file while Postgres is not reach
   proxy.heal()
   await until(() => says('REVOKED'))
   await until(isReady)
+})
+
+test('signs responses after a restart while Postgres is not reachable', async () => {
+  const key = await createSigningKey(world)
+  const signed = async (): Promise<string> => {
+    const reply = await askSigned(validator!, V2, key, {
+      body: { license: license.key, fingerprint: 'm' },
+      secret: world.secret,
+    })
+    return `${reply.status} ${await verify(key, V2, world.secret, reply)}`
+  }
+  await setStatus('active')
+  await (
+    await start()
+  ).loaded
+  await delegate(world, key)
+  await until(async () => (await signed()) === '200 SIGNED')
+  await stop()
+  proxy.refuse()
+  await start()
+  await until(() => says('VALID'))
+  expect(await signed()).toBe('200 SIGNED')
+  await world.database.pool.query('delete from signing_keys')
 })
 
 test('returns 503 from the start when the file is older than STALE_LIMIT', async () => {

@@ -28,16 +28,16 @@ const ACME = '01'.repeat(16)
 
 function signingKey(
   n: number,
-  given: { retiredAtMs?: number; withdrawnAtMs?: number; preparedAtMs?: number } = {},
+  given: { retiredAtMs?: number; withdrawnAtMs?: number; preparedAtMs?: number; delegations?: string } = {},
 ): SigningKeyChange {
   const row = { id: id(n), organizationId: id(1), keyId: `key-${n}`, publicKey: new Uint8Array(32).fill(n) }
   const never = { retiredAtMs: Infinity, withdrawnAtMs: Infinity, preparedAtMs: Infinity }
-  return { id: id(n), row: { ...row, createdAtMs: n, ...never, ...given } }
+  return { id: id(n), row: { ...row, createdAtMs: n, delegations: '{}', ...never, ...given } }
 }
 
 test('returns every published change at once, even from a replica that was opened later', () => {
   const control = new Control()
-  const store = new PublicKeyStore()
+  const store = new PublicKeyStore('')
   const publisher = new PublicKeyPublisher(store, control)
   const early = new PublicKeyReplica(publisher.open(), control)
   const published = (replica: PublicKeyReplica, nowMs = 5): { current: string | null; all: unknown } => {

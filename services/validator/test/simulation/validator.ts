@@ -68,7 +68,7 @@ export class SimulatedValidator {
   readonly #store: SimulatedSlots
   readonly #control = new Control()
   readonly #index
-  readonly #publicKeys = new PublicKeyStore()
+  readonly #publicKeys = new PublicKeyStore('')
   readonly #updater: IndexUpdater
   readonly #heartbeat: Heartbeat
   readonly #follower: Follower
@@ -105,6 +105,7 @@ export class SimulatedValidator {
       leases: { set: () => undefined },
     })
     this.#heartbeat = new Heartbeat(new SimulatedHeartbeats(postgres, network, life), {
+      answerKey: '',
       isReady: () => this.isReady,
       onError: () => undefined,
       clock,

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
 import { createIndex } from '@keyward/engine'
@@ -26,6 +26,7 @@ test('replaces a failed worker and keeps its counts', async () => {
       recheckThrottle: new Throttle().shared,
       renewalThrottle: new Throttle().shared,
       leases: new Leases().shared,
+      answerKey: generateKeyPairSync('ed25519').privateKey,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },
@@ -71,6 +72,7 @@ test('passes the same number of connections to each worker', async () => {
       recheckThrottle: new Throttle().shared,
       renewalThrottle: new Throttle().shared,
       leases: new Leases().shared,
+      answerKey: generateKeyPairSync('ed25519').privateKey,
       corsOrigins: [],
       resolver: { trustedProxies: [] },
     },

@@ -55,7 +55,8 @@ export async function findSummary(db: Db, id: string): Promise<Organization> {
 
 async function showDetails(db: Db, row: OrganizationRow): Promise<OrganizationDetails> {
   const quotas = await showQuotas({ db, organizationId: row.id }, row.quotas)
-  return { ...show(row), suspendedAt: row.suspendedAt?.toISOString() ?? null, quotas }
+  const { suspendedAt, signsAnswers } = row
+  return { ...show(row), suspendedAt: suspendedAt?.toISOString() ?? null, signsAnswers, quotas }
 }
 
 export async function readOrganization(db: Db, id: string): Promise<OrganizationDetails> {
@@ -119,6 +120,13 @@ export async function changeOrganization(
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
+  // The job that signs delegations signs those of the organization again when the setting is switched on.
+  if (changed.signsAnswers === false)
+    await db
+      .updateTable('signingKeys')
+      .set({ delegations: '{}', delegatedAt: null })
+      .where('organizationId', '=', id)
+      .execute()
   const context = { db, actor, organizationId: id }
   const changes = { ...input, ...(quotas && { quotas }) }
   await audit(context, { action: 'organization.changed', resourceType: 'organization', resourceId: id, changes })
@@ -183,7 +191,7 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
 }
 
 export async function readOwnOrganization(db: Db, organizationId: string) {
-  const { id, name, plan, quotas, createdAt } = await readOrganization(db, organizationId)
+  const { id, name, plan, signsAnswers, quotas, createdAt } = await readOrganization(db, organizationId)
   const used = await countUnexpiredRules(db, organizationId)
-  return { id, name, plan, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, quotas, createdAt }
+  return { id, name, plan, signsAnswers, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, quotas, createdAt }
 }

@@ -128,7 +128,7 @@ export async function withdrawSigningKey(context: WriteContext, id: string): Pro
   const row = await lockRow(signingKeyRows, context, id)
   if (row.retiredAt === null) throw new ApiError('SIGNING_KEY_CURRENT')
   if (row.withdrawnAt !== null) return show(row)
-  const changed = await updateRow(signingKeyRows, context, id, { withdrawnAt: new Date() })
+  const changed = await updateRow(signingKeyRows, context, id, { withdrawnAt: new Date(), delegations: '{}' })
   const event = { type: 'signing_key.withdrawn', resource: show(changed) } as const
   await audit(context, { action: 'signing_key.withdrawn', resourceType: 'signing_key', resourceId: id, event })
   return show(changed)
