@@ -875,6 +875,7 @@ function note_alert() returns trigger;
 function note_deleted_organizations() returns trigger;
 function note_machines() returns trigger;
 function note_validator(validator uuid, named text, applied_snapshot text, is_ready boolean, more jsonb) returns void to keyward_validator;
+function notify_validators() returns void;
 function open_change_log_with(features text[]) returns text to keyward_validator;
 function partition_unit(parent text) returns text;
 function prune_change_log(keep interval, most integer) returns bigint to keyward_validator;

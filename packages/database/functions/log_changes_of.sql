@@ -29,7 +29,7 @@ begin
       end if;
       get diagnostics logged = row_count;
       if logged > 0 then
-        perform pg_notify('keyward_changes', '');
+        perform notify_validators();
       end if;
       return null;
     end $body$ $sql$, function_name, logged_table, letter, columns, rows, current_schema(), owner);

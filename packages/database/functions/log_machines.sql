@@ -12,7 +12,7 @@ begin
   insert into change_log (entity, id, machine_id, organization_id)
   select 'M', c.license_id, c.machine_id, (select l.organization_id from licenses l where l.id = c.license_id) from changed c;
   if tg_op = 'DELETE' and found then
-    perform pg_notify('keyward_changes', '');
+    perform notify_validators();
   end if;
   return null;
 end $$;

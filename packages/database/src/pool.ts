@@ -5,6 +5,7 @@
 
 import pg from 'pg'
 
+import { deferNotifications } from './deferred-notification.ts'
 import { connectionTo } from './hosts.ts'
 import { Sessions } from './sessions.ts'
 import { StatementNames } from './statement-names.ts'
@@ -23,6 +24,8 @@ export interface PoolOptions {
   readonly idleTimeoutMs?: number
   /** Whether the pool prepares its statements (`StatementNames`). A pooler in transaction mode may not support it. */
   readonly preparesStatements?: boolean
+  /** Called after the commit of a transaction that has logged changes for validators. Such a transaction does not notify them itself. */
+  readonly notify?: () => void
   /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
   readonly onError?: (error: Error) => void
 }
@@ -41,6 +44,7 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
   const names = options.preparesStatements === true ? new StatementNames() : undefined
   const onConnect = async (client: pg.ClientBase): Promise<void> => {
     await sessions.open(client, () => pool.totalCount)
+    if (options.notify) deferNotifications(client, options.notify)
     names?.use(client)
   }
   const hooks = { onConnect }

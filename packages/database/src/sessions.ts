@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
+import { type Query, replaceQuery } from './client-query.ts'
 import { isQueryTimeout } from './errors.ts'
 
 /** The time for which a refused connection occupies its place in the pool. It limits the rate of attempts. */
@@ -23,7 +24,6 @@ const WAITING = `
   select pid from pg_stat_get_activity(null)
   where pid = any ($1::integer[]) and wait_event = 'SyncRep' and application_name = current_setting('application_name')`
 
-type Query = (...args: unknown[]) => unknown
 type Callback = (error: unknown, result?: unknown) => void
 
 /**
@@ -96,12 +96,12 @@ export class Sessions {
       isUnreplicated = false
       return (error ?? null) === null && isCanceled ? new NotReplicated() : error
     }
-    const query: unknown = client.query.bind(client)
-    if (!isQuery(query)) return
-    Object.defineProperty(client, 'query', {
-      configurable: true,
-      value: (...args: unknown[]) => run(query, args, failure),
-    })
+    replaceQuery(
+      client,
+      (query) =>
+        (...args) =>
+          run(query, args, failure),
+    )
   }
 }
 
@@ -109,7 +109,8 @@ export class Sessions {
  * Runs a statement in the callback form or the promise form of the driver. A statement in another form is passed to the driver unchanged.
  */
 function run(query: Query, [first, ...rest]: unknown[], failure: (error: unknown) => unknown): unknown {
-  const text = first === 'begin' ? { text: first, query_timeout: BEGIN_TIMEOUT_MS } : first
+  const isBegin = typeof first === 'string' && first.startsWith('begin')
+  const text = isBegin ? { text: first, query_timeout: BEGIN_TIMEOUT_MS } : first
   const last = rest.at(-1)
   if (isCallback(last)) {
     const callback: Callback = (error, result) => {
@@ -130,10 +131,6 @@ function run(query: Query, [first, ...rest]: unknown[], failure: (error: unknown
       throw failure(error)
     },
   )
-}
-
-function isQuery(value: unknown): value is Query {
-  return typeof value === 'function'
 }
 
 function isCallback(value: unknown): value is Callback {

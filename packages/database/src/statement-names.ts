@@ -3,7 +3,9 @@
  * connection and can reuse its plan.
  */
 
-import pg from 'pg'
+import type pg from 'pg'
+
+import { replaceQuery } from './client-query.ts'
 
 /** The maximum number of names in a pool. Each connection stores the texts and plans of the statements that it has executed. */
 const MAX_NAMES = 250
@@ -13,21 +15,15 @@ const LIST = / in \(\$\d+(?:, \$\d+)+\)|\), \(\$\d+/
 /** Matches a result with all columns. Postgres rejects such a prepared statement after a migration has added a column. */
 const ALL_COLUMNS = /(?:\bselect|\breturning|,)\s+(?:"?\w+"?\.)?\*/i
 
-type Query = (...args: unknown[]) => unknown
-
 export class StatementNames {
   readonly #names = new Map<string, string>()
 
   /** Makes the connection send each suitable statement with a name. */
   use(client: pg.ClientBase): void {
-    const query: unknown = client.query.bind(client)
-    if (!(client instanceof pg.Client) || !isQuery(query)) return
-    Object.defineProperty(client, 'query', {
-      value: (text: unknown, values: unknown, ...rest: unknown[]) => {
-        const name =
-          typeof text === 'string' && Array.isArray(values) && values.length > 0 ? this.nameOf(text) : undefined
-        return name === undefined ? query(text, values, ...rest) : query({ name, text, values }, ...rest)
-      },
+    replaceQuery(client, (query) => (text, values, ...rest) => {
+      const name =
+        typeof text === 'string' && Array.isArray(values) && values.length > 0 ? this.nameOf(text) : undefined
+      return name === undefined ? query(text, values, ...rest) : query({ name, text, values }, ...rest)
     })
   }
 
@@ -41,8 +37,4 @@ export class StatementNames {
     this.#names.set(text, name)
     return name
   }
-}
-
-function isQuery(value: unknown): value is Query {
-  return typeof value === 'function'
 }

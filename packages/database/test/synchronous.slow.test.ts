@@ -1,5 +1,6 @@
 /** Tests pools while a synchronous standby is missing: the limit on sessions, canceled waits, and the recovery. */
 
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +8,9 @@ import { join } from 'node:path'
 import { type RunningPostgres, startPostgres } from '@keyward/embedded-postgres'
 import { sql } from 'kysely'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 
-import { createPool, sqlState } from '../src/index.ts'
+import { createPool, Notifier, sqlState } from '../src/index.ts'
 import { createDatabase } from '../src/kysely.ts'
 import { migrate } from '../src/migrate.ts'
 
@@ -96,6 +97,36 @@ test('rejects a commit whose wait was canceled, and accepts the next one', async
   await setStandbys('')
   await expect(pool.query('insert into counted values (3)')).resolves.toMatchObject({ rowCount: 1 })
   await pool.end()
+})
+
+test('transactions that log changes wait for the standby at the same time, and the notifier does not wait', async () => {
+  const db = createDatabase(
+    createPool(postgres.url, { name: NAME, max: 4, queryTimeoutMs: 20_000, notify: () => undefined }),
+  )
+  const changes = Array.from({ length: 4 }, (_, n) =>
+    db
+      .transaction()
+      .execute((trx) =>
+        sql`insert into organizations (id, name, plan) values (gen_random_uuid(), ${`n${n}`}, 'FREE')`.execute(trx),
+      ),
+  )
+  // If they notified, the first one would hold the lock that the others need before they wait for the standby.
+  await expect.poll(async () => (await waiting()).length).toBe(4)
+  const onError = vi.fn<(error: unknown) => void>()
+  const listener = new pg.Client(postgres.url)
+  await listener.connect()
+  await listener.query('listen keyward_changes')
+  const notified = once(listener, 'notification')
+  const notifier = new Notifier(postgres.url, 'notifier', onError)
+  notifier.notify()
+  await notified
+  await notifier.close()
+  await listener.end()
+  expect(onError).not.toHaveBeenCalled()
+  expect(await waiting()).toHaveLength(4)
+  await setStandbys('')
+  await Promise.all(changes)
+  await db.destroy()
 })
 
 test('writes of rate limits do not wait for the standby', async () => {

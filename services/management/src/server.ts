@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createOriginResolver } from '@keyward/address'
 import { VERSION } from '@keyward/contract/version'
-import { createPool, dropOldPartitions, requireMigrated } from '@keyward/database'
+import { createPool, dropOldPartitions, Notifier, requireMigrated } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { createLogger, type Logger, type Readiness, repeat, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
@@ -106,9 +106,14 @@ function watchDatabase(db: Db, onError: (error: unknown) => void): { problem(): 
 /** Creates separate pools for changes and for reads, so that slow requests of one kind do not occupy the connections of the other. */
 function createPools({ databaseUrl: url, preparesStatements }: ManagementConfig, onError: (error: unknown) => void) {
   const shared = { name: 'keyward-management', preparesStatements, onError }
-  const pool = createPool(url, { ...shared, max: WRITE_CONNECTIONS })
+  const notifier = new Notifier(url, 'keyward-management-notifier', onError)
+  const pool = createPool(url, { ...shared, max: WRITE_CONNECTIONS, notify: notifier.notify })
   const readPool = createPool(url, { ...shared, max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS })
-  return { pool, db: createDatabase(pool), readPool, readDb: createDatabase(readPool) }
+  const closePools = async (): Promise<void> => {
+    await Promise.all([pool.end(), readPool.end()])
+    await notifier.close()
+  }
+  return { pool, db: createDatabase(pool), readDb: createDatabase(readPool), closePools }
 }
 
 /** Checks the version of the database, and seals keys and secrets under the current master key. */
@@ -142,7 +147,7 @@ function readinessFor(problems: (string | null)[]): Readiness {
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
-  const { pool, db, readPool, readDb } = createPools(config, onError)
+  const { pool, db, readDb, closePools } = createPools(config, onError)
   const metrics = createMetrics()
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const counts = createSharedCounts(db, onError)
@@ -164,8 +169,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   }
   const dependencies: Dependencies = { ...shared, appFiles: createAppFiles(shared, metrics.countOverShare) }
   await prepare(pool, db, keyring, log).catch(async (error: unknown) => {
-    // Kysely does not close a pool that it has not used.
-    await Promise.all([counts.close(), pool.end(), readPool.end()])
+    await Promise.all([counts.close(), closePools()])
     throw error
   })
   const uses = createUseRecorder(db, onError)
@@ -203,8 +207,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
       await uses.close()
       await counts.close()
       await admin.close()
-      await db.destroy()
-      await readDb.destroy()
+      await closePools()
     },
   }
 }

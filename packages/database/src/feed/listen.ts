@@ -8,7 +8,7 @@ import pgListen from 'pg-listen'
 
 import { connectionTo } from '../hosts.ts'
 
-const CHANNEL = 'keyward_changes'
+export const CHANNEL = 'keyward_changes'
 /** The interval at which the connection is probed. A connection without responses counts as lost after this interval plus the timeout. */
 const CHECK_MS = 1_000
 const TIMEOUT_MS = 1_500

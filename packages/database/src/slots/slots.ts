@@ -5,6 +5,7 @@
 
 import type pg from 'pg'
 
+import { DEFERRED, IS_DUE } from '../deferred-notification.ts'
 import { FEATURES } from '../features.ts'
 import type { Id } from '../feed/entities.ts'
 import { toHex } from '../ids.ts'
@@ -60,7 +61,7 @@ export interface ClaimAnswer {
 export async function claimSlots(
   client: Pick<pg.ClientBase, 'query'>,
   claims: readonly Claim[],
-  options: { readonly patient?: boolean } = {},
+  options: NotifyOption & { readonly patient?: boolean } = {},
 ): Promise<ClaimAnswer[]> {
   if (claims.length === 0) return []
   const values = [
@@ -72,9 +73,14 @@ export async function claimSlots(
   ]
   const { rows } = await client.query<ClaimRow>({
     name: 'keyward-claim-slots',
-    text: 'select outcome, used, max, xid, ends_at, lease from claim_slots($1::uuid[], $2::bytea[], $3::text[], $4, $5::text[])',
+    text: deferring(
+      'outcome, used, max, xid, ends_at, lease',
+      'claim_slots',
+      '$2::bytea[], $3::text[], $4, $5::text[]',
+    ),
     values,
   })
+  notifyIfDue(rows, options)
   return rows.map(({ used, max, xid, ...row }) => {
     const outcome = toOutcome(row.outcome)
     const isHeld = outcome === 'granted' || outcome === 'known'
@@ -82,7 +88,26 @@ export async function claimSlots(
   })
 }
 
+interface NotifyOption {
+  /** Called when the statement has logged changes that validators must receive soon. */
+  readonly notify?: () => void
+}
+
+/**
+ * Returns a statement that calls a function of slots and defers its notification. The condition orders the calls: Postgres sets the mode
+ * before it evaluates the arguments of the function.
+ */
+function deferring(columns: string, call: string, rest: string): string {
+  return `select ${columns}, ${IS_DUE} as due from (select ${DEFERRED} as mode) as setting
+    cross join lateral ${call}(case when mode = 'deferred' then $1::uuid[] end, ${rest})`
+}
+
+function notifyIfDue(rows: readonly { readonly due: boolean }[], { notify }: NotifyOption): void {
+  if (rows[0]?.due === true) notify?.()
+}
+
 interface ClaimRow {
+  readonly due: boolean
   readonly outcome: string
   readonly used: number | null
   readonly max: number | null
@@ -125,13 +150,15 @@ export interface ReleaseAnswer {
 export async function releaseSlots(
   client: Pick<pg.ClientBase, 'query'>,
   releases: readonly Release[],
+  options: NotifyOption = {},
 ): Promise<ReleaseAnswer[]> {
   if (releases.length === 0) return []
-  const { rows } = await client.query<{ outcome: string; used: number | null; xid: string | null }>({
+  const { rows } = await client.query<{ outcome: string; used: number | null; xid: string | null; due: boolean }>({
     name: 'keyward-release-slots',
-    text: 'select outcome, used, xid from release_slots($1::uuid[], $2::bytea[])',
+    text: deferring('outcome, used, xid', 'release_slots', '$2::bytea[]'),
     values: [releases.map(({ licenseId }) => toHex(licenseId)), releases.map(({ machineId }) => machineId)],
   })
+  notifyIfDue(rows, options)
   return rows.map(({ outcome, used, xid }) => ({ outcome: toReleaseOutcome(outcome), used, xid }))
 }
 

@@ -9,6 +9,7 @@ import {
   claimSlots,
   createPool,
   isServerUnavailable,
+  Notifier,
   readReplication,
   type Release,
   type ReleaseAnswer,
@@ -28,6 +29,7 @@ export class PostgresSlots implements SlotStore {
   readonly #claims: ReturnType<typeof createPool>
   readonly #releases: ReturnType<typeof createPool>
   readonly #behind: ReturnType<typeof createPool>
+  readonly #notifier: Notifier
 
   constructor(url: string, onError: (error: unknown) => void) {
     // The connections stay open, because on a busy server a new connection and the first plan of a statement take up to a
@@ -42,15 +44,16 @@ export class PostgresSlots implements SlotStore {
     this.#claims = createPool(url, { ...timeouts, name: 'keyward validator slots', max: CLAIM_CONNECTIONS })
     this.#releases = createPool(url, { ...timeouts, name: 'keyward validator releases', max: RELEASE_CONNECTIONS })
     this.#behind = createPool(url, { ...timeouts, name: 'keyward validator machines', max: 1 })
+    this.#notifier = new Notifier(url, 'keyward validator notifier', onError)
   }
 
   execute(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]> {
-    return claimSlots(this.#claims, claims, { patient: waits })
+    return claimSlots(this.#claims, claims, { patient: waits, notify: this.#notifier.notify })
   }
 
   /** Records machines of licenses without a machine limit. Results are in the order of the claims. */
   record(claims: readonly Claim[], waits: boolean): Promise<ClaimAnswer[]> {
-    return claimSlots(this.#behind, claims, { patient: waits })
+    return claimSlots(this.#behind, claims, { patient: waits, notify: this.#notifier.notify })
   }
 
   /** Returns whether the connection or the server failed. An error without an SQLSTATE is an error of the connection. */
@@ -60,7 +63,7 @@ export class PostgresSlots implements SlotStore {
 
   /** Releases slots. Results are in the order of the releases. */
   release(releases: readonly Release[]): Promise<ReleaseAnswer[]> {
-    return releaseSlots(this.#releases, releases)
+    return releaseSlots(this.#releases, releases, this.#notifier)
   }
 
   /** Returns how the commits of claims are replicated. */
@@ -70,5 +73,6 @@ export class PostgresSlots implements SlotStore {
 
   async close(): Promise<void> {
     await Promise.all([this.#claims.end(), this.#releases.end(), this.#behind.end()])
+    await this.#notifier.close()
   }
 }

@@ -39,6 +39,8 @@ const END_MS = 6_000
  * repeated.
  */
 const LATEST_END_MS = 30_000
+/** The minimum time between two notifications. */
+const NOTIFY_MS = 5
 
 /** Runs a plan. A test can inject a defect. */
 export async function runPlan(plan: Plan, defect: Defect = {}): Promise<RunResult> {
@@ -59,6 +61,9 @@ class Run {
   #clock: ProcessClock
   #life = 0
   #isRestarting = false
+  /** Whether the notifier has notified in the last 5 ms, and whether a commit has followed. */
+  #isNotifying = false
+  #isRequested = false
   #finding: Finding | null = null
   #judged = 0
   /** Whether the index has changed since it was judged. */
@@ -80,7 +85,7 @@ class Run {
     this.#postgres.maxChanges = plan.maxChanges
     this.#postgres.slowAbove = plan.slowAbove
     this.#network.tell = (line) => this.#tell(line)
-    this.#postgres.onCommit = () => this.#validator.source.notify()
+    this.#postgres.onCommit = () => this.#notify()
     this.#files =
       plan.fileIntervalMs === null ? null : new SimulatedFiles(random(from.int(2 ** 31)), plan.fileIntervalMs)
     this.#clock = new ProcessClock(this.#time)
@@ -112,6 +117,19 @@ class Run {
       unready: this.#unready,
       served: this.#served,
     }
+  }
+
+  /** Simulates the notifier, which notifies at once, or when 5 ms have passed since its previous notification. */
+  #notify(): void {
+    this.#isRequested = true
+    if (this.#isNotifying) return
+    this.#isRequested = false
+    this.#isNotifying = true
+    this.#validator.source.notify()
+    this.#time.after(NOTIFY_MS, () => {
+      this.#isNotifying = false
+      if (this.#isRequested) this.#notify()
+    })
   }
 
   #createValidator(): SimulatedValidator {
