@@ -3,17 +3,8 @@
  * collector traverses 3 MB less.
  */
 
-import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
-import type pg from 'pg'
-
-import type { Database } from './schema.ts'
-
+export { discardLast, executeLast } from './last-statements.ts'
+export { runPipelined } from './pipelined.ts'
+export { createDatabase } from './query-builder.ts'
+export { together } from './together.ts'
 export { type ActivityEntry, type IssuedFile, recordActivity, recordFilesIssued } from './usage/activity.ts'
-
-/** Returns a kysely instance over the pool. It converts names to camel case, except keys inside JSON values. */
-export function createDatabase(pool: pg.Pool): Kysely<Database> {
-  return new Kysely<Database>({
-    dialect: new PostgresDialect({ pool }),
-    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
-  })
-}

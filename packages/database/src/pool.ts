@@ -24,6 +24,8 @@ export interface PoolOptions {
   readonly idleTimeoutMs?: number
   /** Whether the pool prepares its statements (`StatementNames`). A pooler in transaction mode may not support it. */
   readonly preparesStatements?: boolean
+  /** Whether a connection sends a statement before the response to the previous one has arrived (`runPipelined`). */
+  readonly pipelines?: boolean
   /** Called after the commit of a transaction that has logged changes for validators. Such a transaction does not notify them itself. */
   readonly notify?: () => void
   /** Receives the errors of connections that broke while idle. The pool replaces these connections. */
@@ -58,6 +60,7 @@ export function createPool(url: string, options: PoolOptions): pg.Pool {
     idleTimeoutMillis: options.idleTimeoutMs ?? 10_000,
     idle_in_transaction_session_timeout: 30_000,
     keepAlive: true,
+    pipeline: options.pipelines ?? false,
     types,
     ...hooks,
   })

@@ -4,6 +4,7 @@
  */
 
 import { isRetryable } from '@keyward/database'
+import { discardLast } from '@keyward/database/kysely'
 import type { Request, RequestHandler, Response } from 'express'
 import { sql } from 'kysely'
 
@@ -168,7 +169,7 @@ async function change(work: Work): Promise<Served> {
   const preferred = endpoint.operation.propagates ? parsePrefer(headerOf(request, 'prefer')) : null
   for (let attempt = 1; ; attempt++) {
     try {
-      return await dependencies.db.transaction().execute(async (db): Promise<Served> => {
+      return await dependencies.transaction(async (db): Promise<Served> => {
         const response = idempotent ? await runOnce(work, db, idempotent) : (await run(work, db)).sent
         // A request with an error response changed nothing.
         if (preferred === null || response.status >= 400) return { response, transaction: null, waitSeconds: null }
@@ -207,6 +208,7 @@ async function runOnce(work: Work, db: Db, idempotent: IdempotentRequest): Promi
     return sent
   } catch (error) {
     if (!(error instanceof ApiError) || !isStored(error)) throw error
+    discardLast(db)
     await sql`rollback to savepoint handler`.execute(db)
     const response = problemResponse(error, work.request.path, requestIdOf(work.response))
     await storeResponse(db, idempotent, response)

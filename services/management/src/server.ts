@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createOriginResolver } from '@keyward/address'
 import { VERSION } from '@keyward/contract/version'
 import { createPool, dropOldPartitions, Notifier, requireMigrated } from '@keyward/database'
-import { createDatabase } from '@keyward/database/kysely'
+import { createDatabase, runPipelined } from '@keyward/database/kysely'
 import { createLogger, type Logger, type Readiness, repeat, startAdminServer } from '@keyward/runtime'
 import { sql } from 'kysely'
 import type { Pool } from 'pg'
@@ -107,7 +107,7 @@ function watchDatabase(db: Db, onError: (error: unknown) => void): { problem(): 
 function createPools({ databaseUrl: url, preparesStatements }: ManagementConfig, onError: (error: unknown) => void) {
   const shared = { name: 'keyward-management', preparesStatements, onError }
   const notifier = new Notifier(url, 'keyward-management-notifier', onError)
-  const pool = createPool(url, { ...shared, max: WRITE_CONNECTIONS, notify: notifier.notify })
+  const pool = createPool(url, { ...shared, max: WRITE_CONNECTIONS, pipelines: true, notify: notifier.notify })
   const readPool = createPool(url, { ...shared, max: READ_CONNECTIONS, statementTimeoutMs: READ_TIMEOUT_MS })
   const closePools = async (): Promise<void> => {
     await Promise.all([pool.end(), readPool.end()])
@@ -154,6 +154,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const signInLimiter = createSignInLimiter(counts)
   const shared = {
     db,
+    transaction: <Result>(work: (transaction: Db) => Promise<Result>) => runPipelined(pool, work),
     readDb,
     gates: createGates(metrics.countOverShare),
     propagation: createPropagation(db),

@@ -5,6 +5,7 @@
 
 import { type Kysely, sql } from 'kysely'
 
+import { executeLast } from '../last-statements.ts'
 import type { Database } from '../schema.ts'
 
 export type ActivityType =
@@ -32,12 +33,13 @@ export interface ActivityEntry {
   readonly actor: object | null
 }
 
-/** Records a change of licenses in the transaction that makes the change. */
+/** Records a change of licenses in the transaction that makes the change, at its end. */
 export async function recordActivity(transaction: Kysely<Database>, entry: ActivityEntry): Promise<void> {
   const { type, organizationId, licenseIds, machineId = null } = entry
   const actor = entry.actor === null ? null : JSON.stringify(entry.actor)
-  await sql`select record_activity(${organizationId}::uuid, ${licenseIds}::uuid[], ${type}, ${machineId}::bytea,
-    ${actor}::jsonb)`.execute(transaction)
+  const statement = sql`select record_activity(${organizationId}::uuid, ${licenseIds}::uuid[], ${type}, ${machineId}::bytea,
+    ${actor}::jsonb)`
+  await executeLast(transaction, statement)
 }
 
 export interface IssuedFile {

@@ -4,6 +4,7 @@
  */
 
 import { uuidv7 } from '@keyward/database'
+import { executeLast } from '@keyward/database/kysely'
 import { sql } from 'kysely'
 
 import type { WriteContext } from '../context.ts'
@@ -56,8 +57,7 @@ export async function audit({ db, organizationId, actor }: WriteContext, entry: 
     insert into audit_log (id, organization_id, actor, action, resource_type, resource_id, changes, before)
     values (${uuidv7()}, ${organizationId}, ${toJsonb(actor)}, ${action}, ${resourceType}, ${resourceId}, ${json(changes)},
       ${json(before)})`
-  if (event) await insertWithEvents(db, insertion, [{ ...event, organizationId, actor }])
-  else await insertion.execute(db)
+  await executeLast(db, event ? insertWithEvents(insertion, [{ ...event, organizationId, actor }]) : insertion)
 }
 
 /** Returns the row's values of the fields in `changes`. A field that the row lacks is null. */

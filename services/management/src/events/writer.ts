@@ -111,13 +111,9 @@ function withEvents(events: readonly OwnedEvent[]): RawBuilder<unknown> {
     where e.enabled and e.types && ${patternsOf(sql.ref('w.type'))}`
 }
 
-/** Executes one statement that consists of `insertion`, which inserts another row, and the insertion of the events. */
-export async function insertWithEvents(
-  db: Db,
-  insertion: RawBuilder<unknown>,
-  events: readonly OwnedEvent[],
-): Promise<void> {
-  await sql`with inserted as (${insertion}), ${withEvents(events)}`.execute(db)
+/** Returns one statement that consists of `insertion`, which inserts another row, and the insertion of the events. */
+export function insertWithEvents(insertion: RawBuilder<unknown>, events: readonly OwnedEvent[]): RawBuilder<unknown> {
+  return sql`with inserted as (${insertion}), ${withEvents(events)}`
 }
 
 /** Inserts any number of events in one statement. */

@@ -74,6 +74,8 @@ export interface IdentityProvider {
 export interface Dependencies {
   /** The pool for changes. */
   db: Db
+  /** Runs a change in one transaction on the pool for changes. Its statements are pipelined. */
+  transaction: <Result>(work: (db: Db) => Promise<Result>) => Promise<Result>
   /** The pool for reads, with its own connections and a shorter statement timeout. */
   readDb: Db
   gates: Gates

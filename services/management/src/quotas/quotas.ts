@@ -13,6 +13,7 @@ import {
   type QuotaUse,
 } from '@keyward/contract'
 import { type JsonObject } from '@keyward/database'
+import { together } from '@keyward/database/kysely'
 import { sql } from 'kysely'
 
 import type { Db, ReadContext, WriteContext } from '../context.ts'
@@ -103,16 +104,26 @@ function exceeded(name: Quota, limit: number, used: number, added: number): ApiE
 /** Throws QUOTA_EXCEEDED unless the organization may have `added` more rows. Call it before the rows are added. */
 export async function requireWithinQuota(context: WriteContext, quota: CountedQuota, added = 1): Promise<void> {
   if (added === 0) return
-  const remaining = await capacity(context, quota, added, false)
+  const remaining = requireRoom(quota, await readUse(context, quota), added)
   // While the remaining rows suffice for all requests that can run at once, no request takes the lock.
-  if (remaining < MAX_CONCURRENT_REQUESTS * MAX_ROWS[quota]) await capacity(context, quota, added, true)
+  if (remaining < MAX_CONCURRENT_REQUESTS * MAX_ROWS[quota])
+    requireRoom(quota, await readUse(context, quota, true), added)
+}
+
+interface Use {
+  limit: number
+  used: number
+}
+
+/** Returns the limit and the use of a quota. They stay valid if `lock` is set or the transaction has locked the organization. */
+export async function readUse(context: WriteContext, quota: CountedQuota, lock = false): Promise<Use> {
+  const [limit, used] = await together(readLimit(context, quota, lock), countUsed(context, quota))
+  return { limit, used }
 }
 
 /** Returns the number of rows that still fit after the addition. Throws QUOTA_EXCEEDED. */
-async function capacity(context: WriteContext, quota: CountedQuota, added: number, lock: boolean): Promise<number> {
-  const limit = await readLimit(context, quota, lock)
-  const used = await countUsed(context, quota)
-  if (used + added > limit) throw exceeded(quota, limit, used, added)
+export function requireRoom(quota: CountedQuota, { limit, used }: Use, added: number): number {
+  if (added > 0 && used + added > limit) throw exceeded(quota, limit, used, added)
   return limit - used - added
 }
 

@@ -47,6 +47,7 @@ async function routedOperations(): Promise<string[]> {
   const dependencies = {
     db: createDatabase(pool),
     readDb: createDatabase(pool),
+    transaction: () => Promise.reject(new Error('never called')),
     gates: createGates(() => undefined),
     storedBytes: new StoredBytes(),
     propagation: { wait: () => Promise.resolve({}) },

@@ -4,6 +4,7 @@
  */
 
 import { type CreateAccessRule, type ReplacedRuleSet, ruleSetName } from '@keyward/contract'
+import { together } from '@keyward/database/kysely'
 import { sql } from 'kysely'
 
 import { audit, listOf } from '../../audit/writer.ts'
@@ -87,9 +88,10 @@ export async function replaceSet(
 ): Promise<ReplacedRuleSet> {
   const validName = ruleSetName.safeParse(name)
   if (!validName.success) throw invalid('/set', `must have 1 to 64 characters; got ${quote(name)}`)
-  const plan = await lockPlan(context)
-  const rules = await validateRules(context, given, name)
-  const before = await findSet(context, name)
+  const [plan, [rules, before]] = await together(
+    lockPlan(context),
+    validateRules(context, given, name, () => findSet(context, name)),
+  )
   requireVersion(name, before?.version, given.others?.ifMatch)
 
   if (rules.length === 0 && given.others?.allowEmpty !== true)

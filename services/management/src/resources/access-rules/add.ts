@@ -7,6 +7,7 @@ import { canonicalRuleValue, RULE_VALUE_ERRORS } from '@keyward/address'
 import { type AccessRule, type CreateAccessRule, MAX_SKIPPED_ROWS, type SkippedRow } from '@keyward/contract'
 import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
 import { uuidv7 } from '@keyward/database'
+import { together } from '@keyward/database/kysely'
 import { type RawBuilder, sql } from 'kysely'
 
 import { audit, listOf, toJsonb } from '../../audit/writer.ts'
@@ -16,7 +17,7 @@ import { missingIds } from '../../crud/owned-rows.ts'
 import { piecesOf } from '../../crud/pieces.ts'
 import { ApiError, quote, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/upload-rows.ts'
-import { requireWithinQuota } from '../../quotas/quotas.ts'
+import { readUse, requireRoom } from '../../quotas/quotas.ts'
 import { inTurns } from '../../turns.ts'
 import { lockPlan, requireWithinPlan } from './plan-limits.ts'
 import { auditedRule } from './rule-rows.ts'
@@ -66,17 +67,22 @@ async function canonicalize(
   return { rules, errors }
 }
 
-/** Returns the rules in canonical form, those without a set in `set`. Throws INVALID_REQUEST with the errors of all rows. */
-export async function validateRules(
+/**
+ * Returns the rules in canonical form, those without a set in `set`, and the result of `read`, which is sent in the same round trip. Throws
+ * INVALID_REQUEST with the errors of all rows.
+ */
+export async function validateRules<Result>(
   context: ReadContext,
   given: Rows<CreateAccessRule>,
   set: string | null,
-): Promise<NewRule[]> {
+  read: (rules: readonly NewRule[]) => Promise<Result>,
+): Promise<[NewRule[], Result]> {
   const { rules, errors } = await canonicalize(given.rows, set)
   await followMerges(context, rules)
-  const all = [...given.errors, ...errors, ...(await findMissing(context, rules))]
+  const [missing, result] = await together(findMissing(context, rules), read(rules))
+  const all = [...given.errors, ...errors, ...missing]
   if (all.length > 0) throw invalidRows(all)
-  return rules
+  return [rules, result]
 }
 
 /** Replaces the ids of merged customers by those of the remaining customers, so that a list of rules stays valid after a merge. */
@@ -97,10 +103,12 @@ async function followMerges({ db, organizationId }: ReadContext, rules: readonly
 /** Returns an error for every scope and customer that does not exist in the organization. */
 async function findMissing(context: ReadContext, rules: readonly NewRule[]): Promise<ValidationError[]> {
   const scopeIds = (scope: string) => present(rules.map((rule) => (rule.scope === scope ? rule.scopeId : null)))
-  const products = await missingIds('products', context, scopeIds('PRODUCT'))
-  const licenses = await missingIds('licenses', context, scopeIds('LICENSE'))
   const customerIds = present(rules.map((rule) => (rule.type === 'CUSTOMER' ? rule.value : null)))
-  const customers = await missingIds('customers', context, customerIds)
+  const [products, licenses, customers] = await together(
+    missingIds('products', context, scopeIds('PRODUCT')),
+    missingIds('licenses', context, scopeIds('LICENSE')),
+    missingIds('customers', context, customerIds),
+  )
   return rules.flatMap((rule): ValidationError[] => {
     const { pointer, scope, scopeId, type, value } = rule
     const isScopeMissing = scopeId !== null && (scope === 'PRODUCT' ? products : licenses).has(scopeId)
@@ -200,13 +208,16 @@ export function showSkipped(skipped: readonly { rule: NewRule; by: string }[]): 
 }
 
 /**
- * Adds the rules and replaces expired rules with the same kind, type, value and scope. If an existing rule covers a rule, `reject` throws
- * RULE_EXISTS, and `skip` omits the rule.
+ * Returns the rules to insert, and deletes the expired rules that they replace, with the same kind, type, value and scope. If an existing
+ * rule covers a rule, `reject` throws RULE_EXISTS, and `skip` omits the rule.
  */
-async function addRules(context: WriteContext, given: Rows<CreateAccessRule>, onCovered: 'reject' | 'skip') {
-  const plan = await lockPlan(context)
-  const rules = await validateRules(context, given, null)
-  const { added, skipped, replaced, excessive } = await planAddition(await findExisting(context, rules), rules)
+async function prepareAddition(context: WriteContext, given: Rows<CreateAccessRule>, onCovered: 'reject' | 'skip') {
+  const [plan, use, [rules, existing]] = await together(
+    lockPlan(context),
+    readUse(context, 'accessRules'),
+    validateRules(context, given, null, (valid) => findExisting(context, valid)),
+  )
+  const { added, skipped, replaced, excessive } = await planAddition(existing, rules)
   requireFewOfValue(excessive)
   const [first] = skipped
   if (onCovered === 'reject' && first)
@@ -214,20 +225,16 @@ async function addRules(context: WriteContext, given: Rows<CreateAccessRule>, on
       ruleId: first.by,
     })
   await requireWithinPlan(context, plan, added)
-  await requireWithinQuota(context, 'accessRules', Math.max(0, added.length - replaced.length))
+  requireRoom('accessRules', use, added.length - replaced.length)
   await deleteRules(
     context,
     replaced.map(({ id }) => id),
   )
-  await insertRules(
+  const setIds = await requireSets(
     context,
-    added,
-    await requireSets(
-      context,
-      added.flatMap(({ set }) => set ?? []),
-    ),
+    added.flatMap(({ set }) => set ?? []),
   )
-  return { added, skipped, replaced }
+  return { added, skipped, replaced, setIds }
 }
 
 /** Returns the member `before` of an audit entry, if the addition has replaced expired rules. */
@@ -237,11 +244,12 @@ function replacedRules(replaced: readonly Existing[]): { before?: object } {
 
 /** Adds a rule and replaces expired ones. Throws RULE_EXISTS if an unexpired rule of the same source does all that the rule does. */
 export async function addRule(context: WriteContext, input: CreateAccessRule): Promise<AccessRule> {
-  const { added, replaced } = await addRules(context, { rows: [{ input, pointer: '#' }], errors: [] }, 'reject')
+  const given = { rows: [{ input, pointer: '#' }], errors: [] }
+  const { added, replaced, setIds } = await prepareAddition(context, given, 'reject')
   const [first] = added
   if (!first) throw new Error('a new rule was not added')
   const { pointer: _pointer, ...rule } = first
-  const created = await readRule(context, rule.id)
+  const [, created] = await together(insertRules(context, added, setIds), readRule(context, rule.id))
   await audit(context, {
     action: 'access_rule.created',
     resourceType: 'access_rule',
@@ -258,7 +266,8 @@ export async function importRules(
   context: WriteContext,
   given: Rows<CreateAccessRule>,
 ): Promise<{ created: number; skipped: number; skippedRows: SkippedRow[]; ids: string[] }> {
-  const { added, skipped, replaced } = await addRules(context, given, 'skip')
+  const { added, skipped, replaced, setIds } = await prepareAddition(context, given, 'skip')
+  await insertRules(context, added, setIds)
   const ids = added.map(({ id }) => id)
   const counts = { created: added.length, skipped: skipped.length }
   const more = { ...counts, ruleIds: ids.slice(0, MAX_EVENT_IDS) }

@@ -9,6 +9,7 @@ import {
   withJsonText,
 } from '@keyward/contract'
 import { uuidv7, violatedConstraint } from '@keyward/database'
+import { together } from '@keyward/database/kysely'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
@@ -33,25 +34,25 @@ export async function missingParents(
   context: ReadContext,
   rows: readonly { productId: string; customerId: string; pointer: string }[],
 ): Promise<ValidationError[]> {
-  const missing = {
-    productId: await missingIds(
+  const [products, customers] = await together(
+    missingIds(
       'products',
       context,
       rows.map((row) => row.productId),
     ),
-    customerId: await missingIds(
+    missingIds(
       'customers',
       context,
       rows.map((row) => row.customerId),
     ),
-  }
+  )
   const error = (pointer: string, what: string): ValidationError => ({
     pointer,
     detail: `must be the id of a ${what} of this organization`,
   })
   return rows.flatMap(({ productId, customerId, pointer }) => [
-    ...(missing.productId.has(productId) ? [error(`${pointer}/productId`, 'product')] : []),
-    ...(missing.customerId.has(customerId) ? [error(`${pointer}/customerId`, 'customer')] : []),
+    ...(products.has(productId) ? [error(`${pointer}/productId`, 'product')] : []),
+    ...(customers.has(customerId) ? [error(`${pointer}/customerId`, 'customer')] : []),
   ])
 }
 
@@ -148,17 +149,22 @@ export async function requireLicensesWithinQuotas(
   context: WriteContext,
   maxMachines: readonly (number | null)[],
 ): Promise<void> {
-  await requireMachinesWithinQuota(context, maxMachines)
-  await requireWithinQuota(context, 'licenses', maxMachines.length)
+  await together(
+    requireMachinesWithinQuota(context, maxMachines),
+    requireWithinQuota(context, 'licenses', maxMachines.length),
+  )
 }
 
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
-  await requireParents(context, input)
-  await requireLicensesWithinQuotas(context, [input.policy.maxMachines])
   const row = { ...withJsonText(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
-  await requireEntitlementsFit(context, row)
-  await insertLicenses(context, [row])
-  const license = showLicense(await readLicenseRow(context, row.id))
+  await together(
+    requireParents(context, input),
+    requireLicensesWithinQuotas(context, [input.policy.maxMachines]),
+    requireEntitlementsFit(context, row),
+    requireFeatures(context, [row.policy]),
+  )
+  const [, inserted] = await together(insertPart(context, [row]), readLicenseRow(context, row.id))
+  const license = showLicense(inserted)
   await audit(context, {
     action: 'license.created',
     resourceType: 'license',
