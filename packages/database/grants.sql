@@ -93,7 +93,7 @@ begin
   grant select, insert, delete on activity, audit_log, check_counts, events, event_marks, used_licenses to keyward_management;
   grant select, update on license_slots to keyward_management;
   grant select, update, delete on blacklisted_checks to keyward_management;
-  grant select, delete on deleted_organizations, occurrences to keyward_management;
+  grant select, delete on daily_entries, deleted_organizations, monitored_matches, occurrences to keyward_management;
   grant select on change_log, feed_state, organization_usage, validators to keyward_management;
   grant execute on function
     -- A check constraint and an index expression run as the user who writes the table.

@@ -283,6 +283,13 @@ CREATE TRIGGER customers_updated AFTER UPDATE ON customers REFERENCING OLD TABLE
 grant delete, insert, select, update on customers to keyward_management;
 grant select (id, organization_id) on customers to keyward_validator;
 
+create table daily_entries (
+  id uuid not null,
+  at timestamptz not null,
+  constraint daily_entries_pkey PRIMARY KEY (id)
+);
+grant delete, select on daily_entries to keyward_management;
+
 create table deleted_organizations (
   id uuid not null,
   deleted_at timestamptz not null default now(),
@@ -539,6 +546,15 @@ create table migrations (
 );
 grant select on migrations to keyward_management;
 grant select on migrations to keyward_validator;
+
+create table monitored_matches (
+  rule_id uuid not null,
+  hour timestamptz not null,
+  count bigint not null,
+  constraint monitored_matches_pkey PRIMARY KEY (rule_id, hour)
+);
+CREATE INDEX monitored_matches_hour ON monitored_matches (hour);
+grant delete, select on monitored_matches to keyward_management;
 
 create table occurrences (
   id uuid not null default new_id(),
@@ -849,6 +865,7 @@ function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], 
 function count_credentials() returns trigger;
 function count_usage() returns trigger;
 function customer_text(email text, name text, external_id text) returns text to keyward_management;
+function daily_entry(digest text, OUT at timestamp with time zone, OUT id uuid) returns record;
 function drop_old_partitions(activity_days integer, analytics_days integer) returns SETOF text to keyward_management;
 function ensure_partition(parent text, at timestamp with time zone) returns void to keyward_management;
 function fold_usage(organization uuid, folded text) returns void to keyward_management;

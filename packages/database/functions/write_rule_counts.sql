@@ -1,4 +1,4 @@
--- Adds to the counters of access rules. Matches of a rule that was folded count for the rule that was kept. Resolves the ids again until
+-- Adds to the counters of access rules, and to the hourly counters of monitored rules. Matches of a rule that was folded count for the rule that was kept. Resolves the ids again until
 -- they equal the ids of the locked rows, because locking may have waited for a transaction that folded rules. Once they are equal, no other
 -- transaction can fold these rules, because folding needs the same locks.
 create or replace function write_rule_counts(rows jsonb) returns void language plpgsql set search_path = public, pg_temp as $$
@@ -20,4 +20,11 @@ begin
     from jsonb_to_recordset(rows) as r (id uuid, count bigint, at float8) left join folded_rules f on f.gone = r.id group by 1
   ) m
   where c.rule_id = m.id;
+  insert into monitored_matches (rule_id, hour, count)
+  select r.id, date_trunc('hour', sane_time(to_timestamp(max(m.at) / 1000)), 'UTC'), sum(m.count)
+  from jsonb_to_recordset(rows) as m (id uuid, count bigint, at float8)
+    left join folded_rules f on f.gone = m.id
+    join access_rules r on r.id = coalesce(f.kept, m.id) and r.mode = 'MONITOR'
+  group by r.id order by r.id
+  on conflict (rule_id, hour) do update set count = monitored_matches.count + excluded.count;
 end $$;

@@ -240,6 +240,7 @@ export interface Database {
   /**
    * Rules that became duplicates when two customers were merged. Matches of the deleted rule `gone` are added to the counters of `kept`.
    */
+  monitoredMatches: { ruleId: string; hour: Moment; count: number }
   foldedRules: { gone: string; kept: string; foldedAt: DefaultMoment }
   checkCounts: { hour: Moment; organizationId: string; productId: string | null; code: string; count: number }
   activity: {

@@ -88,6 +88,12 @@ test('releases slots up to the limit, and records requests beyond it', async () 
   ])
   expect([await usedOf(two), await usedOf(none)]).toEqual([2, 1])
   expect(await limited(two)).toEqual(['m2 2', 'm3 1'])
+  const { rows } = await database.pool.query<{ inTime: boolean }>(
+    `select bool_and(at > now() - interval '1 minute' and first_at - at < interval '1 ms') as "inTime" from activity
+     where license_id = $1 and type = 'RELEASE_LIMIT_REACHED'`,
+    [two],
+  )
+  expect(rows).toEqual([{ inTime: true }])
   expect([await limited(none), await limited(any)]).toEqual([['m0 1'], []])
 })
 

@@ -114,6 +114,27 @@ describe('writeBehind', () => {
     await write({ rules: [match(gone, 1)] })
   })
 
+  test('counts the matches of monitored rules by hour', async () => {
+    const [monitored, enforced] = [uuidv7(), uuidv7()]
+    for (const [id, mode] of [
+      [monitored, 'MONITOR'],
+      [enforced, 'ENFORCE'],
+    ])
+      await database.pool.query(
+        `insert into access_rules (id, organization_id, kind, mode, type, value, scope, created_by)
+         values ($1, $2, 'BLACKLIST', $3, 'HWID', uuid_send($1), 'ORGANIZATION', '{"type":"SYSTEM"}')`,
+        [id, organizationId, mode],
+      )
+    const match = (id: string, count: number, lastAtMs: number) => ({ id: bytes(id), count, lastAtMs })
+    await write({ rules: [match(monitored, 3, NOON + 5), match(enforced, 4, NOON)] })
+    await write({ rules: [match(monitored, 2, NOON + 3_599_999)] })
+    await write({ rules: [match(monitored, 1, NOON + 3_600_000)] })
+    expect(await rows('select rule_id as id, hour, count::integer from monitored_matches order by hour')).toEqual([
+      { id: monitored, hour: new Date(NOON), count: 5 },
+      { id: monitored, hour: new Date(NOON + 3_600_000), count: 1 },
+    ])
+  })
+
   test('replaces the time of a match that is centuries in the future', async () => {
     const before = Date.now() - 60_000
     await write({ rules: [{ id: bytes(ruleId), count: 1, lastAtMs: Date.UTC(2525, 1, 1) }] })

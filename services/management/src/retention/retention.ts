@@ -45,6 +45,8 @@ const MAX_EVENTS = 1_000_000
 const MAX_DELIVERIES = 200_000
 /** The number of days for which entries of `folded_rules` are kept. Validators write the matches of the deleted rules much sooner. */
 const FOLDED_RULE_DAYS = 7
+/** The number of days for which the rows are kept that concern the current or the last day. */
+const LAST_DAYS = 2
 const MS_PER_DAY = 86_400_000
 
 /** Deletes up to `rows` rows and returns their number. */
@@ -88,7 +90,7 @@ function expiredRules(days: number): Batch {
 }
 
 /** Returns a batch that deletes rows older than `days`, the oldest first. The ids are UUIDv7, so the primary key finds these rows. */
-function oldestIds(table: 'audit_log' | 'events' | 'webhook_deliveries', days: number): Batch {
+function oldestIds(table: 'audit_log' | 'daily_entries' | 'events' | 'webhook_deliveries', days: number): Batch {
   const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
   const hex = ms.toString(16).padStart(12, '0')
   const first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
@@ -196,6 +198,8 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['excessDeliveries', excess('webhook_deliveries', 'endpoint_id', options.maxEvents ?? MAX_DELIVERIES)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
+    ['dailyEntries', oldestIds('daily_entries', LAST_DAYS)],
+    ['monitoredMatches', batchOf('monitored_matches', sql`hour < ${before(LAST_DAYS)}`, sql``)],
     ['foldedRules', batchOf('folded_rules', sql`folded_at < ${before(FOLDED_RULE_DAYS)}`)],
     [
       'sessions',

@@ -76,6 +76,14 @@ test('deletes only rows past their retention, in batches', async () => {
     `insert into idempotency_keys (owner, key, request_hash, created_at)
      select 'o', i::text, '', now() - i * interval '1 hour' from generate_series(164, 173) i`,
   )
+  await query(
+    `insert into daily_entries
+     select (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '70008' || left(md5(random()::text), 15))::uuid, at
+     from (select now() - i * interval '1 day' + interval '1 hour' as at from generate_series(0, 4) i) days`,
+  )
+  await query(
+    `insert into monitored_matches select gen_random_uuid(), now() - i * interval '1 day' + interval '1 hour', 1 from generate_series(0, 4) i`,
+  )
   await untilIdle()
   expect(await apply(3)).toEqual({
     expiredRules: 11,
@@ -83,6 +91,8 @@ test('deletes only rows past their retention, in batches', async () => {
     acknowledgedAlerts: 6,
     auditEntries: 6,
     mergedCustomers: 6,
+    dailyEntries: 2,
+    monitoredMatches: 2,
     storedResponses: 6,
   })
   expect(await apply(3)).toEqual({})
