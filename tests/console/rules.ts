@@ -126,6 +126,18 @@ export function ruleTests(open: () => Stage): void {
       await page.getByText('Line 2: csv-machine').waitFor()
       await stage.open('/rules?matches=csv-machine')
       await page.getByText('from a, file').waitFor()
+      await page.getByRole('checkbox', { name: 'csv-machine' }).check()
+      await stage.button('Only monitor').click()
+      await stage.dialog().getByRole('button', { name: 'Only monitor' }).click()
+      await page.getByText('Monitor: 1 rule changed.').waitFor()
+      await page.getByRole('checkbox', { name: 'csv-machine' }).check()
+      await stage.button('Enforce together').click()
+      await stage
+        .dialog()
+        .getByText(/They would have rejected about 0 of [\d,]+ checks since/)
+        .waitFor()
+      await stage.dialog().getByRole('button', { name: 'Enforce together' }).click()
+      await page.getByText('Enforce: 1 rule changed.').waitFor()
       expect(await stage.cell('Allow').count()).toBe(1)
     })
 

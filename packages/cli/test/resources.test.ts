@@ -275,6 +275,12 @@ test('sets access rules to decide checks or only count matches', async () => {
   expect(await result(counts, 'rules', 'set-mode', 'ENFORCE', ...ids, ...wait)).toEqual({ updated: 2, unchanged: 0 })
   expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toEqual([])
   expect((await shell.cli('rules', 'set-mode', 'OFF', ...ids)).code).toBe(2)
+  await result(counts, 'rules', 'set-mode', 'MONITOR', ...ids, ...wait)
+  const estimate = await shell.cli('rules', 'set-mode', 'ENFORCE', ...ids, '--dry-run')
+  expect(estimate.out).toMatch(
+    /^2 rules would change to ENFORCE, 0 would not\. Nothing was changed\.\nOf 0 checks since \S+Z, they would have rejected about 0\.\n$/,
+  )
+  expect(await result(counts, 'rules', 'set-mode', 'ENFORCE', ...ids, ...wait)).toEqual({ updated: 2, unchanged: 0 })
   expect((await shell.cli('rules', 'set-mode', 'MONITOR')).code).toBe(2)
   expect((await shell.cli('rules', 'set-mode', 'MONITOR', ...ids, crypto.randomUUID(), ...wait)).code).toBe(1)
   expect(await result(listed, 'rules', 'list', '--mode', 'MONITOR')).toEqual([])

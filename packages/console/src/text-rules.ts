@@ -47,6 +47,14 @@ export const ruleText = {
     mode: 'Mode',
     modes,
     modeHints,
+    setMode: { ENFORCE: 'Enforce together', MONITOR: 'Only monitor' } satisfies Record<RuleMode, string>,
+    setModeTitle: {
+      ENFORCE: 'Let these rules decide checks?',
+      MONITOR: 'Let these rules only count their matches?',
+    } satisfies Record<RuleMode, string>,
+    modeChanged: (count: number, mode: RuleMode) => `${modes[mode]}: ${rules(count)} changed.`,
+    wouldReject: (rejected: number, checks: number) =>
+      `All of them change in one step. They would have rejected about ${rejected.toLocaleString()} of ${checks.toLocaleString()} checks since`,
     monitoredKind: (kind: string) => `${kind}, monitored`,
     type: 'What it matches',
     value: 'Value',

@@ -3,7 +3,15 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { type AccessRule, accessRules, MAX_IMPORT_ROWS, ruleKind, ruleMode, ruleType } from '@keyward/contract'
+import {
+  type AccessRule,
+  accessRules,
+  type LastDay,
+  MAX_IMPORT_ROWS,
+  ruleKind,
+  ruleMode,
+  ruleType,
+} from '@keyward/contract'
 import { Argument, Option } from 'commander'
 import { z } from 'zod'
 
@@ -121,14 +129,22 @@ function addSetMode(group: CliCommand): void {
     .addArgument(new Argument('<mode>', 'the mode of the rules').choices(ruleMode.options))
     .argument('[id...]', 'the ids of the rules, at most 1,000')
     .option('--set <name>', 'all rules of this set, instead of ids')
+    .option('--dry-run', 'change nothing, and estimate how many checks of the last day would have been rejected')
     .run(async (session, flags, mode: string, ...ids: string[]) => {
-      const { set } = z.object({ set: z.string().optional() }).parse(flags)
+      const { set, dryRun } = z.object({ set: z.string().optional(), dryRun: z.literal(true).optional() }).parse(flags)
       if ((set === undefined) === (ids.length === 0)) throw new Failure(EXIT.usage, 'Name either rules or a --set')
-      const body = { mode: ruleMode.parse(mode), ...(set === undefined ? { ids } : { set }) }
+      const body = { mode: ruleMode.parse(mode), ...(set === undefined ? { ids } : { set }), dryRun }
       const changed = await session.api.call(accessRules.setAccessRuleMode, { body }, waitOf(flags))
-      const { updated, unchanged } = changed.data
-      printChange(session, changed, `${updated} rules changed to ${mode}, ${unchanged} unchanged.`)
+      const { updated, unchanged, lastDay } = changed.data
+      if (dryRun === undefined)
+        return printChange(session, changed, `${updated} rules changed to ${mode}, ${unchanged} unchanged.`)
+      const counts = `${updated} rules would change to ${mode}, ${unchanged} would not. Nothing was changed.`
+      session.output.result(changed.data, lastDay ? `${counts}\n${describeLastDay(lastDay)}` : counts)
     })
+}
+
+function describeLastDay({ from, checks, rejected }: LastDay): string {
+  return `Of ${checks} checks since ${from}, they would have rejected about ${rejected}.`
 }
 
 function withFilters(command: CliCommand): CliCommand {

@@ -206,14 +206,31 @@ export const setAccessRuleMode = z
       .meta({ description: 'The ids of the rules, at most 1,000.', example: [EXAMPLE_ID] }),
     set: setName.optional().meta({ description: 'The name of a set. Selects all of its rules.', example: 'offices' }),
     filter: ruleFilter.optional(),
+    dryRun: z.boolean().optional().meta({
+      description: 'Whether to change nothing, and to estimate the effect on the checks of the last day instead.',
+      example: false,
+    }),
   })
   .refine(({ ids, set, filter }) => [ids, set, filter].filter((given) => given !== undefined).length === 1, {
     message: 'must contain exactly one of ids, set and filter',
   })
   .meta({ example: { mode: 'ENFORCE', set: 'offices' } })
+const lastDay = z
+  .object({
+    from: timestamp(
+      'The beginning of the first hour that is counted, at most a day ago. All rules have been monitored since then.',
+    ),
+    checks: z.int().meta({ description: 'The number of checks with a known license key.', example: 1_200 }),
+    rejected: z.int().meta({ description: 'About how many of them the rules would have rejected.', example: 17 }),
+  })
+  .meta({
+    description: 'The estimated effect on the checks of the last day. Present with `dryRun` and the mode ENFORCE.',
+  })
+export type LastDay = z.infer<typeof lastDay>
 export const changedAccessRules = z.object({
   updated: z.int().meta({ description: 'The number of rules that had the other mode.', example: 5 }),
   unchanged: z.int().meta({ description: 'The number of rules that had this mode already.', example: 0 }),
+  lastDay: lastDay.optional(),
 })
 
 /** The maximum number of entries in `skippedRows`. */

@@ -1,6 +1,6 @@
 /** Tests access rules: canonical values, validation of each field, duplicates, filters, changes, imports. */
 
-import { accessRule, importedAccessRules, problem } from '@keyward/contract'
+import { accessRule, changedAccessRules, importedAccessRules, problem } from '@keyward/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -270,6 +270,92 @@ test('changes the mode of many rules in one request, all or none', async () => {
   for (const selection of [{}, { filter: {} }, { ids: [] }, { ids: [first.id], set: 'feed' }])
     expect(outcome(await set({ mode: 'ENFORCE', ...selection }))).toBe('422 INVALID_REQUEST')
   expect(outcome(await set({ mode: 'ENFORCE', set: 'unknown' }))).toBe('404 NOT_FOUND')
+})
+
+test('estimates how many checks of the last day an enforcement would have rejected, and changes nothing', async () => {
+  vendor = await createVendor(harness)
+  const { pool } = harness.database
+  const license = await vendor.license()
+  const other = await vendor.product()
+  const restriction = { kind: 'RESTRICTION', mode: 'MONITOR' }
+  const ofLicense = { scope: 'LICENSE', scopeId: license.id }
+  const rules = {
+    office: await vendor.rule({ ...restriction, value: '192.0.2.0/24', set: 'offices' }),
+    branch: await vendor.rule({ ...restriction, value: '198.51.100.0/24', set: 'offices' }),
+    blocked: await vendor.rule({ mode: 'MONITOR', value: '203.0.113.7' }),
+    machine: await vendor.rule({ ...restriction, ...ofLicense, type: 'HWID', value: 'm-1' }),
+    product: await vendor.rule({ ...restriction, scope: 'PRODUCT', scopeId: other, value: '192.0.2.1' }),
+    exclusion: await vendor.rule({ kind: 'EXCLUSION', mode: 'MONITOR', value: '192.0.2.9' }),
+  }
+  const estimate = async (selection: object) =>
+    (await vendor.call('POST', 'access-rules/set-mode', { body: { mode: 'ENFORCE', dryRun: true, ...selection } })).body
+  const lastDay = async (...names: (keyof typeof rules)[]) => {
+    const { from: _, ...counts } = expectBody(
+      await vendor.call('POST', 'access-rules/set-mode', {
+        body: { mode: 'ENFORCE', dryRun: true, ids: names.map((name) => rules[name].id) },
+      }),
+      200,
+      changedAccessRules,
+    ).lastDay!
+    return counts
+  }
+  // Rules that were added in this hour have no hour with all of their matches.
+  const { rows: counted } = await pool.query<{ hour: Date }>(
+    `select date_trunc('hour', now(), 'UTC') - interval '2 hours' as hour`,
+  )
+  const { hour } = counted[0]!
+  const count = (code: string, checks: number) =>
+    pool.query(
+      'insert into check_counts (hour, organization_id, product_id, code, count) values ($1, $2, $3, $4, $5)',
+      [hour, vendor.id, license.productId, code, checks],
+    )
+  await pool.query(`select ensure_partition('check_counts', $1), ensure_partition('activity', $1)`, [hour])
+  await count('VALID', 90)
+  await count('EXPIRED', 10)
+  await count('NOT_FOUND', 1_000)
+  const matches: [string, number][] = [
+    [rules.office.id, 60],
+    [rules.branch.id, 25],
+    [rules.blocked.id, 7],
+    [rules.machine.id, 2],
+    [rules.exclusion.id, 50],
+  ]
+  for (const [id, n] of matches)
+    await pool.query('insert into monitored_matches (rule_id, hour, count) values ($1, $2, $3), ($1, $4, 1000)', [
+      id,
+      hour,
+      n,
+      new Date(hour.getTime() - 30 * 3_600_000),
+    ])
+  await pool.query(
+    `insert into activity (at, id, organization_id, license_id, type, code, count, first_at, last_at)
+     values ($1, new_id(), $2, $3, 'CHECK', 'VALID', 5, $1, $1)`,
+    [hour, vendor.id, license.id],
+  )
+  expect(await lastDay('office', 'branch')).toEqual({ checks: 0, rejected: 0 })
+  await pool.query(`update access_rules set updated_at = now() - interval '3 days' where organization_id = $1`, [
+    vendor.id,
+  ])
+  expect(await lastDay('office', 'branch')).toEqual({ checks: 100, rejected: 15 })
+  expect(await lastDay('office')).toEqual({ checks: 100, rejected: 40 })
+  expect(await lastDay('blocked')).toEqual({ checks: 100, rejected: 7 })
+  expect(await lastDay('office', 'branch', 'blocked')).toEqual({ checks: 100, rejected: 22 })
+  expect(await lastDay('machine')).toEqual({ checks: 100, rejected: 3 })
+  expect(await lastDay('product')).toEqual({ checks: 100, rejected: 0 })
+  expect(await lastDay('exclusion')).toEqual({ checks: 100, rejected: 0 })
+  expect(await estimate({ set: 'offices' })).toMatchObject({ updated: 2, unchanged: 0, lastDay: { rejected: 15 } })
+  // In a scope that has restrictions of the type, further ones only allow more checks.
+  await vendor.rule({ kind: 'RESTRICTION', value: '203.0.113.0/24' })
+  expect(await lastDay('office')).toEqual({ checks: 100, rejected: 0 })
+  const foreign = await createVendor(harness)
+  const own = await foreign.rule({ mode: 'MONITOR', value: '192.0.2.1' })
+  const foreignDay = await foreign.call('POST', 'access-rules/set-mode', {
+    body: { mode: 'ENFORCE', dryRun: true, ids: [own.id] },
+  })
+  expect(foreignDay.body).toMatchObject({ lastDay: { checks: 0, rejected: 0 } })
+  expect(await estimate({ mode: 'MONITOR', ids: [rules.office.id] })).toEqual({ updated: 0, unchanged: 1 })
+  const modes = expectBody(await vendor.call('GET', 'access-rules?mode=MONITOR'), 200, list).data
+  expect(modes).toHaveLength(6)
 })
 
 test('exports the rules of a filter in the formats of an import', async () => {

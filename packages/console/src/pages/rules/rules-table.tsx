@@ -1,6 +1,6 @@
 /** A table of access rules with their counters, and actions on one rule or on the selected rules. */
 
-import { type AccessRule, accessRules } from '@keyward/contract'
+import { type AccessRule, accessRules, RULE_MODES } from '@keyward/contract'
 import type { InputOf } from '@keyward/contract/operations'
 import { Button, Group, Paper, Text } from '@mantine/core'
 import { IconPencil, IconTrash } from '@tabler/icons-react'
@@ -14,9 +14,11 @@ import { text } from '../../text.ts'
 import { EditRule } from './edit-rule.tsx'
 import { canRestore, restoreRules } from './restore.ts'
 import { RuleCell, RuleSentence } from './sentence.tsx'
+import { ModeButton } from './set-mode.tsx'
 
 const t = text.rules
-const MAX_DELETED = 1_000
+/** The maximum number of rules of one request. */
+const MAX_RULES = 1_000
 
 function Ends({ at }: { at: string | null }) {
   if (at !== null && Date.parse(at) <= Date.now()) return <DotBadge color="gray">{t.expired}</DotBadge>
@@ -25,7 +27,7 @@ function Ends({ at }: { at: string | null }) {
 
 /** The bar of actions on the selected rules. */
 function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone: () => void }) {
-  const removed = rules.slice(0, MAX_DELETED)
+  const removed = rules.slice(0, MAX_RULES)
   const remove = useCall(accessRules.deleteAccessRules, {
     done: ({ deleted }) => t.deletedMany(deleted),
     undo: () => restoreRules(removed),
@@ -43,6 +45,21 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
           <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
             {text.clearSelection}
           </Button>
+          {RULE_MODES.map((mode) => {
+            const others = rules.filter((rule) => rule.mode !== mode).map(({ id }) => id)
+            return (
+              others.length > 0 && (
+                <ModeButton
+                  key={mode}
+                  size="xs"
+                  mode={mode}
+                  selection={{ ids: others.slice(0, MAX_RULES) }}
+                  changed={others.slice(0, MAX_RULES)}
+                  onDone={onDone}
+                />
+              )
+            )
+          })}
           <ConfirmButton
             size="xs"
             label={t.deleteMany(rules.length)}

@@ -14,6 +14,7 @@ import { useUrlParameters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { replacePath } from './paths.ts'
 import { RulesTable } from './rules-table.tsx'
+import { ModeButton } from './set-mode.tsx'
 import { putSet, readStored } from './stored-set.ts'
 
 const t = text.ruleSets
@@ -48,6 +49,7 @@ export default function RuleSet({ me }: { me: Me }) {
             <Button component={Link} href={replacePath(name)}>
               {t.replace}
             </Button>
+            <ModeButton mode="ENFORCE" selection={{ set: name }} />
             <ConfirmButton
               label={t.delete}
               title={t.deleteTitle(name)}

@@ -87,7 +87,8 @@ export const accessRules = implement(accessRuleTag, operations, {
     summary: 'Change the mode of many access rules',
     description:
       'Enforces or monitors the rules with these ids, of a set, or of a filter, at most 20,000. Changes all of them in one step, or none. ' +
-      'Every id must belong to a rule.',
+      'Every id must belong to a rule. With `dryRun`, nothing changes, and the response estimates how many checks of the last day would have ' +
+      'been rejected.',
     errors: ['NOT_FOUND'],
     handle: (call) => setMode(call, call.body),
   },

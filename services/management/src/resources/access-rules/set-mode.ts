@@ -1,6 +1,6 @@
 /** Changes the mode of many rules in one transaction: of all selected rules, or of none (docs/api.md#r11). */
 
-import { type AccessRule, MAX_SET_RULES, type setAccessRuleMode } from '@keyward/contract'
+import { type AccessRule, type changedAccessRules, MAX_SET_RULES, type setAccessRuleMode } from '@keyward/contract'
 import { MAX_EVENT_IDS } from '@keyward/contract/management/events'
 import type { z } from 'zod'
 
@@ -8,6 +8,7 @@ import { audit, listOf } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
 import { piecesOf } from '../../crud/pieces.ts'
 import { invalid, invalidRequest } from '../../http/problem.ts'
+import { estimateLastDay } from './last-day.ts'
 import { readRulesAfter, type RuleFilter } from './list.ts'
 import { lockPlan } from './plan-limits.ts'
 import { auditedRule, selectRules, showRule } from './rule-rows.ts'
@@ -39,8 +40,8 @@ async function readByFilter(context: WriteContext, filter: RuleFilter, pointer: 
 
 export async function setMode(
   context: WriteContext,
-  { mode, ids, set, filter = {} }: z.output<typeof setAccessRuleMode>,
-): Promise<{ updated: number; unchanged: number }> {
+  { mode, ids, set, filter = {}, dryRun = false }: z.output<typeof setAccessRuleMode>,
+): Promise<z.output<typeof changedAccessRules>> {
   const { db, organizationId } = context
   await lockPlan(context)
   if (set !== undefined && (await findSet(context, set)) === undefined) throw unknownSet()
@@ -51,6 +52,7 @@ export async function setMode(
   if (selected.length === 0 && set === undefined) throw invalid('#/filter', 'must select at least one rule')
   const changed = selected.filter((rule) => rule.mode !== mode)
   const result = { updated: changed.length, unchanged: selected.length - changed.length }
+  if (dryRun) return mode === 'ENFORCE' ? { ...result, lastDay: await estimateLastDay(context, changed) } : result
   if (changed.length === 0) return result
   const changedIds = changed.map(({ id }) => id)
   let updated = 0
