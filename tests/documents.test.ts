@@ -44,6 +44,12 @@ test('every relative link resolves to a file and to an anchor in it', () => {
   expect(broken).toEqual([])
 })
 
+test('no two decisions share a number', () => {
+  const numbers = documents.flatMap((path) => /^docs\/decisions\/(\d+)-/.exec(path)?.[1] ?? [])
+  expect(numbers.length).toBeGreaterThan(30)
+  expect(new Set(numbers).size).toBe(numbers.length)
+})
+
 test('every rule has an anchor with its number and an entry in the table of contents', () => {
   const rules = read('docs/api.md')
   const ids = explicitAnchors('docs/api.md')
