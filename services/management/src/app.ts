@@ -19,6 +19,8 @@ interface AppOptions extends Omit<PipelineOptions, 'responder'> {
   metrics: HttpMetrics
 }
 
+const OPENAPI = createOpenApi(endpoints)
+
 export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Express {
   const app = express()
   app.set('etag', false)
@@ -31,9 +33,9 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   app.use(requestIds(), accessLog(log), metrics.observe, securityHeaders())
   app.use(rejectMeaninglessBodies(responder), cors(corsOrigins))
   const handlerOf = createPipeline({ ...options, responder })
-  const routes = endpoints.map((endpoint) => ({ ...endpoint, handle: handlerOf(endpoint) }))
+  const routes = endpoints.map((one) => ({ method: one.method, path: one.path, handle: handlerOf(one) }))
   mountRoutes(app, BASE_PATH, routes, responder)
-  mountDocs(app, createOpenApi(endpoints), methodNotAllowed(responder))
+  mountDocs(app, OPENAPI, methodNotAllowed(responder))
   mountConsole(app, methodNotAllowed(responder))
   mountFallbacks(app, responder)
   return app
