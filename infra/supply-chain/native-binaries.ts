@@ -8,7 +8,7 @@ import { open, readdir, readFile, realpath } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 
 /** The SHA-256 of each native file, by `name@version` and the path in the package. */
-export type Recorded = Readonly<Record<string, Readonly<Record<string, string>>>>
+type Recorded = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export const RECORD_FILE = join(import.meta.dirname, 'native-binaries.json')
 

@@ -9,7 +9,7 @@ type Outcome =
   | { kind: 'outage' }
   | { kind: 'configuration'; reason: string; message?: string | undefined }
 
-export interface ResponseCase {
+interface ResponseCase {
   name: string
   command: 'validate' | 'activate'
   fault: 'stopped' | Fault | ((world: World) => Fault)

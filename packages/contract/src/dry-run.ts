@@ -92,7 +92,6 @@ const decideContext = {
 export const decideRequest = decideCheck.extend(decideContext)
 /** A request as management sends it. */
 export type SentDecideRequest = z.input<typeof decideRequest>
-export type DecideRequest = z.output<typeof decideRequest>
 
 export const decideResponse = z.object({
   code,

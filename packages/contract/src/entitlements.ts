@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 import { byteLength, text } from './text.ts'
 
-export const MAX_ENTITLEMENTS = 64
+const MAX_ENTITLEMENTS = 64
 /** The maximum size in bytes, as JSON without spaces. It applies to a product, to a license, and to the merged entitlements. */
 export const MAX_ENTITLEMENTS_BYTES = 4096
 

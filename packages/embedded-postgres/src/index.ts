@@ -16,7 +16,7 @@ import { ENVIRONMENT, pathFromInside, prepareDataFolder } from './data-folder.ts
 import { GUARD_FILE, readPostmaster, stop, stopOrphan } from './orphan.ts'
 import { ensurePassword } from './password.ts'
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** The path of the data folder. It is created with its parents if it does not exist. */
   readonly dataFolder: string
   /** The port, by default a free port below 32768, which is outside the range of outgoing connections. */

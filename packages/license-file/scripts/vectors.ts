@@ -7,7 +7,7 @@
 import { opensslPublicKey, opensslSign } from './openssl.ts'
 
 /** One case: the expected judgement of `file` for `licenseKey` at `now` with the keys in `keyIds`. */
-export interface Vector {
+interface Vector {
   name: string
   file: string
   licenseKey: string

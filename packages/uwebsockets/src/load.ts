@@ -3,7 +3,7 @@
 import type * as Current from '@uwsjs/core'
 
 /** The functions of uWebSockets.js that Keyward uses. The type declarations of the package lack `_cfg`. */
-export interface Library extends Pick<typeof Current, 'App' | 'us_listen_socket_close' | 'us_socket_local_port'> {
+interface Library extends Pick<typeof Current, 'App' | 'us_listen_socket_close' | 'us_socket_local_port'> {
   _cfg(key: 'silent'): void
 }
 

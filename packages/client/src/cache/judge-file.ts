@@ -6,7 +6,7 @@ import type { Settings } from '../options.ts'
 import type { OfflineReason } from '../results.ts'
 import type { Memory } from './store.ts'
 
-export type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
+type OfflineJudgement = { ok: true; payload: LicensePayload } | { ok: false; reason: OfflineReason }
 
 /** Decides whether the stored file allows the app to run at `nowMs` (docs/api.md#c2 to #c4). */
 export function judgeMemory(

@@ -64,7 +64,7 @@ interface Unwritten {
 const NOTHING: Unwritten = { rejectedAs: null, rejectedFile: null, latestSeenMs: 0, replacedTime: null }
 
 /** Runs an operation after all earlier operations have ended. */
-export type InTurn = <Value>(operation: () => Promise<Value>) => Promise<Value>
+type InTurn = <Value>(operation: () => Promise<Value>) => Promise<Value>
 
 /** Creates a queue for the operations on one storage. All stores over the same storage share it. */
 export function createTurns(): InTurn {

@@ -13,7 +13,7 @@ export type Verdict =
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
 
 /** A license file, or the reason why the service issues none. */
-export type FileResponse = { file: string } | { code: FileRefusalCode; message: string }
+type FileResponse = { file: string } | { code: FileRefusalCode; message: string }
 
 const DEFAULT_MESSAGE = 'The check was rejected.'
 

@@ -10,7 +10,7 @@ const KEY = 'keyward recent'
 const MAX_RECENT = 6
 
 const items = z.array(z.object({ path: z.string(), label: z.string(), kind: z.string() }))
-export type RecentItem = z.infer<typeof items>[number]
+type RecentItem = z.infer<typeof items>[number]
 
 export function recentItems(): RecentItem[] {
   try {

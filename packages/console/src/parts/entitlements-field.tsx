@@ -61,7 +61,7 @@ export function hasProblem(rows: readonly EntitlementRow[]): boolean {
   return rows.some((row) => problemOf(row, rows) !== undefined)
 }
 
-export function shownValue(value: Value): string {
+function shownValue(value: Value): string {
   if (value === true) return t.types.true
   return value === null ? t.types.null : String(value)
 }

@@ -11,7 +11,7 @@ import { useName } from '../api/names.ts'
 import { text } from '../text.ts'
 
 const SETTLE_MS = 150
-export type Searched = 'license' | 'customer' | 'product'
+type Searched = 'license' | 'customer' | 'product'
 
 interface Option {
   value: string

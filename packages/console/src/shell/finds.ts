@@ -13,7 +13,7 @@ import type { Section } from './sections.ts'
 const t = text.palette
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 
-export interface Offer {
+interface Offer {
   path: string
   /** Whether the offer rejects checks. Such an offer is never chosen before the person moves to it. */
   blocks?: boolean

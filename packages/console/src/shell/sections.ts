@@ -28,7 +28,7 @@ export interface Section {
   icon: Icon
 }
 
-export interface SectionGroup {
+interface SectionGroup {
   /** An empty title belongs to the sections above all groups. */
   title: string
   sections: readonly Section[]

@@ -29,7 +29,7 @@ const common = {
 }
 
 /** An event type. `data` is the schema of the member `data`. */
-export interface EventDeclaration {
+interface EventDeclaration {
   description: string
   data: z.ZodObject
 }

@@ -23,7 +23,7 @@ export type Method = (typeof METHODS)[number]
 export type Route = `${Method} /${string}`
 
 /** The rows of an import, which are parsed one by one: `{[name]: [row, …]}`. */
-export interface ImportRows {
+interface ImportRows {
   name: string
   row: z.ZodType
   maxRowBytes: number

@@ -7,7 +7,7 @@ import { Draft } from './draft.ts'
 /** The error after a section that did not end. The process should be restarted. */
 export const UNUSABLE = 'The index is unusable, because a write section did not end; create another index.'
 
-export interface WriteLockOptions {
+interface WriteLockOptions {
   /** Called after every section. */
   onSection?: (() => void) | undefined
   /**

@@ -28,13 +28,13 @@ const SEARCH_ROWS = 20_000
 const MAX_MISSING = 10_000
 
 /** Receives the changes that the index will contain after a restart. */
-export interface ChangeRecorder {
+interface ChangeRecorder {
   applied(changes: readonly Change[], signingKeys: readonly SigningKeyChange[]): void
   /** Called when the index has changed in a way that the received changes do not repeat. */
   interrupt(): void
 }
 
-export interface UpdaterOptions {
+interface UpdaterOptions {
   /**
    * Called when a reload differs so much from the index that the remaining rows are written as they arrive. The function returns when no
    * thread decides checks from the index any more.

@@ -31,13 +31,13 @@ export interface JournaledChanges {
 }
 
 /** The state that the index has after changes, and the time at which it was current, in milliseconds since 1970. */
-export interface JournalPosition {
+interface JournalPosition {
   readonly identity: string
   readonly snapshot: string
   readonly currentAtMs: number
 }
 
-export interface JournalRecord extends JournalPosition {
+interface JournalRecord extends JournalPosition {
   readonly reads: readonly JournaledChanges[]
 }
 

@@ -3,7 +3,7 @@
 import { contains, noAddress, parseAddress, parseNetwork } from '@keyward/address/network'
 import { canonicalRuleValue } from '@keyward/address/rule-values'
 
-export interface Range {
+interface Range {
   /** The form that the API stores, such as `10.0.0.0/8` for a range or `10.0.0.1` for a single address. */
   canonical: string
   prefixLength: number

@@ -110,7 +110,7 @@ export async function planAddition<Rule extends Matched & Effect>(
 }
 
 /** The differences between the rules of a set and a list. */
-export interface Replacement<Rule> {
+interface Replacement<Rule> {
   created: Rule[]
   /** The changed rules. Each has the id of the stored rule. */
   updated: Rule[]
