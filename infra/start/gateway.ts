@@ -14,6 +14,7 @@ import { respondToInvalidHttp, sendUnavailable } from './gateway-errors.ts'
 export const VALIDATION_PATHS: ReadonlySet<string> = new Set([
   '/api/v2/license/validate',
   '/api/v2/license/validate/batch',
+  '/api/v2/authorize',
   '/api/v1/validate',
   '/api/v1/activate',
   '/api/v1/deactivate',

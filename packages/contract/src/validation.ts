@@ -250,6 +250,11 @@ export const validationErrorV2 = z
   })
   .meta({ id: 'ValidationErrorV2', description: 'An error of v2. Unlike a verdict, it has no `valid`.' })
 
+/** The rejection that a gateway receives. It has no `valid` (docs/api.md#h14). */
+export const gatewayRejection = z
+  .strictObject({ status: status(403), message, code: rejectionCode })
+  .meta({ id: 'GatewayRejection', description: 'A rejected check of a gateway.' })
+
 /** The response of v2 batch validation. It contains a verdict or an error for each check, in the order of the checks. */
 export const validateBatchResponse = z.strictObject({
   results: z
@@ -301,5 +306,6 @@ export type RejectionCode = z.infer<typeof rejectionCode>
 export type DeactivateResponse = z.infer<typeof deactivateResponse>
 export type ValidationErrorCode = z.infer<typeof validationErrorCode>
 export type ValidationErrorV1 = z.infer<typeof validationErrorV1>
+export type GatewayRejection = z.infer<typeof gatewayRejection>
 export type ValidationErrorV2 = z.infer<typeof validationErrorV2>
 export type PublicKeys = z.infer<typeof publicKeys>

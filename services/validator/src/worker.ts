@@ -14,7 +14,7 @@ import { AnswerSigner } from './answers/signer.ts'
 import { BatchValidation } from './endpoints/batch.ts'
 import { Checks } from './endpoints/checks.ts'
 import { Deactivation } from './endpoints/deactivate.ts'
-import { createRoutes } from './endpoints/routes.ts'
+import { createHeaderRoutes, createRoutes } from './endpoints/routes.ts'
 import { Validation } from './endpoints/validate.ts'
 import { Authenticator } from './http/authenticator.ts'
 import { LargeBodies } from './http/large-bodies.ts'
@@ -58,8 +58,9 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   })
   const replica = new PublicKeyReplica(setup.publicKeys, control)
   const signer = new AnswerSigner({ reader, counters, replica, key: setup.answerKey })
+  const validation = new Validation({ ...common, resolver, checks, signer })
   const routes = createRoutes({
-    validation: new Validation({ ...common, resolver, checks, signer }),
+    validation,
     batch: new BatchValidation({ ...common, resolver, checks, signer }),
     largeBodies: new LargeBodies(reader),
     deactivation: new Deactivation({ ...common, releases: client, signer }),
@@ -67,6 +68,7 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
   })
   return new Server({
     routes,
+    headerRoutes: createHeaderRoutes({ validation }),
     control,
     counters,
     corsOrigins: setup.corsOrigins,

@@ -57,6 +57,17 @@ export const HEADERS = {
     schema: text,
     example: '3/3',
   },
+  'x-keyward-code': { description: 'The code of the verdict.', schema: text, example: 'VALID' },
+  'x-keyward-expires': {
+    description: 'The expiry of the license. Absent if the license is unknown or has no expiry.',
+    schema: text,
+    example: '2030-01-01T00:00:00.000Z',
+  },
+  'x-keyward-grace-ends': {
+    description: 'The end of the grace period. Present during the period.',
+    schema: text,
+    example: '2030-01-08T00:00:00.000Z',
+  },
   'x-request-id': {
     description: "The id of the request: the caller's own `x-request-id` if it is well-formed, else a new one.",
     schema: text,

@@ -9,6 +9,7 @@ import {
   CODES,
   deactivateRequest,
   deactivateResponse,
+  gatewayRejection,
   publicKey,
   publicKeys,
   type RejectionCode,
@@ -179,7 +180,7 @@ function validExamples(verdict: (expiresAt: string | null) => VerdictV1 | Verdic
   }
 }
 
-function rejectionExamples(verdict: (code: RejectionCode) => VerdictV1 | VerdictV2): Examples {
+function rejectionExamples(verdict: (code: RejectionCode) => object): Examples {
   return Object.fromEntries(REJECTIONS.map((code) => [code, { summary: CODE_MESSAGES[code], value: verdict(code) }]))
 }
 
@@ -353,10 +354,46 @@ const all = operation({
   verdicts: { '200': success('The keys.', publicKeys) },
 })
 
+const VERDICT_HEADERS: readonly HeaderName[] = ['date', 'x-keyward-code', 'x-keyward-expires', 'x-keyward-grace-ends']
+
+const authorize: ZodOpenApiOperationObject = {
+  ...operation({
+    tag: CHECKS,
+    operationId: 'authorizeRequest',
+    summary: 'Authorize a request of a gateway',
+    description:
+      'Forward authentication, for the `auth_request` of nginx, the `forward_auth` of Caddy and similar directives. Has the verdict and the ' +
+      'effects of a check. HEAD and POST work as GET, and the body is ignored.',
+    shape: 'v2',
+    verdicts: {
+      '204': { description: 'The license is valid.', headers: headerReferences(VERDICT_HEADERS) },
+      '403': success(
+        'The check is rejected. The body has no `valid`.',
+        gatewayRejection,
+        rejectionExamples((code) => ({ status: 403, message: CODE_MESSAGES[code], code })),
+        VERDICT_HEADERS,
+      ),
+      '422': errorResponse('v2', 'INVALID_REQUEST', {
+        INVALID_REQUEST: {
+          description: 'The machine id is too long.',
+          text: 'x-keyward-machine must have at most 512 bytes.',
+        },
+      }),
+    },
+  }),
+  parameters: ['x-keyward-license', 'x-keyward-machine'].map((name) => ({
+    name,
+    in: 'header',
+    description: name === 'x-keyward-license' ? 'The license key.' : 'The machine id.',
+    schema: { type: 'string' },
+  })),
+}
+
 /** The operations by path. A test compares the paths with the routes of the validator. */
 export const VALIDATION_PATHS = {
   '/api/v2/license/validate': { post: validateV2 },
   '/api/v2/license/validate/batch': { post: validateBatch },
+  '/api/v2/authorize': { get: authorize },
   '/api/v1/validate': { post: validateV1 },
   '/api/v1/activate': { post: activate },
   '/api/v1/deactivate': { post: deactivate },

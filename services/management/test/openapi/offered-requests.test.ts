@@ -111,10 +111,11 @@ const byMethod = (method: string) => operations.filter((operation) => operation.
 
 describe('as offered on the page', () => {
   test.each(byMethod('get'))(
-    'the offered request GET $path returns 200, or 404 for an invented id',
+    'the offered request GET $path returns 200, or 404 for an invented id, or 403 without a license key',
     async (operation) => {
       const { status, text } = await send(operation)
-      expect([status, text]).toEqual([operation.path.includes('{') ? 404 : 200, expect.any(String)])
+      const expected = operation.path === '/api/v2/authorize' ? 403 : operation.path.includes('{') ? 404 : 200
+      expect([status, text]).toEqual([expected, expect.any(String)])
     },
   )
 

@@ -18,6 +18,7 @@ import {
 
 import {
   entitledResponse,
+  gatewayResponse,
   type PreparedResponse,
   rejectionResponse,
   type Shape,
@@ -179,10 +180,9 @@ export class Checks {
     used: number,
     max: number,
   ): PreparedResponse | null {
-    if (code !== CODE.VALID) {
-      const mayBeNew = code === CODE.NOT_FOUND && this.#parts.control.isUnconfirmed
-      return mayBeNew ? null : rejectionResponse(shape, code, used, max)
-    }
+    if (code === CODE.NOT_FOUND && this.#parts.control.isUnconfirmed) return null
+    if (shape === 'gateway') return gatewayResponse(code, license < 0 ? Infinity : expiresAtMs, graceEndsAtMs)
+    if (code !== CODE.VALID) return rejectionResponse(shape, code, used, max)
     if (!wantsEntitlements) return validResponse(shape, expiresAtMs, graceEndsAtMs)
     const entitlements = this.#entitlements.read(license, licenseGeneration)
     return entitlements === null ? null : entitledResponse(shape, expiresAtMs, graceEndsAtMs, entitlements)

@@ -4,7 +4,7 @@ import { MAX_BATCH_BODY_BYTES } from '@keyward/contract/validation'
 
 import { MAX_BODY_BYTES } from '../http/exchange.ts'
 import type { LargeBodies } from '../http/large-bodies.ts'
-import type { Route } from '../http/server.ts'
+import type { HeaderRoute, Route } from '../http/server.ts'
 import type { PublicKeysEndpoint } from '../public-keys/endpoint.ts'
 import type { BatchValidation } from './batch.ts'
 import type { Deactivation } from './deactivate.ts'
@@ -14,12 +14,27 @@ import type { Validation } from './validate.ts'
 export const PATHS = {
   validateV2: '/api/v2/license/validate',
   validateBatch: '/api/v2/license/validate/batch',
+  authorize: '/api/v2/authorize',
   validateV1: '/api/v1/validate',
   activate: '/api/v1/activate',
   deactivate: '/api/v1/deactivate',
   publicKey: '/api/v1/public-key',
   publicKeys: '/api/v1/public-keys',
 } as const
+
+export function createHeaderRoutes({ validation }: { validation: Validation }): HeaderRoute[] {
+  return [
+    {
+      path: PATHS.authorize,
+      shape: 'gateway',
+      read(request) {
+        const licenseKey = request.getHeader('x-keyward-license')
+        const machineId = request.getHeader('x-keyward-machine')
+        return (exchange) => validation.authorize(exchange, licenseKey, machineId)
+      },
+    },
+  ]
+}
 
 export function createRoutes(parts: {
   validation: Validation

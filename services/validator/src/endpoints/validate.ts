@@ -1,12 +1,12 @@
 /**
- * Validates licenses. v1 and v2 apply the same rules and differ only in their shape (docs/api.md#h1). Most checks are decided from memory.
+ * Validates licenses. All endpoints apply the same rules and differ only in their shape (docs/api.md#h1). Most checks are decided from memory.
  * A check waits for Postgres, through the main thread, if its machine may need a slot of a limited license, or if the check starts a term
  * (docs/api.md#l1).
  */
 
 import { type OriginResolver } from '@keyward/address'
-import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
-import { createVerdict, type IndexReader, type Verdict } from '@keyward/engine'
+import { byteLength, MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
+import { createVerdict, type CredentialView, type IndexReader, type Verdict } from '@keyward/engine'
 
 import type { AnswerSigner } from '../answers/signer.ts'
 import type { Authenticator } from '../http/authenticator.ts'
@@ -17,7 +17,7 @@ import type { Counters } from '../shared/counters.ts'
 import { type CheckRequest, type Checks, createCheckRequest, setNotFound } from './checks.ts'
 import { describeBody } from './request-body-errors.ts'
 import { PlainBodyParser } from './request-body-fast-path.ts'
-import { type BodyKind, parseBody } from './request-body.ts'
+import { type BodyKind, fillBody, parseBody } from './request-body.ts'
 
 interface ValidationParts {
   reader: IndexReader
@@ -43,17 +43,34 @@ export class Validation {
   }
 
   run(exchange: Exchange, body: Uint8Array, kind: BodyKind): void {
-    const { authenticator, checks, counters, reader, resolver, signer } = this.#parts
+    const { authenticator, counters, signer } = this.#parts
     const nowMs = Date.now()
     const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
     const check = this.#check
-    const verdict = this.#verdict
     if (!this.#parser.parse(kind, body)) {
       counters.count('slowBody')
       if (!parseBody(kind, body, check)) return exchange.fail('INVALID_REQUEST', describeBody(kind, body))
     }
     if (check.kid !== null) signer.begin(exchange, body, credential.organization, check.kid, nowMs)
+    this.#validate(exchange, credential, nowMs)
+  }
+
+  /** Validates the license key and the machine id that a gateway has received in headers (docs/api.md#h14). */
+  authorize(exchange: Exchange, licenseKey: string, machineId: string): void {
+    const nowMs = Date.now()
+    const credential = this.#parts.authenticator.authenticate(exchange, nowMs)
+    if (credential === null) return
+    if (byteLength(machineId) > MAX_MACHINE_ID_BYTES)
+      return exchange.fail('INVALID_REQUEST', `x-keyward-machine must have at most ${MAX_MACHINE_ID_BYTES} bytes.`)
+    fillBody({ licenseKey, machineId: machineId || null }, this.#check)
+    this.#validate(exchange, credential, nowMs)
+  }
+
+  #validate(exchange: Exchange, credential: CredentialView, nowMs: number): void {
+    const { checks, counters, reader, resolver } = this.#parts
+    const check = this.#check
+    const verdict = this.#verdict
     check.organization = credential.organization
     check.product = credential.product
     if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)

@@ -265,7 +265,8 @@ export class Exchange implements Expiring {
     for (const [name, value] of response.headers) native.writeHeader(name, value)
     if (this.allow !== '') native.writeHeader('allow', this.allow)
     if (this.allowOrigin !== '') this.#server.writeCors(native, this)
-    if (this.#isHead) this.#endHead(response.body.length, closes)
+    if (response.body.length === 0 && !closes) native.endWithoutBody()
+    else if (this.#isHead) this.#endHead(response.body.length, closes)
     else native.end(response.body, closes)
   }
 

@@ -7,6 +7,7 @@
 import { CODE_MESSAGES } from '@keyward/contract/codes'
 import type {
   DeactivateResponse,
+  GatewayRejection,
   RejectionCode,
   ValidationErrorCode,
   ValidationErrorV1,
@@ -18,8 +19,11 @@ import { CODES, NOT_STARTED } from '@keyward/engine'
 
 import { TIMESTAMP_BYTES, writeTimestamp } from './timestamp.ts'
 
-/** The shape of response bodies. `v2` is the shape of the v2 endpoint, and `v1` that of all other endpoints. */
-export type Shape = 'v1' | 'v2'
+/**
+ * The shape of responses. `v2` is the shape of the v2 endpoint, `gateway` that of forward authentication (docs/api.md#h14), whose errors are
+ * those of v2, and `v1` that of all other endpoints.
+ */
+export type Shape = 'v1' | 'v2' | 'gateway'
 
 export type ErrorCode = ValidationErrorCode
 
@@ -86,7 +90,7 @@ function json(value: object): Uint8Array {
 export function errorResponse(shape: Shape, code: ErrorCode, text = ERRORS[code].text): PreparedResponse {
   const { status, closes } = ERRORS[code]
   const body: ValidationErrorV1 | ValidationErrorV2 =
-    shape === 'v2' ? { status: Number.parseInt(status, 10), message: text, code } : { code, detail: text }
+    shape === 'v1' ? { code, detail: text } : { status: Number.parseInt(status, 10), message: text, code }
   return { status, body: json(body), headers: HEADERS[code] ?? NO_HEADERS, closes: closes ?? false }
 }
 
@@ -107,10 +111,19 @@ function errorResponses(shape: Shape): Record<ErrorCode, PreparedResponse> {
 export const ERROR_RESPONSES: Record<Shape, Record<ErrorCode, PreparedResponse>> = {
   v1: errorResponses('v1'),
   v2: errorResponses('v2'),
+  gateway: errorResponses('gateway'),
 }
 
 function rejection(shape: Shape, code: RejectionCode): PreparedResponse {
   const message = CODE_MESSAGES[code]
+  // The body has no `valid`, because a client that sees it called a gateway instead of this API.
+  if (shape === 'gateway')
+    return {
+      status: '403 Forbidden',
+      body: json({ status: 403, message, code } satisfies GatewayRejection),
+      headers: [['x-keyward-code', code]],
+      closes: false,
+    }
   const body: VerdictV1 | VerdictV2 =
     shape === 'v2' ? { valid: false, status: 400, message, code } : { valid: false, code, detail: message }
   return { status: shape === 'v2' ? '400 Bad Request' : '', body: json(body), headers: NO_HEADERS, closes: false }
@@ -124,15 +137,18 @@ function rejections(shape: Shape): (PreparedResponse | null)[] {
   return CODES.map((code) => (code === 'VALID' ? null : rejection(shape, code)))
 }
 
-const REJECTIONS = { v1: rejections('v1'), v2: rejections('v2') }
+const REJECTIONS = { v1: rejections('v1'), v2: rejections('v2'), gateway: rejections('gateway') }
 
 /** Returns a response with status 200 and this JSON body. */
 export function okResponse(body: Uint8Array): PreparedResponse {
   return { status: '', body, headers: NO_HEADERS, closes: false }
 }
 
+/** The shapes whose responses to valid licenses have a body. */
+type BodyShape = Exclude<Shape, 'gateway'>
+
 function validBody(
-  shape: Shape,
+  shape: BodyShape,
   expiresAt: string | null,
   grace: { graceEndsAt?: string } = {},
 ): VerdictV1 | VerdictV2 {
@@ -140,6 +156,9 @@ function validBody(
     ? { valid: true, status: 200, message: CODE_MESSAGES.VALID, code: 'VALID', expiresAt, ...grace }
     : { valid: true, code: 'VALID', expiresAt, ...grace }
 }
+
+/** The response without a body. */
+export const NO_CONTENT: PreparedResponse = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
 
 interface ValidTemplate {
   /** The response with a placeholder as `expiresAt`. */
@@ -150,21 +169,21 @@ interface ValidTemplate {
   perpetual: PreparedResponse
 }
 
-function validTemplate(shape: Shape): ValidTemplate {
+function validTemplate(shape: BodyShape): ValidTemplate {
   const body = json(validBody(shape, '0'.repeat(TIMESTAMP_BYTES)))
   const perpetual = okResponse(json(validBody(shape, null)))
   // The timestamp is the last member, so a quote and a brace follow it.
   return { response: okResponse(body), at: body.length - 2 - TIMESTAMP_BYTES, perpetual }
 }
 
-const VALID_TEMPLATES: Record<Shape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
+const VALID_TEMPLATES: Record<BodyShape, ValidTemplate> = { v1: validTemplate('v1'), v2: validTemplate('v2') }
 
 /**
  * Returns the response for a valid license. `expiresAt` is null when the license never expires or its term has not started.
  * `graceEndsAtMs` is the end of the grace period during the period, otherwise 0. The
  * next call may overwrite the bytes, so the response must be sent before that call.
  */
-export function validResponse(shape: Shape, expiresAtMs: number, graceEndsAtMs: number): PreparedResponse {
+export function validResponse(shape: BodyShape, expiresAtMs: number, graceEndsAtMs: number): PreparedResponse {
   const { response, at, perpetual } = VALID_TEMPLATES[shape]
   if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return perpetual
   if (graceEndsAtMs === 0 && writeTimestamp(expiresAtMs, response.body, at)) return response
@@ -177,7 +196,7 @@ const BRACE = 125
 
 /** Returns the response for a valid license, with its entitlements as JSON. */
 export function entitledResponse(
-  shape: Shape,
+  shape: BodyShape,
   expiresAtMs: number,
   graceEndsAtMs: number,
   entitlements: Uint8Array,
@@ -203,6 +222,18 @@ export function rejectionResponse(shape: Shape, code: number, used: number, max:
     return okResponse(json(body))
   }
   return REJECTIONS[shape][code]!
+}
+
+/** The response to a valid license for a gateway. Its headers contain the verdict. */
+const AUTHORIZED: PreparedResponse = { ...NO_CONTENT, headers: [['x-keyward-code', 'VALID']] }
+
+/** Returns the response for a gateway. `code` is the engine's number, and `expiresAtMs` is Infinity for an unknown license. */
+export function gatewayResponse(code: number, expiresAtMs: number, graceEndsAtMs: number): PreparedResponse {
+  const response = REJECTIONS.gateway[code] ?? AUTHORIZED
+  if (!Number.isFinite(expiresAtMs)) return response
+  const headers = [...response.headers, ['x-keyward-expires', new Date(expiresAtMs).toISOString()] as const]
+  if (graceEndsAtMs > 0) headers.push(['x-keyward-grace-ends', new Date(graceEndsAtMs).toISOString()])
+  return { ...response, headers }
 }
 
 export const DEACTIVATED: Record<'true' | 'false', PreparedResponse> = {

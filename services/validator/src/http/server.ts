@@ -11,7 +11,7 @@ import { Cors } from './cors.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, Exchange, type ExchangeHost, MAX_BODY_BYTES, MAX_DISCARDED_BYTES } from './exchange.ts'
 import { RequestHeaders } from './request-headers.ts'
-import { okResponse, type Shape } from './responses.ts'
+import { NO_CONTENT, type Shape } from './responses.ts'
 
 const DEADLINE_MS = 2_000
 
@@ -19,8 +19,17 @@ export interface Route extends Endpoint {
   method: 'GET' | 'POST'
 }
 
+/** A route whose requests consist of headers, so that their bodies and the encoding of their bodies are ignored. */
+export interface HeaderRoute {
+  path: string
+  shape: Shape
+  /** Reads the headers of a request, and returns the endpoint for this request. */
+  read(request: HttpRequest): Endpoint['run']
+}
+
 interface ServerOptions {
   routes: readonly Route[]
+  headerRoutes: readonly HeaderRoute[]
   control: Control
   counters: Counters
   corsOrigins: readonly string[]
@@ -46,6 +55,7 @@ export class Server implements ExchangeHost {
     this.#cors = new Cors(options.corsOrigins)
     this.#headers = new RequestHeaders(options.forwardedHeaders, this.#cors.isOn)
     for (const route of options.routes) this.#register(route)
+    for (const route of options.headerRoutes) this.#registerHeaders(route)
     this.#app.any('/*', (response, request) =>
       this.#open(notFound(shapeOf(request.getUrl())), response, request, '', isHead(request)),
     )
@@ -75,16 +85,29 @@ export class Server implements ExchangeHost {
   #register(route: Route): void {
     const { path } = route
     const methods = route.method === 'GET' ? 'GET, HEAD' : 'POST'
-    const allow = this.#cors.isOn ? `${methods}, OPTIONS` : methods
     const serve = (response: HttpResponse, request: HttpRequest): void => this.#open(route, response, request)
     if (route.method === 'POST') this.#app.post(path, serve)
     else this.#app.get(path, serve).head(path, (response, request) => this.#open(route, response, request, '', true))
+    this.#registerOthers(path, route.shape, methods)
+  }
+
+  #registerHeaders(route: HeaderRoute): void {
+    const { path, shape } = route
+    const serve = (response: HttpResponse, request: HttpRequest): void => {
+      const endpoint = { shape, path, maxBodyBytes: MAX_BODY_BYTES, largeBodies: null, run: route.read(request) }
+      this.#open(endpoint, response, request, '', isHead(request))
+    }
+    this.#app.get(path, serve).head(path, serve).post(path, serve)
+    this.#registerOthers(path, shape, 'GET, HEAD, POST')
+  }
+
+  /** Registers the preflight of a path, and the response to all other methods. */
+  #registerOthers(path: string, shape: Shape, methods: string): void {
+    const allow = this.#cors.isOn ? `${methods}, OPTIONS` : methods
     if (this.#cors.isOn)
-      this.#app.options(path, (response, request) =>
-        this.#open(preflight(route.shape, methods), response, request, allow),
-      )
+      this.#app.options(path, (response, request) => this.#open(preflight(shape, methods), response, request, allow))
     this.#app.any(path, (response, request) =>
-      this.#open(methodNotAllowed(route.shape), response, request, allow, isHead(request)),
+      this.#open(methodNotAllowed(shape), response, request, allow, isHead(request)),
     )
   }
 
@@ -92,7 +115,7 @@ export class Server implements ExchangeHost {
   #open(endpoint: Endpoint, response: HttpResponse, request: HttpRequest, allow = '', isHeadRequest = false): void {
     const headers = this.#headers
     headers.read(request)
-    const served = headers.isCompressed ? compressed(endpoint) : endpoint
+    const served = headers.isCompressed && endpoint.shape !== 'gateway' ? compressed(endpoint) : endpoint
     const exchange = new Exchange(this, served, response, isHeadRequest)
     exchange.authorization = headers.authorization
     exchange.allow = allow
@@ -139,8 +162,6 @@ function methodNotAllowed(shape: Shape): Endpoint {
 function compressed(endpoint: Endpoint): Endpoint {
   return { ...endpoint, run: (exchange) => exchange.fail('UNSUPPORTED_MEDIA_TYPE') }
 }
-
-const NO_CONTENT = { ...okResponse(new Uint8Array(0)), status: '204 No Content' }
 
 function preflight(shape: Shape, methods: string): Endpoint {
   return unread(shape, (exchange) => {
