@@ -6,9 +6,9 @@ import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
 
 import type { Endpoint, Tag } from '../operations/implement.ts'
 import { HEADERS } from './headers.ts'
-import { managementOperation } from './management-api.ts'
+import { documentedErrors, managementOperation } from './management-api.ts'
 import { completeRequests } from './offered-requests.ts'
-import { PROBLEM_EXAMPLES, SHARED_RESPONSES } from './problems.ts'
+import { PROBLEM_EXAMPLES, sharedResponses } from './problems.ts'
 import { SECURITY_SCHEMES } from './security.ts'
 import { VALIDATION_PATHS, VALIDATION_TAGS } from './validation-api.ts'
 import { WEBHOOKS } from './webhooks.ts'
@@ -82,7 +82,7 @@ export function createOpenApi(endpoints: readonly Endpoint[]): OpenApiDocument {
       securitySchemes: SECURITY_SCHEMES,
       headers: HEADERS,
       examples: PROBLEM_EXAMPLES,
-      responses: SHARED_RESPONSES,
+      responses: sharedResponses(endpoints.map(documentedErrors)),
     },
   })
   completeRequests(document)

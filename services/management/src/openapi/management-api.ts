@@ -5,6 +5,7 @@
 
 import { type ProblemCode, PROBLEMS } from '@keyward/contract'
 import type { Needs } from '@keyward/contract/operations'
+import type { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponsesObject } from 'zod-openapi'
 
 import {
@@ -14,6 +15,7 @@ import {
   permissionOf,
   takesBody,
 } from '../operations/implement.ts'
+import { named } from './component-names.ts'
 import { type HeaderName, headerReferences, RATE_LIMIT_HEADERS } from './headers.ts'
 import { problemResponses, PROTOCOL_CODES } from './problems.ts'
 import type { SecurityScheme } from './security.ts'
@@ -77,6 +79,8 @@ function headerParameters(endpoint: Endpoint) {
   ]
 }
 
+const json = (schema: z.ZodType) => ({ 'application/json': { schema } })
+
 function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   const { returns, file, propagates } = endpoint.operation
   const names: HeaderName[] = [
@@ -89,8 +93,9 @@ function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   ]
   const headers = headerReferences(names)
   if (!returns) return { '204': { description: 'Success, without a body.', headers } }
-  const type = file === 'text/plain' ? file : 'application/json'
-  return { [`${endpoint.status}`]: { description: 'Success.', headers, content: { [type]: { schema: returns } } } }
+  const content =
+    file === 'text/plain' ? { [file]: { schema: returns } } : json(named(returns, endpoint.name, 'Response'))
+  return { [`${endpoint.status}`]: { description: 'Success.', headers, content } }
 }
 
 export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObject {
@@ -104,7 +109,7 @@ export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObje
     security: schemesOf(needs).map((scheme) => ({ [scheme]: [] })),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     parameters: headerParameters(endpoint),
-    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(body && { requestBody: { required: true, content: json(named(body, name, 'Request')) } }),
     responses: { ...successOf(endpoint), ...problemResponses(documentedErrors(endpoint)) },
   }
 }

@@ -74,39 +74,28 @@ function problemResponse(codes: readonly ProblemCode[]): ZodOpenApiResponseObjec
   }
 }
 
-/** The codes whose status has no other code, by status. Operations share their responses as components. */
-const SHARED: Record<string, ProblemCode> = Object.fromEntries(
-  (
-    [
-      'UNAUTHENTICATED',
-      'METHOD_NOT_ALLOWED',
-      'REQUEST_TIMEOUT',
-      'PAYLOAD_TOO_LARGE',
-      'UNSUPPORTED_MEDIA_TYPE',
-      'EXPECTATION_FAILED',
-      'RATE_LIMITED',
-      'HEADERS_TOO_LARGE',
-      'INTERNAL',
-      'UNAVAILABLE',
-    ] as const satisfies readonly ProblemCode[]
-  ).map((code) => [String(PROBLEMS[code].status), code]),
-)
+type Codes = readonly ProblemCode[]
 
-export const SHARED_RESPONSES: Record<string, ZodOpenApiResponseObject> = Object.fromEntries(
-  Object.values(SHARED).map((code) => [code, problemResponse([code])]),
-)
+/** Returns the codes of the errors by status, in ascending order. */
+function codesByStatus(errors: readonly DocumentedError[]): [status: number, codes: Codes][] {
+  const groups = Map.groupBy(errors, ({ status }) => status)
+  return [...groups]
+    .map(([status, group]): [number, Codes] => [status, group.map(({ code }) => code)])
+    .toSorted(([a], [b]) => a - b)
+}
 
-/** Returns the error responses of an operation, by status. */
-export function problemResponses(
-  errors: readonly DocumentedError[],
-): Record<`${4 | 5}${string}`, ZodOpenApiResponseObject | { $ref: string }> {
-  const byStatus = Map.groupBy(errors, ({ status }) => status)
-  const statuses = [...byStatus.keys()].toSorted((a, b) => a - b)
+/** Returns the name of the response that all operations with the same codes for a status share. */
+const nameOf = (codes: Codes): string => codes.join('.')
+
+/** Returns the responses for the error codes of all operations, by name, as components. */
+export function sharedResponses(operations: readonly DocumentedError[][]): Record<string, ZodOpenApiResponseObject> {
+  const lists = operations.flatMap((errors) => codesByStatus(errors).map(([, codes]) => codes))
+  return Object.fromEntries(lists.map((codes) => [nameOf(codes), problemResponse(codes)]))
+}
+
+/** Returns references to the error responses of an operation, by status. */
+export function problemResponses(errors: readonly DocumentedError[]): Record<`${4 | 5}${string}`, { $ref: string }> {
   return Object.fromEntries(
-    statuses.map((status) => {
-      const codes = (byStatus.get(status) ?? []).map(({ code }) => code)
-      const isShared = codes.length === 1 && codes[0] === SHARED[status]
-      return [`${status}`, isShared ? { $ref: `#/components/responses/${codes[0]}` } : problemResponse(codes)]
-    }),
+    codesByStatus(errors).map(([status, codes]) => [`${status}`, { $ref: `#/components/responses/${nameOf(codes)}` }]),
   )
 }

@@ -36,6 +36,7 @@ import type {
 } from 'zod-openapi'
 
 import type { Tag } from '../operations/implement.ts'
+import { named } from './component-names.ts'
 import { type HeaderName, headerReferences } from './headers.ts'
 
 const CHECKS: Tag = {
@@ -246,7 +247,12 @@ function operation({
     tags: [tag.name],
     description: `${description}\n\nCredential: an API key of the organization.`,
     security: [{ apiKey: [] }],
-    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: named(body, names.operationId, 'Request') } },
+      },
+    }),
     responses: { ...errorResponses(shape, body !== undefined, errors), ...verdicts },
   }
 }

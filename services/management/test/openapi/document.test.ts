@@ -35,6 +35,28 @@ beforeAll(async () => {
 })
 afterAll(() => harness.close())
 
+test('docs/openapi.json is the document that a server serves', async () => {
+  const { body } = await harness.call('GET', '/openapi.json', { token: null })
+  await expect(`${JSON.stringify(body, null, 1)}\n`).toMatchFileSnapshot('../../../../docs/openapi.json')
+})
+
+test('every JSON body of the management API has a name, and its operations share their errors', () => {
+  const own = Object.entries(document.paths).filter(([path]) => !Object.hasOwn(VALIDATION_PATHS, path))
+  const operations = own.flatMap(([, item]) => Object.values(item))
+  const bodies = operations.flatMap(({ requestBody, responses }) => [requestBody, responses['200'], responses['201']])
+  const schemas = bodies.flatMap((body) => {
+    const schema = mediaTypes.parse(body ?? {}).content?.['application/json']?.schema
+    return schema === undefined ? [] : [schema]
+  })
+  expect(schemas.length).toBeGreaterThan(100)
+  expect(schemas.filter(({ $ref }) => $ref === undefined)).toEqual([])
+  const errors = operations.flatMap(({ responses }) => Object.entries(responses).filter(([status]) => status >= '400'))
+  expect(errors.filter(([, { $ref }]) => $ref === undefined)).toEqual([])
+})
+
+const mediaTypes = z.object({
+  content: z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }) })).optional(),
+})
 const layers = z.array(
   z.object({ route: z.object({ path: z.string(), methods: z.record(z.string(), z.boolean()) }).optional() }),
 )
