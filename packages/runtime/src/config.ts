@@ -8,7 +8,7 @@ import { isIP } from 'node:net'
 
 import { z } from 'zod'
 
-/** Reports invalid variables, with one line for each in `message`. `failStart` prints the message and exits with 1. */
+/** Reports invalid variables, with one line for each in `message`. `failStart` reports the message and exits with 1. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }

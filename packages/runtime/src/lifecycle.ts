@@ -4,7 +4,7 @@
  */
 
 import { ConfigError, type Variables } from './config.ts'
-import { describeError } from './log.ts'
+import { createLogger, describeError } from './log.ts'
 
 export interface StopOptions {
   /** The time in milliseconds after which a running stop is abandoned and the process exits with 1. Default: 15,000. */
@@ -59,9 +59,14 @@ function parentIsGone(): boolean {
   return process.send !== undefined && !process.connected
 }
 
-/** Prints why the program cannot start, and exits with 1. The last `catch` of a `main.ts` calls it. */
-export function failStart(error: unknown, variables: Variables = {}): never {
-  printError(explainStart(error, variables))
+/**
+ * Reports why the program cannot start, and exits with 1. The last `catch` of a `main.ts` calls it. Prints the reason, or logs it when
+ * `service` names a service. A service with a parent process prints the reason too, because the parent shows it to a person.
+ */
+export function failStart(error: unknown, variables: Variables = {}, service?: string): never {
+  const reason = explainStart(error, variables)
+  if (service === undefined || process.connected) printError(reason)
+  else createLogger(service).fatal({ reasons: reason.split('\n') }, 'start failed')
   process.exit(1)
 }
 

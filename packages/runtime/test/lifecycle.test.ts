@@ -1,4 +1,4 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { fork, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { text as readAll } from 'node:stream/consumers'
@@ -117,6 +117,24 @@ describe('a program that cannot listen', () => {
     const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
     expect(explainStart(taken, given)).toBe('Port 8080 is taken by another program; set VALIDATOR_PORT to a free port.')
   })
+})
+
+test('logs a failed start of a service as JSON, and prints that of another program', () => {
+  const lifecycle = JSON.stringify(new URL('../src/index.ts', import.meta.url).href)
+  const fail = (service: string) => {
+    const call = `failStart(new ConfigError('A must be 1\\nB must be 2'), {}${service})`
+    const program = `import { ConfigError, failStart } from ${lifecycle}; ${call}`
+    return spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })
+  }
+  const logged = fail(", 'validator'")
+  expect([logged.status, logged.stderr]).toEqual([1, ''])
+  expect(JSON.parse(logged.stdout)).toMatchObject({
+    level: 'fatal',
+    program: 'validator',
+    reasons: ['A must be 1', 'B must be 2'],
+    msg: 'start failed',
+  })
+  expect(fail('')).toMatchObject({ status: 1, stdout: '', stderr: 'A must be 1\nB must be 2\n' })
 })
 
 test('explains a failed start in one sentence', () => {

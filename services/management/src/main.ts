@@ -18,5 +18,5 @@ try {
   onStop(() => management.close())
   announceListening(management)
 } catch (error) {
-  failStart(error, effectiveVariables(variables))
+  failStart(error, effectiveVariables(variables), 'management')
 }

@@ -32,5 +32,5 @@ try {
   setPriority(Math.max(getPriority(), MAIN_THREAD_NICENESS))
   announceListening({ ...validator, httpLibrary: HTTP_LIBRARY.release })
 } catch (error) {
-  failStart(error, effectiveVariables(variables))
+  failStart(error, effectiveVariables(variables), 'validator')
 }
