@@ -26,7 +26,7 @@ FROM ${NODE_IMAGE}
 WORKDIR /keyward
 ENV NODE_ENV=production MANAGEMENT_HOST=0.0.0.0
 COPY --from=workspace /keyward /keyward
-COPY --from=console /keyward/packages/console/dist packages/console/dist
+COPY --from=console /keyward/packages/console/dist /keyward/packages/console/dist
 USER node
 EXPOSE 8081 9081
 STOPSIGNAL SIGTERM

@@ -9,11 +9,11 @@ import { ConfigError } from '@keyward/runtime'
 /** The time to wait for a taken port. If `npm start` was killed, its services release their ports a moment later. */
 const PATIENCE_MS = 3_000
 
-/** Listens on the loopback address and returns the port. Port 0 lets the system choose. Rejects if the port is taken. */
-export async function listenOn(server: Server, port: number): Promise<number> {
+/** Listens on an address and returns the port. Port 0 lets the system choose. Rejects if the port is taken. */
+export async function listenOn(server: Server, port: number, host = '127.0.0.1'): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, host, resolve)
   })
   const address = server.address()
   return typeof address === 'object' && address ? address.port : port

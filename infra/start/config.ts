@@ -8,6 +8,7 @@ import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, varia
 import { z } from 'zod'
 
 export const configSchema = z.object({
+  GATEWAY_HOST: host().default('127.0.0.1'),
   GATEWAY_PORT: port().default(8000),
   VALIDATOR_HOST: host().default('127.0.0.1'),
   VALIDATOR_PORT: port().default(8080),

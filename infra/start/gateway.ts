@@ -44,7 +44,7 @@ export interface Targets {
 }
 
 /** Starts the gateway. `targets` returns the base addresses for each request. Rejects if the port is taken. */
-export async function startGateway(port: number, targets: Targets): Promise<Gateway> {
+export async function startGateway(port: number, targets: Targets, host?: string): Promise<Gateway> {
   const forwarder = new Forwarder()
   let isStopping = false
   const server = createServer({ keepAliveTimeout: CLIENT_IDLE_MS }, (request, response) => {
@@ -59,7 +59,7 @@ export async function startGateway(port: number, targets: Targets): Promise<Gate
   })
   respondToInvalidHttp(server)
   return {
-    port: await listenOn(server, port),
+    port: await listenOn(server, port, host),
     close: async () => {
       isStopping = true
       await sleep(DRAIN_MS)

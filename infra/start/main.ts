@@ -64,10 +64,8 @@ async function main(): Promise<void> {
   if (created) await untilReplicated(validatorUrl, demo)
   if (wantsDemoData) await ensureDemoData(store, { ...demo, ...access, managementUrl, databaseUrl: database.url })
 
-  const gateway = await startGateway(config.GATEWAY_PORT, {
-    validator: () => validatorUrl,
-    management: () => managementUrl,
-  })
+  const targets = { validator: () => validatorUrl, management: () => managementUrl }
+  const gateway = await startGateway(config.GATEWAY_PORT, targets, config.GATEWAY_HOST)
   stops.push(gateway.close)
   const baseUrl = `http://127.0.0.1:${gateway.port}`
   const { operatorToken } = secrets

@@ -181,19 +181,20 @@ describe.each(readdirSync(join(INFRA, 'docker')))('%s', (file) => {
 
   test('builds a slim image that runs a program of the project as an unprivileged user', () => {
     // The validator needs another release of Node on arm64 than on x64, because of uWebSockets.js.
-    const isValidator = file.startsWith('validator')
-    expect(instruction('FROM')).toEqual([isValidator ? '${NODE_STAGE}' : '${NODE_IMAGE}'])
+    const hasValidator = /^(?:validator|keyward)/.test(file)
+    expect(instruction('FROM')).toEqual([hasValidator ? '${NODE_STAGE}' : '${NODE_IMAGE}'])
     expect(lines).toContain('ARG NODE_IMAGE=node:24-trixie-slim')
     expect(instruction('USER')).toEqual(['node'])
     // The console is built in a separate stage, because the build needs development packages.
-    const built = '--from=console /keyward/packages/console/dist packages/console/dist'
-    const isManagement = file.startsWith('management')
-    expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward', ...(isManagement ? [built] : [])])
+    const built = '--from=console /keyward/packages/console/dist /keyward/packages/console/dist'
+    const hasConsole = /^(?:management|keyward)/.test(file)
+    expect(instruction('COPY')).toEqual(['--from=workspace /keyward /keyward', ...(hasConsole ? [built] : [])])
     const program =
       z
         .array(z.string())
         .parse(JSON.parse(instruction('CMD')[0] ?? ''))
-        .at(-1) ?? ''
+        .at(-1)
+        ?.replace(/^\/keyward\//, '') ?? ''
     expect(existsSync(join(INFRA, '..', program)), program).toBe(true)
   })
 
@@ -234,7 +235,7 @@ test.each(['infra/docker/management.Dockerfile', 'package.json'])(
   },
 )
 
-test.each(['infra/docker/validator.Dockerfile', 'docs/operations/install.md', 'package.json'])(
+test.each(['infra/docker/validator.Dockerfile', 'infra/systemd/keyward-validator.service', 'package.json'])(
   '%s starts a validator with the arguments of LAUNCH',
   (path) => {
     const text = read(join('..', path))

@@ -57,7 +57,10 @@ async function createLinks(packageFolder: string): Promise<void> {
     )
     if (await exists(path)) continue
     await symlink(relative(dirname(path), source), path).catch(async (error: unknown) => {
-      if (!(await exists(path))) throw error // a concurrent start may have created the link
+      if (await exists(path)) return // created by a concurrent start
+      throw new Error(`The libraries of Postgres need links. Start once as the owner of ${packageFolder}.`, {
+        cause: error,
+      })
     })
   }
 }

@@ -48,9 +48,9 @@ const bases: Readonly<Record<string, Base>> = {
 }
 
 /** Returns the variables of the compose files that name stand-ins. Variables of images that can be pulled are left out. */
-export function provideBaseImages(): Record<string, string> {
+export function provideBaseImages(wanted = Object.keys(bases)): Record<string, string> {
   const variables: Record<string, string> = {}
-  for (const [name, { variable, image, prepare }] of Object.entries(bases)) {
+  for (const [name, { variable, image, prepare }] of Object.entries(bases).filter(([one]) => wanted.includes(one))) {
     if (isPresent(image) || isPulled(image)) continue
     const standIn = `keyward-test/${name}`
     if (!isPresent(standIn)) makeStandIn(name, standIn, prepare)

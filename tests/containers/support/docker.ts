@@ -48,7 +48,11 @@ export async function dockerInBackground(args: readonly string[], options: Docke
 export function missingEngine(): string | null {
   if (docker(['compose', 'version'], { mayFail: true }).status !== 0)
     return 'docker with its compose plugin is not installed'
-  if (docker(['info'], { mayFail: true }).status !== 0)
-    return 'no container engine responds; start one or set DOCKER_HOST'
-  return null
+  return missingResponse()
+}
+
+/** Returns the reason why this machine runs no container, or null. */
+export function missingResponse(): string | null {
+  const { status } = docker(['info'], { mayFail: true })
+  return status === 0 ? null : 'no container engine responds; start one or set DOCKER_HOST'
 }
