@@ -68,7 +68,6 @@ const INSTALLS_NOTHING = new Set([
   'setup',
   'pnpm',
   'verify',
-  'sbom',
   'record:native',
   'migrate',
   'validator',

@@ -1,6 +1,6 @@
 /**
- * Installs the packed npm package `keyward` into an empty folder, without network, and uses it there. Links to the workspace's copies replace
- * the optional packages of Node and Postgres, which npm would download.
+ * Creates the files of a release, installs the package `keyward` into an empty folder, without network, and uses it there. Links to the
+ * workspace's copies replace the optional packages of Node and Postgres, which npm would download.
  */
 
 import { execFile, execFileSync } from 'node:child_process'
@@ -8,6 +8,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -19,7 +20,9 @@ import { promisify } from 'node:util'
 
 import { VERSION } from '@keyward/contract/version'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
 
+import { CHECKSUMS, createArtifacts, unreleased } from '../release/artifacts.ts'
 import { filesBelow, readManifest } from '../release/keyward-package.ts'
 import { readRecorded } from '../supply-chain/native-binaries.ts'
 import { INFRA } from './manifests.ts'
@@ -29,8 +32,16 @@ import { runCurl, StartProcess } from './start-process.ts'
 const ROOT = join(INFRA, '..')
 /** Any user can read the folder, so that Postgres can run as another user than root. */
 const home = mkdtempSync('/tmp/keyward-installed-')
+const release = join(home, 'release')
 const installed = join(home, 'node_modules/keyward')
 const launcher = join(home, 'node_modules/.bin/keyward')
+
+const billSchema = z.object({
+  metadata: z.object({ component: z.object({ name: z.string(), version: z.string() }) }),
+  components: z.array(
+    z.object({ purl: z.string(), version: z.string().min(5), licenses: z.array(z.unknown()).min(1) }),
+  ),
+})
 
 const keyward = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)(process.execPath, [launcher, ...args], { cwd: home })).stdout
@@ -40,10 +51,10 @@ function link(name: string, from: string): void {
   symlinkSync(realpathSync(join(ROOT, from, 'node_modules', name)), join(home, 'node_modules', name))
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   chmodSync(home, 0o755)
-  const pack = [join(INFRA, 'release/pack.ts'), home]
-  const tarball = execFileSync(process.execPath, pack, { encoding: 'utf8' }).trim()
+  await createArtifacts(release)
+  const tarball = join(release, `keyward-${VERSION}.tgz`)
   writeFileSync(join(home, 'package.json'), '{"private":true}')
   execFileSync('npm', ['install', '--offline', '--omit=optional', '--no-audit', '--no-fund', tarball], { cwd: home })
   const platform = `${process.platform}-${process.arch}`
@@ -52,6 +63,35 @@ beforeAll(() => {
 })
 
 afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+test('a release has packages, a bill of materials, notes, the OpenAPI document, and their checksums', () => {
+  const names = readdirSync(release).filter((name) => name !== CHECKSUMS)
+  const versioned = ['keyward-$.cdx.json', 'keyward-$.tgz', 'keyward-client-$.tgz', 'keyward-openapi-$.json']
+  expect(names).toEqual([...versioned.map((name) => name.replace('$', VERSION)), 'release-notes.md'])
+  const checked = execFileSync('sha512sum', ['--check', CHECKSUMS], { cwd: release, encoding: 'utf8' })
+  expect(checked.trim().split('\n')).toEqual(names.map((name) => `${name}: OK`))
+})
+
+test('the bill of materials lists the installed dependencies with versions and licenses', () => {
+  const { metadata, components } = billSchema.parse(
+    JSON.parse(readFileSync(join(release, `keyward-${VERSION}.cdx.json`), 'utf8')),
+  )
+  expect(metadata.component).toMatchObject({ name: 'keyward', version: VERSION })
+  const listed = new Set(components.map(({ purl }) => purl.split('?', 1)[0]))
+  const { dependencies } = readManifest(installed)
+  const missing = Object.entries(dependencies).filter(
+    ([name, version]) =>
+      !listed.has(
+        `pkg:npm/${version.startsWith('npm:') ? version.slice(4) : `${name.replace('@', '%40')}@${version}`}`,
+      ),
+  )
+  expect(missing).toEqual([])
+})
+
+test('the release notes are the unreleased entries of the changelog', () => {
+  expect(unreleased('# C\n\n## [Unreleased]\n\n- a\n\n## 0.9.0\n\n- b\n')).toBe('- a\n')
+  expect(() => unreleased('# C\n\n## [Unreleased]\n\n## 0.9.0\n')).toThrow('no entries')
+})
 
 test('a production installation has less than 70 MB, and no test, browser, bundler or Postgres', () => {
   const files = filesBelow(installed)
