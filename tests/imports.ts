@@ -20,7 +20,10 @@ interface Rule {
  */
 const RULES: Readonly<Record<string, Rule>> = {
   'packages/engine': { modules: [], node: false },
-  'packages/contract': { modules: ['zod', 'zod-openapi', 'types:@keyward/engine'], node: false },
+  'packages/contract': {
+    modules: ['zod', 'zod-openapi', '@keyward/engine/codes', 'types:@keyward/engine'],
+    node: false,
+  },
   'packages/address': { modules: ['ipaddr.js', 'node:net', 'types:@keyward/engine'], node: false },
   'packages/database': {
     modules: ['kysely', 'pg', 'pg-copy-streams', 'pg-listen', 'types:@keyward/engine'],
@@ -101,7 +104,7 @@ function moduleReason(workspace: string, inSource: boolean, found: Import): stri
   if (name === '@keyward/testkit' && !mayTest) return 'only tests import the testkit'
   const rule = RULES[workspace]
   if (!rule) return null
-  if (rule.modules.includes(name)) return null
+  if (rule.modules.includes(name) || rule.modules.includes(found.from)) return null
   if (found.from.startsWith('node:')) return rule.node ? null : 'modules that do I/O are not allowed here'
   if (rule.modules.includes(`types:${name}`)) return found.typeOnly ? null : 'only its types are allowed'
   return 'not in the list of this package'

@@ -1,5 +1,7 @@
 /** The responses that a client can receive from the service or from other programs, and the required results. */
 
+import { CODES } from '@keyward/contract/vocabulary'
+
 import type { Fault } from './service/gateway.ts'
 import { type Expected, NO_FILE, OFFLINE_VALID, type World } from './world.ts'
 
@@ -20,15 +22,7 @@ interface ResponseCase {
 
 const SHORT_BUDGET_MS = 600
 const EXPIRES_AT = '2999-01-01T00:00:00.000Z'
-const REJECTIONS = [
-  'NOT_FOUND',
-  'BLACKLISTED',
-  'REVOKED',
-  'SUSPENDED',
-  'EXPIRED',
-  'FINGERPRINT_REQUIRED',
-  'TOO_MANY_MACHINES',
-]
+const REJECTIONS = CODES.filter((code) => code !== 'VALID')
 const GRACE_ENDS_AT = '2999-01-04T00:00:00.000Z'
 const OUTAGE: Outcome = { kind: 'outage' }
 const VALID = {

@@ -3,16 +3,19 @@
  * `online` if the service responded, and `offline` if it could not be reached.
  */
 
+/** The codes of online rejections that this version of the client knows. */
+export const REJECTION_CODES = [
+  'NOT_FOUND',
+  'BLACKLISTED',
+  'REVOKED',
+  'SUSPENDED',
+  'EXPIRED',
+  'FINGERPRINT_REQUIRED',
+  'TOO_MANY_MACHINES',
+] as const
+
 /** The reason for an online rejection (docs/api.md#v8). `REJECTED` represents codes of later versions. */
-export type RejectionCode =
-  | 'NOT_FOUND'
-  | 'BLACKLISTED'
-  | 'REVOKED'
-  | 'SUSPENDED'
-  | 'EXPIRED'
-  | 'FINGERPRINT_REQUIRED'
-  | 'TOO_MANY_MACHINES'
-  | 'REJECTED'
+export type RejectionCode = (typeof REJECTION_CODES)[number] | 'REJECTED'
 
 /**
  * The reason why the service issues no file. `MACHINE_NOT_ACTIVE`: this machine has no slot. `NOT_STARTED`: the term of the

@@ -1,21 +1,11 @@
 /**
- * The constants that several packages share: verdict codes, license statuses, and the fields of access rules. The engine defines them as
- * types, because it imports nothing. `satisfies` checks each list against its type.
+ * The constants that several packages share: verdict codes, license statuses, and the fields of access rules. The engine imports nothing, so it
+ * defines the codes itself, and the others as types. `satisfies` checks each list against its type.
  */
 
 import type * as engine from '@keyward/engine'
 
-/** The verdict codes, in the order of their numbers in the engine's verdicts. A test compares both orders. */
-export const CODES = [
-  'VALID',
-  'NOT_FOUND',
-  'BLACKLISTED',
-  'REVOKED',
-  'SUSPENDED',
-  'EXPIRED',
-  'FINGERPRINT_REQUIRED',
-  'TOO_MANY_MACHINES',
-] as const satisfies readonly engine.Code[]
+export { CODES } from '@keyward/engine/codes'
 
 /** The stored statuses. The status `expired` is computed (docs/api.md#v9). */
 export const STORED_STATUSES = ['active', 'suspended', 'revoked'] as const satisfies readonly engine.LicenseStatus[]

@@ -13,7 +13,7 @@ import {
 } from '../src/index.ts'
 
 test('lists the verdict codes in the order of their numbers in the engine', () => {
-  expect(CODES).toEqual(engine.CODES)
+  expect(CODES).toBe(engine.CODES)
   expect(Object.keys(CODE_MESSAGES)).toEqual(engine.CODES)
 })
 

@@ -5,7 +5,13 @@
 
 import { isObject, parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
-import type { Entitlements, EntitlementValue, FileRefusalCode, RejectionCode } from '../results.ts'
+import {
+  type Entitlements,
+  type EntitlementValue,
+  type FileRefusalCode,
+  REJECTION_CODES,
+  type RejectionCode,
+} from '../results.ts'
 import type { Endpoint } from './http.ts'
 
 export type Verdict =
@@ -19,16 +25,6 @@ const DEFAULT_MESSAGE = 'The check was rejected.'
 
 // The form of all codes of the service. A body with a code of another form comes from another program.
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
-
-const REJECTION_CODES: readonly RejectionCode[] = [
-  'NOT_FOUND',
-  'BLACKLISTED',
-  'REVOKED',
-  'SUSPENDED',
-  'EXPIRED',
-  'FINGERPRINT_REQUIRED',
-  'TOO_MANY_MACHINES',
-]
 
 export function validateEndpoint({ licenseKey, machineId, entitlements }: Settings): Endpoint<Verdict> {
   const body = { license: licenseKey, fingerprint: machineId, include: included(entitlements) }
