@@ -30,6 +30,8 @@ export interface OpenCommand {
   timeoutMs: number
   /** The time by which the device's clock is ahead of the real clock, in milliseconds. It is negative for a slow clock. */
   clockAheadMs: number
+  /** Whether the client accepts only signed responses. */
+  requireSignature: boolean
 }
 
 /** Judges a license file at a given time, without a client or a network. */
@@ -44,9 +46,24 @@ export interface JudgeCommand {
   latestSeenMs: number
 }
 
-export type Command = OpenCommand | JudgeCommand | { command: 'validate' | 'activate' | 'deactivate' }
+/** Verifies a signed response, without a client or a network. The reply is `{outcome}`. */
+export interface VerifyCommand {
+  command: 'verify'
+  /** The value of the header, or null without the header. */
+  signature: string | null
+  path: string
+  status: number
+  apiKey: string
+  /** The bodies of the request and the response, which are sent as UTF-8. */
+  request: string
+  response: string
+  publicKeys: readonly PublicKey[]
+  latestSignedMs: number
+}
 
-/** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` is `{outcome}`. */
+export type Command = OpenCommand | JudgeCommand | VerifyCommand | { command: 'validate' | 'activate' | 'deactivate' }
+
+/** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` and `verify` is `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>
 
 // The timeout of a command. It exceeds all time budgets of the suite, so only a client that hangs reaches it.

@@ -1,12 +1,14 @@
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import type { Scenario } from './scenarios/scenario.ts'
+import { signedScenarios } from './scenarios/signed.ts'
 import { storageScenarios } from './scenarios/storage.ts'
 import { timedScenarios } from './scenarios/timed.ts'
 
 export const scenarioGroups: readonly { title: string; scenarios: readonly Scenario[] }[] = [
   { title: 'Requests', scenarios: requestScenarios },
   { title: 'License files and clocks', scenarios: fileScenarios },
+  { title: 'Signed responses', scenarios: signedScenarios },
   { title: 'Storage', scenarios: storageScenarios },
   { title: 'Slow networks', scenarios: timedScenarios },
 ]

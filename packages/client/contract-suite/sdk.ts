@@ -2,11 +2,11 @@
 
 import { createInterface } from 'node:readline'
 
-import { judgeLicenseFile, spkiToPublicKey } from '@keyward/license-file'
+import { judgeLicenseFile, spkiToPublicKey, verifyAnswer } from '@keyward/license-file'
 
 import { createLicenseClient, type LicenseClient } from '../src/index.ts'
 import { fileStorage } from '../src/node.ts'
-import type { Command, JudgeCommand, OpenCommand } from './protocol.ts'
+import type { Command, JudgeCommand, OpenCommand, PublicKey, VerifyCommand } from './protocol.ts'
 
 let client: LicenseClient | null = null
 
@@ -23,18 +23,28 @@ function open({ clockAheadMs, storage, ...options }: OpenCommand): object {
   }
 }
 
+const readKey = ({ keyId, publicKey }: PublicKey) => ({
+  keyId,
+  publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
+})
+
 function judge({ file, licenseKey, productId, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
-  const keys = publicKeys.map(({ keyId, publicKey }) => ({
-    keyId,
-    publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
-  }))
-  const judged = judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs })
+  const judged = judgeLicenseFile(file, { keys: publicKeys.map(readKey), licenseKey, productId, nowMs, latestSeenMs })
   return { outcome: judged.ok ? 'GOOD' : judged.reason }
+}
+
+async function verify({ request, response, publicKeys, ...answer }: VerifyCommand): Promise<object> {
+  const [key] = publicKeys.map(readKey)
+  if (key === undefined) throw new Error('The command has no public key.')
+  const bodies = { request: Buffer.from(request), response: Buffer.from(response) }
+  const verified = await verifyAnswer({ ...answer, ...bodies, key })
+  return { outcome: verified.ok ? 'GOOD' : verified.reason }
 }
 
 async function run(command: Command): Promise<object> {
   if (command.command === 'open') return open(command)
   if (command.command === 'judge') return judge(command)
+  if (command.command === 'verify') return verify(command)
   if (client === null) return { error: 'No client is open.' }
   const result = await client[command.command]()
   // Waits for the fetch of a file in the background.

@@ -1,4 +1,5 @@
 import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
+import answers from '@keyward/license-file/vectors/signed-answers.json' with { type: 'json' }
 
 import { ClientProgram } from './protocol.ts'
 import { responseCases, runResponseCase } from './responses.ts'
@@ -29,8 +30,7 @@ export const contractCases: readonly Case[] = [
   ),
 ]
 
-/** The cases from the test vectors for license files. */
-export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
+const fileCases = vectors.cases.map((vector): Case => ({
   name: `vector: ${vector.name}`,
   async run(program) {
     const { outcome } = await program.send({
@@ -45,6 +45,22 @@ export const vectorCases: readonly Case[] = vectors.cases.map((vector) => ({
     requireEqual('the outcome', outcome, vector.expected)
   },
 }))
+
+const answerCases = answers.cases.map(({ name, keyId, publicKey, latestSigned, expected, ...answer }): Case => ({
+  name: `signed response: ${name}`,
+  async run(program) {
+    const { outcome } = await program.send({
+      command: 'verify',
+      ...answer,
+      publicKeys: [{ keyId, publicKey }],
+      latestSignedMs: latestSigned === null ? 0 : Date.parse(latestSigned),
+    })
+    requireEqual('the outcome', outcome, expected)
+  },
+}))
+
+/** The cases from the test vectors for license files and signed responses. */
+export const vectorCases: readonly Case[] = [...fileCases, ...answerCases]
 
 /** Runs cases in parallel with several processes of the program. Returns the results in the order of the cases. */
 export async function runCases(

@@ -64,6 +64,7 @@ export async function startWorld(program: ClientProgram, command: readonly strin
     storage,
     timeoutMs: TIMEOUT_MS,
     clockAheadMs: 0,
+    requireSignature: false,
     ...options,
   })
   const sendOpen = (options: Partial<OpenCommand>) => program.send(openCommand(options))

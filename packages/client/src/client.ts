@@ -13,7 +13,7 @@ import { offlineMessage } from './messages.ts'
 import { type ClientOptions, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
-import type { Endpoint, Outage, ServiceResponse } from './transport/http.ts'
+import type { CallOutcome, Endpoint, Outage, ServiceResponse } from './transport/http.ts'
 import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
@@ -62,7 +62,7 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     for (;;) {
       const [candidate] = rest
       const rejectionsBefore = candidate!.cache.rejections
-      const outcome = await call(candidate!.settings, endpoint(candidate!.settings))
+      const outcome = await callOf(candidate!, endpoint(candidate!.settings))
       if (outcome.kind === 'outage') return decideOffline(outcome, rest)
       if (outcome.kind === 'misconfiguration') return { valid: false, expiresAt: null, ...configurationError(outcome) }
       const result = await decideOnline(candidate!, outcome, rejectionsBefore)
@@ -74,12 +74,13 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 
   async function deactivate(): Promise<DeactivationResult> {
-    for (const { settings: own, store, cache } of candidates) {
-      const outcome = await call(own, deactivateEndpoint(own))
+    for (const candidate of candidates) {
+      const { settings: own, store, cache } = candidate
+      const outcome = await callOf(candidate, deactivateEndpoint(own))
       if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
       if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
       if (!outcome.value.deactivated) continue
-      await store.change(() => cache.reject('DEACTIVATED'))
+      await store.change(() => ({ ...sawSignature(outcome.signedMs), ...cache.reject('DEACTIVATED') }))
       return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
     }
     return { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
@@ -95,8 +96,8 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     const file = text.trim()
     const claimed = claimedLicenseKey(file)
     const { settings: own, store } = candidates.find((one) => one.settings.licenseKey === claimed) ?? candidates[0]!
-    const { latestSeenMs } = await store.load()
-    const judged = judgeMemory(own, { file, rejectedAs: null, latestSeenMs }, settings.now())
+    const memory = await store.load()
+    const judged = judgeMemory(own, { ...memory, file, rejectedAs: null }, settings.now())
     if (!judged.ok) return { imported: false, reason: judged.reason }
     const { policy, refreshAfter } = judged.payload
     const stored = await store.change(() => ({ file }))
@@ -115,15 +116,21 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 }
 
+/** Calls an endpoint. Rejects responses that were signed before the latest stored one. */
+async function callOf<Value>({ settings, store }: Candidate, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
+  return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0)
+}
+
 async function decideOnline(
   { settings, store, cache }: Candidate,
-  { value: verdict, dateMs }: ServiceResponse<Verdict>,
+  { value: verdict, dateMs, signedMs }: ServiceResponse<Verdict>,
   rejectionsBefore: number,
 ): Promise<ValidationResult> {
   const nowMs = settings.now()
-  // The service's clock replaces the latest observed time, so that a device's clock that was ahead has no lasting effect.
+  // The service's clock replaces the latest observed time, so that a device's clock that was ahead has no lasting effect. Anyone on the
+  // network path can change the header `Date`, so only the signed time counts if a signature is required.
   await store.change(() => ({
-    ...(dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
+    ...(signedMs !== null ? sawSignature(signedMs) : dateMs === null ? sawTime(nowMs) : { serviceMs: dateMs }),
     ...(verdict.valid ? cache.accept(rejectionsBefore) : cache.reject(verdict.code)),
   }))
   if (!verdict.valid) return { source: 'online', expiresAt: null, ...verdict }
@@ -170,4 +177,9 @@ async function decideOffline({ cause, detail }: Outage, among: readonly Candidat
 /** Returns the change for a time of the device's clock, or an empty change when the clock returned no time. */
 function sawTime(nowMs: number): StoreChange {
   return Number.isFinite(nowMs) ? { seenMs: nowMs } : {}
+}
+
+/** Returns the change for the time of a signed response, or an empty change without one. */
+function sawSignature(signedMs: number | null): StoreChange {
+  return signedMs === null ? {} : { serviceMs: signedMs, signedMs }
 }

@@ -49,6 +49,11 @@ export interface ClientOptions {
    * earlier versions, which contain no product id. For online checks, use an API key that is bound to the product.
    */
   productId?: string | null | undefined
+  /**
+   * If true, the client accepts only responses that the service has signed for exactly its request (docs/api.md#g1). Any other response counts
+   * as an outage, so the stored file decides. Default: false. Requires `crypto.subtle`, which pages have only over https.
+   */
+  requireSignature?: boolean
   /** If true, `validate` and `activate` return the entitlements of the license. Default: false. */
   entitlements?: boolean
   /**
@@ -83,6 +88,7 @@ export interface Settings {
   /** The license key to try if `licenseKey` is unknown to the service, or null. */
   otherLicenseKey: string | null
   productId: string | null
+  requireSignature: boolean
   entitlements: boolean
   machineId: string | undefined
   hostname: string | undefined
@@ -115,6 +121,7 @@ export function readOptions(options: ClientOptions): Settings {
     licenseKey,
     otherLicenseKey,
     productId: readProductId(options.productId),
+    requireSignature: readRequireSignature(options.requireSignature),
     entitlements: options.entitlements === true,
     // An empty id counts as absent (docs/api.md#h3).
     machineId: options.machineId || undefined,
@@ -126,6 +133,13 @@ export function readOptions(options: ClientOptions): Settings {
     onRefresh: unfailing(options.onRefresh),
     onStorageError: unfailing(options.onStorageError),
   }
+}
+
+function readRequireSignature(isRequired = false): boolean {
+  // Pages over http have no `crypto.subtle`, unlike its type says.
+  if (isRequired && !('subtle' in globalThis.crypto))
+    throw new TypeError('requireSignature needs crypto.subtle, which pages have only over https.')
+  return isRequired
 }
 
 function readBaseUrl(text: string, allowHttp: boolean): URL {

@@ -16,9 +16,9 @@ import { type Service, startService } from '../contract-suite/service/service.ts
 const CHROMIUM = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
-test('bundles to less than 20 kB gzipped without other imports', async () => {
+test('bundles to less than 21.5 kB gzipped without other imports', async () => {
   const { code, imports } = await bundle('../src/index.ts')
-  expect(gzipSync(code).length).toBeLessThan(20_000)
+  expect(gzipSync(code).length).toBeLessThan(21_500)
   expect(imports).toEqual([])
 })
 

@@ -164,5 +164,6 @@ function openCommand(language: string): OpenCommand {
     storage: join(folder, `${language}.json`),
     timeoutMs: 9000,
     clockAheadMs: 0,
+    requireSignature: true,
   }
 }

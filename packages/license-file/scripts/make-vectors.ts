@@ -1,7 +1,12 @@
-/** Writes vectors/license-files.json. After a change to vectors.ts, run `node scripts/make-vectors.ts`, then `npm run format`. */
+/** Writes the files in vectors/. After a change to the vectors, run `node scripts/make-vectors.ts`, then `npm run format`. */
 
 import { writeFileSync } from 'node:fs'
 
+import { makeAnswerVectors } from './answer-vectors.ts'
 import { makeVectors } from './vectors.ts'
 
-writeFileSync(new URL('../vectors/license-files.json', import.meta.url), `${JSON.stringify(makeVectors(), null, 2)}\n`)
+const write = (name: string, vectors: object): void =>
+  writeFileSync(new URL(`../vectors/${name}.json`, import.meta.url), `${JSON.stringify(vectors, null, 2)}\n`)
+
+write('license-files', makeVectors())
+write('signed-answers', makeAnswerVectors())

@@ -63,10 +63,11 @@ export async function verifyAnswer(answer: Answer): Promise<AnswerVerification> 
   const [, time = '', root] = STATEMENT.exec(textOf(statement)) ?? []
   if (validatorKey === null || root === undefined || !isSignedBy(validatorKey, statement, signed))
     return problem('BAD_SIGNATURE')
-  const timeMs = Date.parse(time)
-  if (!(Date.parse(notBefore) <= timeMs && timeMs < Date.parse(notAfter))) return problem('DELEGATION_EXPIRED')
+  // Times of this form have the order of their texts.
+  if (!(notBefore <= time && time < notAfter)) return problem('DELEGATION_EXPIRED')
   const top = await climb(await leafOf(answer), path)
   if (top === null || encodeBase64Url(top) !== root) return problem('OTHER_ANSWER')
+  const timeMs = Date.parse(time)
   return timeMs < latestSignedMs - CLOCK_TOLERANCE_MS ? problem('BACK_DATED') : { ok: true, timeMs }
 }
 

@@ -4,6 +4,7 @@
  */
 
 export { type Answer, type AnswerProblem, type AnswerVerification, verifyAnswer } from './answer.ts'
+export { encodeBase64Url } from './base64.ts'
 export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'

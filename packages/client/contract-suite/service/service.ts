@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { CODES, deactivateResponse, verdictV1, verdictV2 } from '@keyward/contract'
 import { generateKeyPair, type KeyPair, publicKeyToSpki, refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
+import { AnswerSigner } from './answers.ts'
 import { listen } from './listen.ts'
 
 export interface Service {
@@ -40,6 +41,14 @@ export interface Service {
   fileText: string | null
   /** Returns the time at which files are issued. */
   now: () => number
+  /** Signs the responses to requests that ask for it, unless their key is not `signer`. */
+  answers: AnswerSigner
+  /** A public key of the organization under which the service does not sign. */
+  withdrawnKey: { keyId: string; publicKey: string }
+  /** The header `Date` of all responses, or null for the correct time. */
+  date: string | null
+  /** The last response. */
+  lastAnswer: { status: number; headers: Record<string, string>; body: string }
   close: () => Promise<void>
 }
 
@@ -60,7 +69,7 @@ export async function startService(): Promise<Service> {
     ...listening,
     apiKey: 'kwk_test',
     licenseKey: 'K7QX-93FM-TTRW-H2ZD',
-    publicKeys: [{ keyId: signer.keyId, publicKey: publicKeyToSpki(signer.publicKey) }],
+    publicKeys: [publicKeyOf(signer)],
     license: {
       rejectedAs: null,
       graceEndsAt: null,
@@ -75,16 +84,41 @@ export async function startService(): Promise<Service> {
     fileKey: null,
     fileText: null,
     now: Date.now,
+    answers: new AnswerSigner(),
+    withdrawnKey: publicKeyOf(generateKeyPair()),
+    date: null,
+    lastAnswer: { status: 0, headers: {}, body: '' },
   }
   return service
 }
 
+function publicKeyOf({ keyId, publicKey }: KeyPair): { keyId: string; publicKey: string } {
+  return { keyId, publicKey: publicKeyToSpki(publicKey) }
+}
+
 async function respond(service: Service, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { status, body } = await respondTo(service, request)
-  requireContract(request.url ?? '', body)
+  const sent = await text(request)
+  const { status, body } = respondTo(service, request, sent)
+  const path = request.url ?? ''
+  requireContract(path, body)
   const isText = typeof body === 'string'
-  response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json' })
-  response.end(isText ? body : JSON.stringify(body))
+  const answer = isText ? body : JSON.stringify(body)
+  const signature = sign(service, sent, { path, status, response: answer })
+  const headers = {
+    'content-type': isText ? 'text/plain' : 'application/json',
+    ...(service.date !== null && { date: service.date }),
+    ...(signature !== null && { 'keyward-signature': signature }),
+  }
+  service.lastAnswer = { status, headers, body: answer }
+  response.writeHead(status, headers).end(answer)
+}
+
+/** Returns the signature of a response, or null if the request asks for none. Errors and files have none. */
+function sign(service: Service, request: string, answer: { path: string; status: number; response: string }) {
+  const { nonce, kid } = readFields(request)
+  const isSigned = answer.path !== '/api/v1/licenses/file' && [200, 400].includes(answer.status)
+  if (!isSigned || nonce?.length !== 22 || kid !== service.signer.keyId) return null
+  return service.answers.sign({ ...answer, apiKey: service.apiKey, request }, service.signer)
 }
 
 /** Throws when a response does not match the contract. Ignores codes that the contract does not contain. */
@@ -95,8 +129,7 @@ function requireContract(path: string, body: ServiceResponse['body']): void {
   if (path === '/api/v1/deactivate') deactivateResponse.parse(body)
 }
 
-async function respondTo(service: Service, request: IncomingMessage): Promise<ServiceResponse> {
-  const sent = await text(request)
+function respondTo(service: Service, request: IncomingMessage, sent: string): ServiceResponse {
   const body = readFields(sent)
   const wantsEntitlements = sent.includes('"include":["entitlements"]') && service.entitlements !== null
   const included = wantsEntitlements ? { entitlements: service.entitlements } : {}

@@ -18,6 +18,7 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
     options.machine_id = keyward::text_of(command, "machineId");
     options.hostname = keyward::text_of(command, "hostname");
     options.timeout = keyward::milliseconds(command["timeoutMs"].get<std::int64_t>());
+    options.require_signature = command["requireSignature"];
     options.now_ms = [clock = options.now_ms, ahead_ms] { return clock() + ahead_ms; };
     return std::make_unique<keyward::LicenseClient>(options);
 }
@@ -28,6 +29,14 @@ static std::string judge(const json& command) {
     const std::string product_id = keyward::text_of(command, "productId");
     return keyward::judge(command["file"], keys, command["licenseKey"], product_id, command["nowMs"], command["latestSeenMs"])
         .outcome;
+}
+
+static std::string verify(const json& command) {
+    const json& key = command["publicKeys"][0];
+    const auto signature = command["signature"].is_null() ? std::nullopt : std::optional<std::string>(command["signature"]);
+    const keyward::SignedAnswer answer{signature, command["path"], command["status"], command["apiKey"], command["request"],
+                                       command["response"]};
+    return keyward::verify_answer(answer, key["keyId"], keyward::read_public_key(key["publicKey"]), command["latestSignedMs"]).outcome;
 }
 
 static json reply(const keyward::Result& result) {
@@ -47,6 +56,7 @@ int main() {
         const std::string name = command["command"];
         json result = json::object();
         if (name == "judge") result["outcome"] = judge(command);
+        else if (name == "verify") result["outcome"] = verify(command);
         else if (name == "validate") result = reply(client->validate());
         else if (name == "activate") result = reply(client->activate());
         else if (name == "deactivate") result = reply(client->deactivate());

@@ -44,6 +44,7 @@ struct Options {
     std::string hostname;                           // the name of the machine, which activate sends
     milliseconds timeout{5000};                     // the time budget of a call with all retries
     bool allow_http = false;                        // whether http is allowed for other hosts than this machine
+    bool require_signature = false;                 // whether a response that is not signed for its request counts as an outage
     std::function<std::int64_t()> now_ms = [] {     // the device's clock
         return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     };
@@ -101,9 +102,13 @@ public:
     // Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service.
     Result deactivate() {
         const auto deadline = Clock::now() + options_.timeout;
-        const Result result = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation).result;
-        if (result.code == "DEACTIVATED") change([&](State& state) { reject(state, "DEACTIVATED"); });
-        return result;
+        const Response response = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation, signing());
+        if (response.result.code == "DEACTIVATED")
+            change([&](State& state) {
+                saw_signature(state, response.signed_ms);
+                reject(state, "DEACTIVATED");
+            });
+        return response.result;
     }
 
 private:
@@ -119,13 +124,14 @@ private:
 
     Result check(const std::string& path, const json& content, const Reader& read) {
         const auto deadline = Clock::now() + options_.timeout;
-        const Response response = transport_.call(path, content, deadline, read);
+        const Response response = transport_.call(path, content, deadline, read, signing());
         const Result& result = response.result;
         if (result.code == "UNREACHABLE") return decide_offline(result.detail);
         if (result.code == "CONFIGURATION") return result;
         change([&](State& state) {
             // The service's clock corrects a device whose clock was ahead.
             state.latest_seen_ms = response.date_ms.value_or(state.latest_seen_ms);
+            saw_signature(state, response.signed_ms);
             reject(state, result.valid() ? "" : result.code);
         });
         if (result.valid()) refresh_file(result.expires_at, deadline);
@@ -161,10 +167,11 @@ private:
             next_refresh_ = Clock::now() + refresh_pause;
         }
         std::string text;
-        transport_.call("/api/v1/licenses/file", body("licenseKey"), deadline, [&](long status, const std::string& received) {
+        const Reader read = [&](long status, const std::string& received) {
             if (status == 200) text = received;
             return std::optional(Result{});
-        });
+        };
+        transport_.call("/api/v1/licenses/file", body("licenseKey"), deadline, read, {});
         const Judgement judged = verify(text, keys_);
         if (judged.file && judged.file->license_key == options_.license_key)
             change([&](State& state) { state.add(options_.license_key, text); });
@@ -179,6 +186,21 @@ private:
         const auto file = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms).file;
         if (!file || file->expires_at != expires_at) return true;
         return now_ms >= file->issued_ms + std::min(day_ms, (file->refresh_after_ms - file->issued_ms) / 2);
+    }
+
+    // Returns the keys with which the next response is verified, or no keys if no signature is required.
+    Signing signing() {
+        if (!options_.require_signature) return {};
+        const std::lock_guard lock(mutex_);
+        return {&keys_, std::max(latest_signed_ms_, read_state(options_.storage).latest_signed_ms)};
+    }
+
+    // Records the time of a signed response, which replaces the latest observed time.
+    void saw_signature(State& state, const std::optional<std::int64_t>& signed_ms) {
+        if (!signed_ms) return;
+        latest_signed_ms_ = std::max(latest_signed_ms_, *signed_ms);
+        state.latest_seen_ms = *signed_ms;
+        state.latest_signed_ms = std::max(state.latest_signed_ms, latest_signed_ms_);
     }
 
     // Records the code that ends the use of the file. An empty code allows it again.
@@ -201,6 +223,7 @@ private:
     std::mutex mutex_;        // guards the storage and the fields below
     std::string rejected_as_; // the rejection in this process, which may not have been written
     Clock::time_point next_refresh_;
+    std::int64_t latest_signed_ms_ = 0; // the time of the latest signed response in this process
 };
 
 } // namespace keyward

@@ -117,7 +117,7 @@ inline PublicKey read_public_key(std::string text) {
 inline bool is_signed(const PublicKey& key, const std::string& payload, const std::string& signature) {
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
     const auto bytes = [](const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); };
-    return EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+    return key && EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
            EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(payload), payload.size()) == 1;
 }
 

@@ -23,6 +23,7 @@ struct Stored {
 
 struct State {
     std::int64_t latest_seen_ms = 0;
+    std::int64_t latest_signed_ms = 0; // the time of the latest signed response
     std::vector<Stored> licenses; // newest file first
 
     Stored* find(const std::string& license_key) {
@@ -45,8 +46,12 @@ inline State read_state(const std::filesystem::path& path) {
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const json content = parse_object(text);
     State state;
-    const auto seen = content.find("latestSeenMs");
-    if (seen != content.end() && seen->is_number()) state.latest_seen_ms = seen->get<std::int64_t>();
+    const auto time = [&](const char* name) {
+        const auto found = content.find(name);
+        return found != content.end() && found->is_number() ? found->get<std::int64_t>() : 0;
+    };
+    state.latest_seen_ms = time("latestSeenMs");
+    state.latest_signed_ms = time("latestSignedMs");
     const auto licenses = content.find("licenses");
     if (licenses == content.end() || !licenses->is_array()) return state;
     for (const json& each : *licenses)
@@ -78,7 +83,10 @@ inline void write_state(const std::filesystem::path& path, const State& state, c
         const json rejected_as = each.rejected_as.empty() ? json(nullptr) : json(each.rejected_as);
         licenses.push_back({{"licenseKey", each.license_key}, {"file", each.file}, {"rejectedAs", rejected_as}});
     }
-    const json content = {{"version", 2}, {"latestSeenMs", state.latest_seen_ms}, {"licenses", licenses}};
+    const json content = {{"version", 2},
+                          {"latestSeenMs", state.latest_seen_ms},
+                          {"latestSignedMs", state.latest_signed_ms},
+                          {"licenses", licenses}};
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     const auto draft = path.string() + "." + unique + ".tmp";

@@ -1,7 +1,7 @@
 // Sends requests and classifies their outcomes. A call ends within its time budget.
 #pragma once
 
-#include "license_file.hpp"
+#include "signed_answer.hpp"
 
 #include <chrono>
 #include <curl/curl.h>
@@ -40,6 +40,13 @@ struct Response {
     Result result;
     std::optional<std::int64_t> date_ms;
     milliseconds retry_after{0};
+    std::optional<std::int64_t> signed_ms{}; // the signed time; none if no signature is required
+};
+
+// The keys with which a response is verified, and the time of the latest signed response. Without keys, no signature is required.
+struct Signing {
+    const Keys* keys = nullptr;
+    std::int64_t latest_signed_ms = 0;
 };
 
 // Parses the body of a response with status 200 or 400. Returns none for a body that the service never sends.
@@ -103,11 +110,13 @@ public:
         while (!base_url_.empty() && base_url_.back() == '/') base_url_.pop_back();
     }
 
-    // Returns the result of `read`, UNREACHABLE or CONFIGURATION. Retries outages until the deadline.
-    Response call(const std::string& path, const json& body, Clock::time_point deadline, const Reader& read) const {
+    // Returns the result of `read`, UNREACHABLE or CONFIGURATION. Retries outages until the deadline. Each attempt asks for a signature
+    // under the next public key, because the service does not sign under a withdrawn one.
+    Response call(const std::string& path, const json& body, Clock::time_point deadline, const Reader& read,
+                  const Signing& signing) const {
         for (int attempt = 1;; attempt++) {
             const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-            const Response response = request(path, body, attempt < max_attempts ? left / 2 : left, read);
+            const Response response = request(path, body, attempt < max_attempts ? left / 2 : left, read, signing, attempt);
             // The random part prevents apps from retrying in unison after an outage.
             const auto pause = response.retry_after + milliseconds(std::random_device{}() % (200u * attempt));
             const bool is_final = attempt == max_attempts || deadline - Clock::now() - pause < timeout_ / 8;
@@ -117,7 +126,14 @@ public:
     }
 
 private:
-    Response request(const std::string& path, const json& body, milliseconds budget, const Reader& read) const {
+    Response request(const std::string& path, json body, milliseconds budget, const Reader& read, const Signing& signing,
+                     int attempt) const {
+        std::string key_id;
+        if (signing.keys != nullptr) {
+            key_id = std::next(signing.keys->begin(), (attempt - 1) % signing.keys->size())->first;
+            body["nonce"] = new_nonce();
+            body["kid"] = key_id;
+        }
         const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
         std::string text, content = body.dump(-1, ' ', false, json::error_handler_t::replace);
         curl_slist* list = nullptr;
@@ -142,8 +158,17 @@ private:
         long status = 0;
         curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
         if (outcome != CURLE_OK || status == 0) return outage(curl_easy_strerror(outcome));
+        std::optional<std::int64_t> signed_ms;
+        if (signing.keys != nullptr && status != 408 && status < 500) {
+            const SignedAnswer answer{header_of(curl.get(), "keyward-signature"), path, status, api_key_, content, text};
+            const auto verified = verify_answer(answer, key_id, signing.keys->at(key_id), signing.latest_signed_ms);
+            if (!verified.signed_ms)
+                return outage("The response with status " + std::to_string(status) + " is not signed for this request: " +
+                              verified.outcome + ".");
+            signed_ms = verified.signed_ms;
+        }
         if (status == 200 || status == 400)
-            if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0)};
+            if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0), signed_ms};
         if (status <= 400 || status == 408 || status >= 500) {
             Response response = outage("The service is unavailable or is not Keyward: status " + std::to_string(status) + ".");
             curl_off_t seconds = 0;
@@ -161,10 +186,15 @@ private:
         return text.size() > max_body_bytes ? 0 : size;
     }
 
-    static std::optional<std::int64_t> date_of(CURL* curl) {
+    static std::optional<std::string> header_of(CURL* curl, const char* name) {
         curl_header* header = nullptr;
-        if (curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return std::nullopt;
-        const auto seconds = curl_getdate(header->value, nullptr);
+        const bool is_found = curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+        return is_found ? std::optional<std::string>(header->value) : std::nullopt;
+    }
+
+    static std::optional<std::int64_t> date_of(CURL* curl) {
+        const auto header = header_of(curl, "Date");
+        const auto seconds = header ? curl_getdate(header->c_str(), nullptr) : -1;
         return seconds < 0 ? std::nullopt : std::optional<std::int64_t>(static_cast<std::int64_t>(seconds) * 1000);
     }
 

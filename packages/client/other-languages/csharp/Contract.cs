@@ -1,6 +1,7 @@
 // Runs the C# client as a program for the contract suite (packages/client/contract-suite/README.md).
 
 using System.Globalization;
+using System.Text;
 using System.Text.Json;
 using Keyward;
 
@@ -25,6 +26,9 @@ while (Console.ReadLine() is { } line)
             break;
         case "judge":
             reply = new { outcome = Judge(command) };
+            break;
+        case "verify":
+            reply = new { outcome = Verify(command) };
             break;
         case "validate":
             reply = Describe(await client!.ValidateAsync());
@@ -52,6 +56,7 @@ static LicenseClient Open(JsonElement command)
         Storage = Text(command, "storage")!,
         MachineId = Text(command, "machineId"),
         Hostname = Text(command, "hostname"),
+        RequireSignature = command.GetProperty("requireSignature").GetBoolean(),
         Timeout = TimeSpan.FromMilliseconds(command.GetProperty("timeoutMs").GetInt64()),
         Now = () => DateTimeOffset.UtcNow + ahead,
     });
@@ -63,6 +68,16 @@ static string Judge(JsonElement command)
     var now = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("nowMs").GetInt64());
     var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("latestSeenMs").GetInt64());
     return LicenseFile.Judge(Text(command, "file")!, keys, Text(command, "licenseKey")!, Text(command, "productId"), now, latestSeen).Outcome;
+}
+
+static string Verify(JsonElement command)
+{
+    var (keyId, key) = Keys(command).Single();
+    var (request, response) = (Encoding.UTF8.GetBytes(Text(command, "request")!), Encoding.UTF8.GetBytes(Text(command, "response")!));
+    var (signature, path, apiKey) = (Text(command, "signature"), Text(command, "path")!, Text(command, "apiKey")!);
+    var answer = new LicenseAnswer(signature, path, command.GetProperty("status").GetInt32(), apiKey, request, response);
+    var latestSigned = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("latestSignedMs").GetInt64());
+    return answer.Verify(keyId, LicenseFile.ReadPublicKey(key), latestSigned).Outcome;
 }
 
 static object Describe(LicenseResult result) => new

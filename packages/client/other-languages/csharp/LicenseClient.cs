@@ -38,6 +38,9 @@ public sealed record LicenseOptions
     /// <summary>Whether <c>http</c> is allowed for other hosts than this machine.</summary>
     public bool AllowHttp { get; init; }
 
+    /// <summary>Whether a response that the service has not signed for exactly its request counts as an outage.</summary>
+    public bool RequireSignature { get; init; }
+
     /// <summary>The device's clock.</summary>
     public Func<DateTimeOffset> Now { get; init; } = () => DateTimeOffset.UtcNow;
 }
@@ -72,6 +75,7 @@ public sealed partial class LicenseClient
     private readonly object mutex = new(); // guards the storage and the fields below
     private readonly Stopwatch sinceRefresh = new();
     private string? rejectedAs; // the rejection in this process, which may not have been written
+    private long latestSignedMs; // the time of the latest signed response in this process
 
     /// <summary>Creates a client. Throws an ArgumentException for invalid options.</summary>
     public LicenseClient(LicenseOptions options)
@@ -90,7 +94,7 @@ public sealed partial class LicenseClient
         this.options = options;
         keys = options.PublicKeys.ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
         licenseKey = NormalizeLicenseKey(options.LicenseKey);
-        transport = new LicenseTransport(options.BaseUrl.TrimEnd('/'), options.ApiKey, options.Timeout);
+        transport = new LicenseTransport(options.BaseUrl.TrimEnd('/'), options.ApiKey, options.Timeout, options.RequireSignature ? keys : new());
         storage = new LicenseStorage(options.Storage);
     }
 
@@ -110,10 +114,15 @@ public sealed partial class LicenseClient
     public async Task<LicenseResult> DeactivateAsync()
     {
         var elapsed = Stopwatch.StartNew();
-        var call = transport.CallAsync("/api/v1/deactivate", Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation);
-        var result = (await call.ConfigureAwait(false)).Result;
-        if (result.Code == "DEACTIVATED") Change(state => Reject(state, "DEACTIVATED"));
-        return result;
+        var call = transport.CallAsync("/api/v1/deactivate", Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation, LatestSigned());
+        var response = await call.ConfigureAwait(false);
+        if (response.Result.Code == "DEACTIVATED")
+            Change(state =>
+            {
+                if (response.IsSigned) SawSignature(state, response.Date);
+                Reject(state, "DEACTIVATED");
+            });
+        return response.Result;
     }
 
     [GeneratedRegex("[\\s\u2010-\u2015\u2212-]+")]
@@ -139,13 +148,14 @@ public sealed partial class LicenseClient
     private async Task<LicenseResult> CheckAsync(string path, Dictionary<string, string> body, LicenseTransport.Reader read)
     {
         var elapsed = Stopwatch.StartNew();
-        var (result, date, _) = await transport.CallAsync(path, body, elapsed, read).ConfigureAwait(false);
+        var (result, date, _, isSigned) = await transport.CallAsync(path, body, elapsed, read, LatestSigned()).ConfigureAwait(false);
         if (result.Code == "UNREACHABLE") return DecideOffline(result.Detail);
         if (result.Code == "CONFIGURATION") return result;
         Change(state =>
         {
             // The service's clock corrects a device whose clock was ahead.
             state.LatestSeenMs = date?.ToUnixTimeMilliseconds() ?? state.LatestSeenMs;
+            if (isSigned) SawSignature(state, date);
             Reject(state, result.Valid ? null : result.Code);
         });
         if (result.Valid) await RefreshFileAsync(result.ExpiresAt, elapsed).ConfigureAwait(false);
@@ -189,7 +199,7 @@ public sealed partial class LicenseClient
             received = status == 200 ? Encoding.UTF8.GetString(body) : "";
             return new LicenseResult("online", "RECEIVED");
         }
-        await transport.CallAsync("/api/v1/licenses/file", Body("licenseKey"), elapsed, Read).ConfigureAwait(false);
+        await transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default).ConfigureAwait(false);
         var file = LicenseFile.Verify(received, keys).File;
         if (file?.LicenseKey == licenseKey) Change(state => state.Add(licenseKey, received));
     }
@@ -205,10 +215,25 @@ public sealed partial class LicenseClient
 
     private Judgement JudgeStored(StoredLicense stored, LicenseState state, DateTimeOffset now)
     {
-        // A time outside the range of dates comes from an edited storage and counts as absent.
-        var isTime = state.LatestSeenMs is >= 0 and < 253_402_300_800_000;
-        var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(isTime ? state.LatestSeenMs : 0);
-        return LicenseFile.Judge(stored.File, keys, licenseKey, options.ProductId, now, latestSeen);
+        return LicenseFile.Judge(stored.File, keys, licenseKey, options.ProductId, now, TimeOf(state.LatestSeenMs));
+    }
+
+    /// <summary>Returns a stored time. A time outside the range of dates comes from an edited storage and counts as absent.</summary>
+    private static DateTimeOffset TimeOf(long ms) =>
+        DateTimeOffset.FromUnixTimeMilliseconds(ms is >= 0 and < 253_402_300_800_000 ? ms : 0);
+
+    private DateTimeOffset LatestSigned()
+    {
+        lock (mutex) return TimeOf(Math.Max(latestSignedMs, options.RequireSignature ? storage.Read().LatestSignedMs : 0));
+    }
+
+    /// <summary>Records the time of a signed response, which replaces the latest observed time.</summary>
+    private void SawSignature(LicenseState state, DateTimeOffset? signedAt)
+    {
+        if (signedAt is not { } at) return;
+        latestSignedMs = Math.Max(latestSignedMs, at.ToUnixTimeMilliseconds());
+        state.LatestSeenMs = at.ToUnixTimeMilliseconds();
+        state.LatestSignedMs = Math.Max(state.LatestSignedMs, latestSignedMs);
     }
 
     /// <summary>Records the code that ends the use of the file. Null allows it again.</summary>

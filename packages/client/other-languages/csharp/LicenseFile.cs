@@ -61,10 +61,15 @@ public sealed record LicenseFile(
         if (payload is null || signature?.Length != SignatureBytes) return new Judgement("MALFORMED");
         if (Parse(payload) is not { } file) return new Judgement("MALFORMED");
         if (!keys.TryGetValue(file.KeyId, out var key)) return new Judgement("UNKNOWN_KEY");
+        return IsSigned(key, payload, signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE");
+    }
+
+    internal static bool IsSigned(Ed25519PublicKeyParameters key, byte[] data, byte[] signature)
+    {
         var verifier = new Ed25519Signer();
         verifier.Init(false, key);
-        verifier.BlockUpdate(payload, 0, payload.Length);
-        return verifier.VerifySignature(signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE");
+        verifier.BlockUpdate(data, 0, data.Length);
+        return verifier.VerifySignature(signature);
     }
 
     /// <summary>Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an ArgumentException for any other text.</summary>
@@ -136,18 +141,20 @@ public sealed record LicenseFile(
     }
 
     /// <summary>Decodes base64url without padding. Returns null unless the text is the canonical encoding.</summary>
-    private static byte[]? Decode(string text)
+    internal static byte[]? Decode(string text)
     {
         try
         {
             var padding = new string('=', (4 - text.Length % 4) % 4);
             var bytes = Convert.FromBase64String(text.Replace('-', '+').Replace('_', '/') + padding);
-            var again = Convert.ToBase64String(bytes).TrimEnd('=').Replace('+', '-').Replace('/', '_');
-            return again == text ? bytes : null;
+            return Encode(bytes) == text ? bytes : null;
         }
         catch (FormatException)
         {
             return null;
         }
     }
+
+    /// <summary>Encodes bytes as base64url without padding.</summary>
+    internal static string Encode(byte[] bytes) => Convert.ToBase64String(bytes).TrimEnd('=').Replace('+', '-').Replace('/', '_');
 }

@@ -13,6 +13,9 @@ internal sealed class LicenseState
     /// <summary>The latest observed time in milliseconds since 1970, or 0.</summary>
     public long LatestSeenMs { get; set; }
 
+    /// <summary>The time of the latest signed response in milliseconds since 1970, or 0.</summary>
+    public long LatestSignedMs { get; set; }
+
     public List<StoredLicense> Licenses { get; } = [];
 
     public StoredLicense? Find(string licenseKey) => Licenses.Find(each => each.LicenseKey == licenseKey);
@@ -45,6 +48,8 @@ internal sealed class LicenseStorage(string file)
             if (LicenseFile.ParseObject(File.ReadAllBytes(path)) is not { } content) return state;
             if (content.TryGetProperty("latestSeenMs", out var seen) && seen.ValueKind == JsonValueKind.Number)
                 state.LatestSeenMs = (long)seen.GetDouble();
+            if (content.TryGetProperty("latestSignedMs", out var signed) && signed.ValueKind == JsonValueKind.Number)
+                state.LatestSignedMs = (long)signed.GetDouble();
             if (!content.TryGetProperty("licenses", out var licenses) || licenses.ValueKind != JsonValueKind.Array) return state;
             foreach (var each in licenses.EnumerateArray().Where(each => each.ValueKind == JsonValueKind.Object))
                 if (LicenseFile.Text(each, "licenseKey") is { } key && LicenseFile.Text(each, "file") is { } text)
@@ -64,7 +69,8 @@ internal sealed class LicenseStorage(string file)
     public void Write(LicenseState state)
     {
         var licenses = state.Licenses.Select(each => new { licenseKey = each.LicenseKey, file = each.File, rejectedAs = each.RejectedAs });
-        var content = JsonSerializer.SerializeToUtf8Bytes(new { version = 2, latestSeenMs = state.LatestSeenMs, licenses });
+        var (latestSeenMs, latestSignedMs) = (state.LatestSeenMs, state.LatestSignedMs);
+        var content = JsonSerializer.SerializeToUtf8Bytes(new { version = 2, latestSeenMs, latestSignedMs, licenses });
         Directory.CreateDirectory(Path.GetDirectoryName(path)!);
         var draft = $"{path}.{Guid.NewGuid():N}.tmp";
         var options = new FileStreamOptions { Mode = FileMode.CreateNew, Access = FileAccess.Write };

@@ -1,7 +1,9 @@
 using System.Diagnostics;
 using System.Net.Http.Headers;
+using System.Security.Cryptography;
 using System.Text.Json;
 using System.Text.RegularExpressions;
+using Org.BouncyCastle.Crypto.Parameters;
 
 namespace Keyward;
 
@@ -33,8 +35,13 @@ public sealed record LicenseResult(
 }
 
 /// <summary>Sends requests and classifies their outcomes. Invariant: a call ends within its time budget.</summary>
-internal sealed partial class LicenseTransport(string baseUrl, string apiKey, TimeSpan timeout)
+internal sealed partial class LicenseTransport(
+    string baseUrl,
+    string apiKey,
+    TimeSpan timeout,
+    Dictionary<string, Ed25519PublicKeyParameters> keys)
 {
+    internal const string FilePath = "/api/v1/licenses/file";
     private const int MaxAttempts = 3;
     private const int MaxBodyBytes = 64 * 1024;
     private static readonly HashSet<string> Rejections =
@@ -53,16 +60,31 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
     /// <summary>Parses a response with status 200 or 400. Returns null for a body that the service never sends.</summary>
     internal delegate LicenseResult? Reader(int status, byte[] body);
 
-    /// <summary>A result, the time of the response, and the requested pause before a retry.</summary>
-    internal sealed record Response(LicenseResult Result, DateTimeOffset? Date = null, TimeSpan RetryAfter = default);
+    /// <summary>A result, the time of the response (the signed time, or that of Date), and the requested pause before a retry.</summary>
+    internal sealed record Response(
+        LicenseResult Result,
+        DateTimeOffset? Date = null,
+        TimeSpan RetryAfter = default,
+        bool IsSigned = false);
 
-    /// <summary>Returns the result of <c>read</c>, UNREACHABLE or CONFIGURATION. Retries outages within the budget.</summary>
-    internal async Task<Response> CallAsync(string path, Dictionary<string, string> body, Stopwatch elapsed, Reader read)
+    /// <summary>
+    /// Returns the result of <c>read</c>, UNREACHABLE or CONFIGURATION. Retries outages within the budget. Each attempt asks for a signature
+    /// under the next public key, because the service does not sign under a withdrawn one. <c>keys</c> is empty if no signature is required.
+    /// </summary>
+    internal async Task<Response> CallAsync(
+        string path,
+        Dictionary<string, string> body,
+        Stopwatch elapsed,
+        Reader read,
+        DateTimeOffset latestSigned)
     {
+        var keyIds = path == FilePath ? [] : keys.Keys.ToArray();
         for (var attempt = 1; ; attempt++)
         {
             var left = timeout - elapsed.Elapsed;
-            var response = await RequestAsync(path, body, attempt < MaxAttempts ? left / 2 : left, read).ConfigureAwait(false);
+            var keyId = keyIds.Length == 0 ? null : keyIds[(attempt - 1) % keyIds.Length];
+            var budget = attempt < MaxAttempts ? left / 2 : left;
+            var response = await RequestAsync(path, body, budget, read, keyId, latestSigned).ConfigureAwait(false);
             // The random part prevents apps from retrying in unison after an outage.
             var pause = response.RetryAfter + TimeSpan.FromMilliseconds(Random.Shared.Next(200 * attempt));
             var isFinal = attempt == MaxAttempts || timeout - elapsed.Elapsed - pause < timeout / 8;
@@ -71,18 +93,34 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         }
     }
 
-    private async Task<Response> RequestAsync(string path, Dictionary<string, string> body, TimeSpan budget, Reader read)
+    private async Task<Response> RequestAsync(
+        string path,
+        Dictionary<string, string> body,
+        TimeSpan budget,
+        Reader read,
+        string? keyId,
+        DateTimeOffset latestSigned)
     {
+        var nonce = LicenseFile.Encode(RandomNumberGenerator.GetBytes(16));
+        var fields = keyId is null ? body : new Dictionary<string, string>(body) { ["nonce"] = nonce, ["kid"] = keyId };
+        var sent = JsonSerializer.SerializeToUtf8Bytes(fields);
         using var request = new HttpRequestMessage(HttpMethod.Post, baseUrl + path);
         request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", apiKey);
-        request.Content = new ByteArrayContent(JsonSerializer.SerializeToUtf8Bytes(body));
+        request.Content = new ByteArrayContent(sent);
         request.Content.Headers.ContentType = new MediaTypeHeaderValue("application/json");
         try
         {
             using var deadline = new CancellationTokenSource(budget > TimeSpan.Zero ? budget : TimeSpan.FromMilliseconds(1));
             using var response = await http.SendAsync(request, deadline.Token).ConfigureAwait(false);
             var received = await response.Content.ReadAsByteArrayAsync(deadline.Token).ConfigureAwait(false);
-            return Classify(response, received, read);
+            var status = (int)response.StatusCode;
+            if (keyId is null || status is 408 or >= 500) return Classify(response, received, read, null);
+            var header = response.Headers.TryGetValues("keyward-signature", out var values) ? string.Join(",", values) : null;
+            var answer = new LicenseAnswer(header, path, status, apiKey, sent, received);
+            var (outcome, signedAt) = answer.Verify(keyId, keys[keyId], latestSigned);
+            return signedAt is null
+                ? Outage($"The response with status {status} is not signed for this request: {outcome}.")
+                : Classify(response, received, read, signedAt);
         }
         catch (OperationCanceledException)
         {
@@ -94,10 +132,11 @@ internal sealed partial class LicenseTransport(string baseUrl, string apiKey, Ti
         }
     }
 
-    private static Response Classify(HttpResponseMessage response, byte[] body, Reader read)
+    private static Response Classify(HttpResponseMessage response, byte[] body, Reader read, DateTimeOffset? signedAt)
     {
         var status = (int)response.StatusCode;
-        if (status is 200 or 400 && read(status, body) is { } result) return new Response(result, response.Headers.Date);
+        if (status is 200 or 400 && read(status, body) is { } result)
+            return new Response(result, signedAt ?? response.Headers.Date, IsSigned: signedAt is not null);
         if (status is <= 400 or 408 or >= 500)
         {
             var pause = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -67,17 +68,21 @@ type Options struct {
 	Hostname   string            // the name of the machine, which Activate sends
 	Timeout    time.Duration     // the time budget of a call; default 5 s
 	AllowHTTP  bool              // whether http is allowed for other hosts than this machine
-	Now        func() time.Time  // the device's clock; default time.Now
+	// RequireSignature makes a response that the service has not signed for exactly its request count as an outage.
+	RequireSignature bool
+	Now              func() time.Time // the device's clock; default time.Now
 }
 
 // Client checks one license key. Several goroutines may use it.
 type Client struct {
 	options     Options
 	keys        Keys
+	keyIDs      []string // the ids of the keys, sorted
 	http        *http.Client
 	mutex       sync.Mutex // guards the storage and the fields below
 	rejectedAs  string     // the rejection in this process, which may not have been written
 	nextRefresh time.Time
+	signedMs    float64 // the time of the latest signed response in this process
 }
 
 // New creates a client. It returns an error for invalid options.
@@ -93,12 +98,14 @@ func New(options Options) (*Client, error) {
 	case options.LicenseKey == "" || len(options.PublicKeys) == 0:
 		return nil, errors.New("LicenseKey and PublicKeys are required")
 	}
-	keys := Keys{}
+	keys, keyIDs := Keys{}, []string{}
 	for id, text := range options.PublicKeys {
 		if keys[id], err = ReadPublicKey(text); err != nil {
 			return nil, fmt.Errorf("PublicKeys: %s: %w", id, err)
 		}
+		keyIDs = append(keyIDs, id)
 	}
+	sort.Strings(keyIDs)
 	if options.Timeout == 0 {
 		options.Timeout = 5 * time.Second
 	}
@@ -109,7 +116,7 @@ func New(options Options) (*Client, error) {
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
 	// The service never redirects, and following a redirect would send the API key to another host.
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{options: options, keys: keys, http: &http.Client{CheckRedirect: noRedirect}}, nil
+	return &Client{options: options, keys: keys, keyIDs: keyIDs, http: &http.Client{CheckRedirect: noRedirect}}, nil
 }
 
 // NormalizeLicenseKey returns a generated key in upper case with hyphens. It returns any other text unchanged.
@@ -153,7 +160,10 @@ func (c *Client) Deactivate() Result {
 		return &Result{Source: "online", Code: "NOT_ACTIVE"}
 	})
 	if result.Code == "DEACTIVATED" {
-		c.change(func(state *state) { c.reject(state, "DEACTIVATED") })
+		c.change(func(state *state) {
+			c.sawSignature(state, result)
+			c.reject(state, "DEACTIVATED")
+		})
 	}
 	return result.Result
 }
@@ -182,6 +192,7 @@ func (c *Client) check(path string, body map[string]string, read func(int, []byt
 		if !result.date.IsZero() { // the service's clock corrects a device whose clock was ahead
 			state.LatestSeenMs = float64(result.date.UnixMilli())
 		}
+		c.sawSignature(state, result)
 		if result.Valid {
 			c.reject(state, "")
 		} else {
@@ -239,7 +250,7 @@ func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
 		return
 	}
 	text := ""
-	c.call("/api/v1/licenses/file", c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
+	c.call(filePath, c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
 		if status == 200 {
 			text = string(received)
 		}
@@ -266,6 +277,25 @@ func (c *Client) isDue(expiresAt *time.Time) bool {
 		age = day
 	}
 	return !now.Before(file.IssuedAt.Add(age))
+}
+
+// sawSignature records the time of a signed response, which replaces the latest observed time.
+func (c *Client) sawSignature(state *state, result response) {
+	if !result.isSigned {
+		return
+	}
+	state.LatestSeenMs = float64(result.date.UnixMilli())
+	if state.LatestSignedMs = c.latestSignedMs(state); state.LatestSeenMs > state.LatestSignedMs {
+		state.LatestSignedMs = state.LatestSeenMs
+	}
+	c.signedMs = state.LatestSignedMs
+}
+
+func (c *Client) latestSignedMs(state *state) float64 {
+	if c.signedMs > state.LatestSignedMs {
+		return c.signedMs
+	}
+	return state.LatestSignedMs
 }
 
 // reject records the code that ends the use of the file. An empty code allows it again.

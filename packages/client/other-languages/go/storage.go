@@ -12,9 +12,10 @@ const maxLicenses = 10
 
 // state is the content of the storage.
 type state struct {
-	Version      int              `json:"version"`
-	LatestSeenMs float64          `json:"latestSeenMs"`
-	Licenses     []*storedLicense `json:"licenses"`
+	Version        int              `json:"version"`
+	LatestSeenMs   float64          `json:"latestSeenMs"`
+	LatestSignedMs float64          `json:"latestSignedMs"`
+	Licenses       []*storedLicense `json:"licenses"`
 }
 
 type storedLicense struct {
@@ -51,7 +52,7 @@ func readState(path string) *state {
 	if err != nil || json.Unmarshal(text, read) != nil {
 		read = &state{}
 	}
-	kept := &state{Version: 2, LatestSeenMs: read.LatestSeenMs, Licenses: []*storedLicense{}}
+	kept := &state{Version: 2, LatestSeenMs: read.LatestSeenMs, LatestSignedMs: read.LatestSignedMs, Licenses: []*storedLicense{}}
 	for _, stored := range read.Licenses {
 		if stored != nil && stored.File != "" {
 			kept.Licenses = append(kept.Licenses, stored)

@@ -3,6 +3,8 @@ package keyward
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 const (
 	maxAttempts  = 3
 	maxBodyBytes = 64 * 1024
+	filePath     = "/api/v1/licenses/file"
 )
 
 var (
@@ -25,21 +28,27 @@ var (
 		413: "INVALID_REQUEST", 415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}
 )
 
-// response is a result and the time of the response. The time is zero if the response has no Date.
+// response is a result and the time of the response: the signed time, or that of Date. The time is zero without both.
 type response struct {
 	Result
 	date       time.Time
+	isSigned   bool
 	retryAfter time.Duration
 }
 
-// call returns the result of read, UNREACHABLE or CONFIGURATION. It retries outages until the deadline.
+// call returns the result of read, UNREACHABLE or CONFIGURATION. It retries outages until the deadline. Each attempt asks for a signature
+// under the next public key, because the service does not sign under a withdrawn one.
 func (c *Client) call(path string, body map[string]string, deadline time.Time, read func(int, []byte) *Result) response {
 	for attempt := 1; ; attempt++ {
 		budget := time.Until(deadline)
 		if attempt < maxAttempts {
 			budget /= 2
 		}
-		result := c.request(path, body, budget, read)
+		keyID := ""
+		if c.options.RequireSignature && path != filePath {
+			keyID = c.keyIDs[(attempt-1)%len(c.keyIDs)]
+		}
+		result := c.request(path, body, budget, keyID, read)
 		// A random part prevents apps from retrying in unison after an outage.
 		pause := result.retryAfter + time.Duration(time.Now().UnixNano()%(int64(attempt)*int64(200*time.Millisecond)))
 		if result.Code != "UNREACHABLE" || attempt == maxAttempts || time.Until(deadline)-pause < c.options.Timeout/8 {
@@ -49,12 +58,15 @@ func (c *Client) call(path string, body map[string]string, deadline time.Time, r
 	}
 }
 
-func (c *Client) request(path string, body map[string]string, budget time.Duration, read func(int, []byte) *Result) response {
+func (c *Client) request(path string, body map[string]string, budget time.Duration, keyID string, read func(int, []byte) *Result) response {
 	outage := func(detail string) response {
 		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: unreachableMessage, Detail: detail}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
+	if keyID != "" {
+		body = signedBody(body, keyID)
+	}
 	content, _ := json.Marshal(body)
 	request, err := http.NewRequestWithContext(ctx, "POST", c.options.BaseURL+path, bytes.NewReader(content))
 	if err != nil {
@@ -72,10 +84,19 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 		return outage("The response is truncated or too long.")
 	}
 	status := received.StatusCode
+	date, _ := http.ParseTime(received.Header.Get("Date"))
+	if keyID != "" && status != 408 && status < 500 {
+		header, isSigned := received.Header.Get("Keyward-Signature"), len(received.Header.Values("Keyward-Signature")) > 0
+		answer := Answer{header, isSigned, path, status, c.options.APIKey, content, text}
+		outcome, at := VerifyAnswer(answer, keyID, c.keys[keyID], c.latestSigned())
+		if outcome != "GOOD" {
+			return outage(fmt.Sprintf("The response with status %d is not signed for this request: %s.", status, outcome))
+		}
+		date = at
+	}
 	if status == 200 || status == 400 {
 		if result := read(status, text); result != nil {
-			date, _ := http.ParseTime(received.Header.Get("Date"))
-			return response{Result: *result, date: date}
+			return response{Result: *result, date: date, isSigned: keyID != ""}
 		}
 	}
 	if status <= 400 || status == 408 || status >= 500 {
@@ -90,6 +111,25 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 	}
 	message := message(parseObject(text), fmt.Sprintf("The service responded with status %d.", status))
 	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message}}
+}
+
+// signedBody returns the body of a request for a signed response.
+func signedBody(body map[string]string, keyID string) map[string]string {
+	nonce := make([]byte, 16)
+	if _, err := rand.Read(nonce); err != nil {
+		panic(err) // the system has no random numbers
+	}
+	signed := map[string]string{"nonce": base64.RawURLEncoding.EncodeToString(nonce), "kid": keyID}
+	for name, value := range body {
+		signed[name] = value
+	}
+	return signed
+}
+
+func (c *Client) latestSigned() time.Time {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return time.UnixMilli(int64(c.latestSignedMs(readState(c.options.Storage))))
 }
 
 // readVerdict parses the fields that the verdicts of v1 and v2 have in common.

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Keyward;
 
 require_once __DIR__ . '/LicenseFile.php';
+require_once __DIR__ . '/SignedAnswer.php';
 
 /** The outcome of a call. */
 final class Result
@@ -39,6 +40,7 @@ final class Result
  */
 final class LicenseClient
 {
+    private const FILE_PATH = '/api/v1/licenses/file';
     private const DAY_MS = 24 * 60 * 60 * 1000;
     private const MAX_ATTEMPTS = 3;
     private const MAX_BODY_BYTES = 64 * 1024;
@@ -75,6 +77,8 @@ final class LicenseClient
     /** The rejection in this process, which may not have been written to the storage. */
     private ?string $rejectedAs = null;
     private float $nextRefresh = 0;
+    /** The time of the latest signed response in this process, in milliseconds since 1970. */
+    private float $latestSignedMs = 0;
 
     /**
      * @param array<string, string> $publicKeys the keys of GET /api/v1/public-keys by key id
@@ -83,6 +87,7 @@ final class LicenseClient
      * @param bool $allowHttp whether http is allowed for other hosts than this machine
      * @param ?\Closure $now returns the device's time in milliseconds since 1970
      * @param ?string $productId the product id of the app; files of other products are rejected
+     * @param bool $requireSignature whether a response that the service has not signed for exactly its request counts as an outage
      */
     public function __construct(
         private readonly string $baseUrl,
@@ -96,6 +101,7 @@ final class LicenseClient
         bool $allowHttp = false,
         ?\Closure $now = null,
         private readonly ?string $productId = null,
+        private readonly bool $requireSignature = false,
     ) {
         ['scheme' => $scheme, 'host' => $host] = (parse_url($baseUrl) ?: []) + ['scheme' => '', 'host' => ''];
         $isLocal = preg_match('/^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/D', $host) === 1;
@@ -140,9 +146,12 @@ final class LicenseClient
             $code = $deactivated === true ? 'DEACTIVATED' : 'NOT_ACTIVE';
             return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
         };
-        [$result] = $this->call('/api/v1/deactivate', $this->body('licenseKey'), $this->deadline(), $read);
+        [$result, $serviceMs] = $this->call('/api/v1/deactivate', $this->body('licenseKey'), $this->deadline(), $read);
         if ($result->code === 'DEACTIVATED') {
-            $this->change(fn (array &$state) => $this->reject($state, 'DEACTIVATED'));
+            $this->change(function (array &$state) use ($serviceMs): void {
+                $state['latestSeenMs'] = $this->requireSignature ? $serviceMs : $state['latestSeenMs'];
+                $this->reject($state, 'DEACTIVATED');
+            });
         }
         return $result;
     }
@@ -229,7 +238,7 @@ final class LicenseClient
             $text = $status === 200 ? $received : '';
             return new Result('online', 'RECEIVED');
         };
-        $this->call('/api/v1/licenses/file', $this->body('licenseKey'), $deadline, $read);
+        $this->call(self::FILE_PATH, $this->body('licenseKey'), $deadline, $read);
         [, $file] = LicenseFile::verify($text, $this->keys);
         if ($file?->licenseKey === $this->licenseKey) {
             $this->change(function (array &$state) use ($text): void {
@@ -254,16 +263,19 @@ final class LicenseClient
     }
 
     /**
-     * Returns the result of $read, UNREACHABLE or CONFIGURATION, with the service's time. Retries outages until the deadline.
+     * Returns the result of $read, UNREACHABLE or CONFIGURATION, with the service's time. Retries outages until the deadline. Each
+     * attempt asks for a signature under the next public key, because the service does not sign under a withdrawn one.
      *
      * @param array<string, string> $body
      * @return array{Result, ?float}
      */
     private function call(string $path, array $body, float $deadline, \Closure $read): array
     {
+        $keyIds = $this->requireSignature && $path !== self::FILE_PATH ? array_map(strval(...), array_keys($this->keys)) : [null];
         for ($attempt = 1; ; $attempt++) {
+            $keyId = $keyIds[($attempt - 1) % count($keyIds)];
             $left = $deadline - hrtime(true) / 1e9;
-            [$result, $serviceMs, $retryAfter] = $this->request($path, $body, $attempt === self::MAX_ATTEMPTS ? $left : $left / 2, $read);
+            [$result, $serviceMs, $retryAfter] = $this->request($path, $body, $attempt === self::MAX_ATTEMPTS ? $left : $left / 2, $keyId, $read);
             $pause = $retryAfter + random_int(0, 200_000 * $attempt) / 1e6;
             $canRetry = $attempt < self::MAX_ATTEMPTS && $deadline - hrtime(true) / 1e9 - $pause >= $this->timeout / 8;
             if ($result->code !== 'UNREACHABLE' || !$canRetry) {
@@ -277,13 +289,15 @@ final class LicenseClient
      * @param array<string, string> $body
      * @return array{Result, ?float, int}
      */
-    private function request(string $path, array $body, float $timeout, \Closure $read): array
+    private function request(string $path, array $body, float $timeout, ?string $keyId, \Closure $read): array
     {
+        $signature = $keyId === null ? [] : ['nonce' => LicenseFile::encode(random_bytes(16)), 'kid' => $keyId];
+        $sent = json_encode($body + $signature, JSON_INVALID_UTF8_SUBSTITUTE);
         $text = '';
         $headers = [];
         $curl = curl_init(rtrim($this->baseUrl, '/') . $path);
         curl_setopt_array($curl, [
-            CURLOPT_POSTFIELDS => json_encode($body, JSON_INVALID_UTF8_SUBSTITUTE),
+            CURLOPT_POSTFIELDS => $sent,
             CURLOPT_HTTPHEADER => ["Authorization: Bearer $this->apiKey", 'Content-Type: application/json', 'Expect:'],
             // The service never redirects, and following a redirect would send the API key to another host.
             CURLOPT_FOLLOWLOCATION => false,
@@ -307,7 +321,20 @@ final class LicenseClient
         if ($problem !== null || $status === 0) {
             return self::outage($problem ?? 'The response is not HTTP.');
         }
+        $signedMs = null;
+        if ($keyId !== null && $status !== 408 && $status < 500) {
+            $answer = new SignedAnswer($headers['keyward-signature'] ?? null, $path, $status, $this->apiKey, $sent, $text);
+            $latestMs = max($this->read()['latestSignedMs'], $this->latestSignedMs);
+            [$outcome, $signedMs] = $answer->verify($keyId, $this->keys[$keyId], $latestMs);
+            if ($signedMs === null) {
+                return self::outage("The response with status $status is not signed for this request: $outcome.");
+            }
+        }
         $result = $status === 200 || $status === 400 ? $read($status, $text) : null;
+        if ($result !== null && $signedMs !== null) {
+            $this->latestSignedMs = max($this->latestSignedMs, $signedMs);
+            return [$result, $signedMs, 0];
+        }
         if ($result !== null) {
             $date = strtotime($headers['date'] ?? '');
             return [$result, $date === false ? null : $date * 1000.0, 0];
@@ -413,6 +440,7 @@ final class LicenseClient
     {
         $state = $this->read();
         $edit($state);
+        $state['latestSignedMs'] = max($state['latestSignedMs'], $this->latestSignedMs);
         $state['licenses'] = array_values($state['licenses']);
         $this->write(json_encode($state, JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES));
     }
@@ -420,14 +448,18 @@ final class LicenseClient
     /**
      * Returns the stored state. Returns an empty state when the storage fails or contains another text.
      *
-     * @return array{version: int, latestSeenMs: float, licenses: array<string, array{licenseKey: string, file: string, rejectedAs: ?string}>}
+     * @return array{version: int, latestSeenMs: float, latestSignedMs: float, licenses: array<string, array{licenseKey: string, file: string, rejectedAs: ?string}>}
      */
     private function read(): array
     {
         $stored = json_decode((string) @file_get_contents($this->storage), true);
-        $seen = is_array($stored) ? $stored['latestSeenMs'] ?? null : null;
+        $time = static function (string $name) use ($stored): float {
+            $ms = is_array($stored) ? $stored[$name] ?? null : null;
+            return is_int($ms) || is_float($ms) ? (float) $ms : 0.0;
+        };
         $licenses = is_array($stored) ? $stored['licenses'] ?? null : null;
-        $state = ['version' => 2, 'latestSeenMs' => is_int($seen) || is_float($seen) ? (float) $seen : 0.0, 'licenses' => []];
+        $times = ['latestSeenMs' => $time('latestSeenMs'), 'latestSignedMs' => $time('latestSignedMs')];
+        $state = ['version' => 2] + $times + ['licenses' => []];
         foreach (is_array($licenses) ? $licenses : [] as $each) {
             $key = is_array($each) ? $each['licenseKey'] ?? null : null;
             if (is_string($key) && is_string($each['file'] ?? null)) {

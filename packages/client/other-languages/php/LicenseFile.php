@@ -142,9 +142,15 @@ final class LicenseFile
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */
-    private static function decode(string $text): ?string
+    public static function decode(string $text): ?string
     {
         $bytes = (string) base64_decode(strtr($text, '-_', '+/'), true);
-        return rtrim(strtr(base64_encode($bytes), '+/', '-_'), '=') === $text ? $bytes : null;
+        return self::encode($bytes) === $text ? $bytes : null;
+    }
+
+    /** Encodes bytes as base64url without padding. */
+    public static function encode(string $bytes): string
+    {
+        return rtrim(strtr(base64_encode($bytes), '+/', '-_'), '=');
     }
 }

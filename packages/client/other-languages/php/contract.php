@@ -24,6 +24,7 @@ while (($line = fgets(STDIN)) !== false) {
                 timeout: $command['timeoutMs'] / 1000,
                 now: static fn (): float => microtime(true) * 1000 + $ahead,
                 productId: $command['productId'],
+                requireSignature: $command['requireSignature'],
             );
             $reply = new stdClass();
         } catch (InvalidArgumentException $error) {
@@ -33,6 +34,12 @@ while (($line = fgets(STDIN)) !== false) {
         $keys = array_map(Keyward\LicenseFile::readPublicKey(...), $keys);
         ['file' => $file, 'licenseKey' => $key, 'nowMs' => $now, 'latestSeenMs' => $latest] = $command;
         [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest, $command['productId']);
+        $reply = ['outcome' => $outcome];
+    } elseif ($command['command'] === 'verify') {
+        [['keyId' => $keyId, 'publicKey' => $key]] = $command['publicKeys'];
+        ['signature' => $signature, 'path' => $path, 'status' => $status, 'apiKey' => $apiKey] = $command;
+        $answer = new Keyward\SignedAnswer($signature, $path, $status, $apiKey, $command['request'], $command['response']);
+        [$outcome] = $answer->verify($keyId, Keyward\LicenseFile::readPublicKey($key), $command['latestSignedMs']);
         $reply = ['outcome' => $outcome];
     } else {
         $result = $client->{$command['command']}();

@@ -19,6 +19,7 @@ def open_client(command):
         machine_id=command["machineId"],
         hostname=command["hostname"],
         product_id=command["productId"],
+        require_signature=command["requireSignature"],
         timeout=command["timeoutMs"] / 1000,
         now=lambda: time.time() * 1000 + ahead,
     )
@@ -28,6 +29,14 @@ def judge(command):
     keys = {key["keyId"]: license_file.read_public_key(key["publicKey"]) for key in command["publicKeys"]}
     now, latest = command["nowMs"], command["latestSeenMs"]
     return license_file.judge(command["file"], keys, command["licenseKey"], now, latest, command["productId"])[0]
+
+
+def verify(command):
+    [(key_id, key)] = [(key["keyId"], license_file.read_public_key(key["publicKey"])) for key in command["publicKeys"]]
+    request, response = command["request"].encode(), command["response"].encode()
+    signature, path, status, api_key = (command[name] for name in ("signature", "path", "status", "apiKey"))
+    latest = command["latestSignedMs"]
+    return license_file.verify_answer(signature, path, status, api_key, request, response, key_id, key, latest)[0]
 
 
 def reply(result):
@@ -55,6 +64,8 @@ for line in sys.stdin:
             result = {"error": str(error)}
     elif command["command"] == "judge":
         result = {"outcome": judge(command)}
+    elif command["command"] == "verify":
+        result = {"outcome": verify(command)}
     else:
         result = reply(getattr(client, command["command"])())
     print(json.dumps(result), flush=True)

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import secrets
 import socket
 import tempfile
 import threading
@@ -18,9 +19,10 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 from urllib.parse import urlsplit
 
-from license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify
+from license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify, verify_answer
 
 DAY_MS = 24 * 60 * 60 * 1000
+FILE_PATH = "/api/v1/licenses/file"
 MAX_ATTEMPTS = 3
 MAX_BODY_BYTES = 64 * 1024
 MAX_LICENSES = 10
@@ -84,13 +86,14 @@ class LicenseClient:
 
     `public_keys` maps key ids to the public keys of `GET /api/v1/public-keys`, which the app contains. `storage` is the
     path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now` returns the
-    device's time in milliseconds since 1970. With `product_id`, files of other products are rejected. Raises ValueError
-    for invalid options.
+    device's time in milliseconds since 1970. With `product_id`, files of other products are rejected. With
+    `require_signature`, a response that the service has not signed for exactly its request counts as an outage. Raises
+    ValueError for invalid options.
     """
 
     def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,
                  machine_id: Optional[str] = None, hostname: Optional[str] = None, timeout: float = 5,
-                 allow_http: bool = False, product_id: Optional[str] = None,
+                 allow_http: bool = False, product_id: Optional[str] = None, require_signature: bool = False,
                  now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
         self._url = urlsplit(base_url)
         is_local = re.fullmatch(r"localhost|.+\.localhost|127(\.\d+){3}|::1", self._url.hostname or "")
@@ -104,7 +107,8 @@ class LicenseClient:
             raise ValueError("license_key and public_keys are required.")
         self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
         self._license_key = normalize_license_key(license_key)
-        self._product_id = product_id
+        self._product_id, self._require_signature = product_id, require_signature
+        self._latest_signed_ms = 0.0  # the time of the latest signed response in this process
         self._identity = {"fingerprint": machine_id} if machine_id else {}
         self._hostname = {"hostname": hostname} if hostname else {}
         self._api_key, self._storage, self._timeout, self._now = api_key, storage, timeout, now
@@ -126,14 +130,14 @@ class LicenseClient:
         body = {"licenseKey": self._license_key, **self._identity}
         deadline = time.monotonic() + self._timeout
         try:
-            released, _ = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
+            released, service_ms = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
         except _Outage as outage:
             return Result("offline", "UNREACHABLE", message=UNREACHABLE_MESSAGE, detail=str(outage))
         except _Misconfiguration as error:
             return error.result
         if not released:
             return Result("online", "NOT_ACTIVE")
-        self._change(rejected_as="DEACTIVATED")
+        self._change(rejected_as="DEACTIVATED", service_ms=service_ms if self._require_signature else None)
         return Result("online", "DEACTIVATED")
 
     def _check(self, path: str, body: dict, read: Callable) -> Result:
@@ -185,7 +189,7 @@ class LicenseClient:
         self._next_refresh = time.monotonic() + REFRESH_PAUSE_SECONDS
         body = {"licenseKey": self._license_key, **self._identity}
         try:
-            file, _ = self._call("/api/v1/licenses/file", body, [200], lambda _, text: text, deadline)
+            file, _ = self._call(FILE_PATH, body, [200], lambda _, text: text, deadline)
         except (_Outage, _Misconfiguration):
             return
         outcome, payload = verify(file, self._keys)
@@ -193,11 +197,16 @@ class LicenseClient:
             self._change(file=file)
 
     def _call(self, path: str, body: dict, statuses: list, read: Callable, deadline: float) -> tuple:
-        """Returns the result of `read` and the service's time. Retries outages until the deadline."""
+        """Returns the result of `read` and the service's time. Retries outages until the deadline.
+
+        Each attempt asks for a signature under the next public key, because the service does not sign under a withdrawn one.
+        """
+        key_ids = list(self._keys) if self._require_signature and path != FILE_PATH else [None]
         for attempt in range(1, MAX_ATTEMPTS + 1):
             left = deadline - time.monotonic()
+            key_id = key_ids[(attempt - 1) % len(key_ids)]
             try:
-                return self._request(path, body, statuses, read, left if attempt == MAX_ATTEMPTS else left / 2)
+                return self._request(path, body, statuses, read, left if attempt == MAX_ATTEMPTS else left / 2, key_id)
             except _Outage as outage:
                 pause = outage.retry_after + random.random() * 0.2 * attempt
                 if attempt == MAX_ATTEMPTS or deadline - time.monotonic() - pause < self._timeout / 8:
@@ -205,7 +214,10 @@ class LicenseClient:
             time.sleep(pause)
         raise AssertionError("The last attempt must return or raise.")
 
-    def _request(self, path: str, body: dict, statuses: list, read: Callable, timeout: float) -> tuple:
+    def _request(self, path: str, body: dict, statuses: list, read: Callable, timeout: float, key_id: Optional[str]) -> tuple:
+        if key_id is not None:
+            body = {**body, "nonce": secrets.token_urlsafe(16), "kid": key_id}
+        sent = json.dumps(body).encode()
         is_https = self._url.scheme == "https"
         connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
         connection = connect(self._url.hostname, self._url.port, timeout=max(timeout, 0.001))
@@ -218,7 +230,7 @@ class LicenseClient:
                 if is_abandoned.is_set():
                     return
                 headers = {"authorization": f"Bearer {self._api_key}", "content-type": "application/json"}
-                connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), headers)
+                connection.request("POST", self._url.path.rstrip("/") + path, sent, headers)
                 response = connection.getresponse()
                 received.extend((response, response.read(MAX_BODY_BYTES + 1)))
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -241,6 +253,13 @@ class LicenseClient:
         status = response.status
         if len(data) > MAX_BODY_BYTES or response.length:
             raise _Outage("The response is too long or incomplete.")
+        signed_ms = None
+        if key_id is not None and status not in (408, *range(500, 600)):
+            signature, latest = response.getheader("keyward-signature"), max(self._read()["latestSignedMs"], self._latest_signed_ms)
+            key = self._keys[key_id]
+            outcome, signed_ms = verify_answer(signature, path, status, self._api_key, sent, data, key_id, key, latest)
+            if outcome != "GOOD":
+                raise _Outage(f"The response with status {status} is not signed for this request: {outcome}.")
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
@@ -249,7 +268,10 @@ class LicenseClient:
             value = read(status, text)
             if value is None:
                 raise _Outage(f"The response with status {status} does not have the format of Keyward.")
-            return value, _read_date(response.getheader("date"))
+            if signed_ms is None:
+                return value, _read_date(response.getheader("date"))
+            self._latest_signed_ms = max(self._latest_signed_ms, signed_ms)
+            return value, signed_ms
         if status in (400, 408) or status < 400 or status >= 500:
             wait = response.getheader("retry-after") or ""
             raise _Outage(f"The service responded with status {status}.", int(wait) if wait.isascii() and wait.isdigit() else 0)
@@ -262,11 +284,12 @@ class LicenseClient:
                 stored = parse_object(file.read()) or {}
         except (OSError, ValueError):
             stored = {}
-        seen, licenses = stored.get("latestSeenMs"), stored.get("licenses")
+        seen, signed, licenses = stored.get("latestSeenMs"), stored.get("latestSignedMs"), stored.get("licenses")
         entries = [each for each in licenses if isinstance(each, dict)] if isinstance(licenses, list) else []
         return {
             "version": 2,
             "latestSeenMs": seen if isinstance(seen, (int, float)) else 0,
+            "latestSignedMs": signed if isinstance(signed, (int, float)) else 0,
             "licenses": [each for each in entries if isinstance(each.get("licenseKey"), str) and isinstance(each.get("file"), str)],
         }
 
@@ -291,6 +314,7 @@ class LicenseClient:
             # The service's clock replaces the latest time. The device's clock only moves it forward.
             latest = state["latestSeenMs"] if service_ms is None else service_ms
             state["latestSeenMs"] = max(latest, seen_ms or 0)
+            state["latestSignedMs"] = max(state["latestSignedMs"], self._latest_signed_ms)
             try:
                 _write(self._storage, json.dumps(state))
             except OSError:

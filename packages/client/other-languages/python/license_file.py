@@ -1,6 +1,7 @@
-"""Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network."""
+"""Verifies license files and signed responses (docs/api.md, F1 to F7 and G1 to G5). Uses neither a clock nor a network."""
 
 import base64
+import hashlib
 import json
 import re
 from datetime import datetime, timezone
@@ -12,6 +13,10 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 CLOCK_TOLERANCE_MS = 5 * 60 * 1000
 MAX_FILE_LENGTH = 16 * 1024
+MAX_SIGNATURE_LENGTH = 4 * 1024
+_TIME = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"
+_DELEGATION = re.compile(rb"keyward-delegation-v1 ([\w-]+) " + _TIME + b" " + _TIME + rb" ([\w-]{43})")
+_STATEMENT = re.compile(rb"keyward-answers-v1 " + _TIME + rb" ([\w-]{43})")
 
 
 def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float,
@@ -50,11 +55,56 @@ def verify(file: str, keys: dict) -> tuple:
         return "MALFORMED", None
     if payload["kid"] not in keys:
         return "UNKNOWN_KEY", None
-    try:
-        keys[payload["kid"]].verify(parts[1], parts[0])
-    except InvalidSignature:
+    return ("GOOD", payload) if _is_signed(keys[payload["kid"]], parts[0], parts[1]) else ("BAD_SIGNATURE", None)
+
+
+def verify_answer(signature: Optional[str], path: str, status: int, api_key: str, request: bytes, response: bytes,
+                  key_id: str, key: Ed25519PublicKey, latest_signed_ms: float) -> tuple:  # fmt: skip
+    """Returns GOOD or the first problem of a response, and the signed time. `signature` is the header `keyward-signature`.
+
+    `latest_signed_ms` is the time of the latest signed response, or 0.
+    """
+    if signature is None:
+        return "UNSIGNED", None
+    parts = [_decode(part) for part in signature.split(".")] if len(signature) <= MAX_SIGNATURE_LENGTH else []
+    if len(parts) != 5 or None in parts:
+        return "MALFORMED", None
+    delegation, delegated, statement, signed, steps = parts
+    delegates = _DELEGATION.fullmatch(delegation)
+    if not delegates or delegates[1].decode() != key_id or not _is_signed(key, delegation, delegated):
+        return "BAD_DELEGATION", None
+    states = _STATEMENT.fullmatch(statement)
+    validator = _decode(delegates[4].decode())
+    if not states or validator is None or not _is_signed(Ed25519PublicKey.from_public_bytes(validator), statement, signed):
         return "BAD_SIGNATURE", None
-    return "GOOD", payload
+    if not delegates[2] <= states[1] < delegates[3]:  # times of this form have the order of their texts
+        return "DELEGATION_EXPIRED", None
+    hashes = " ".join(_encode(hashlib.sha256(each).digest()) for each in (api_key.encode(), request, response))
+    node = _climb(hashlib.sha256(f"keyward-answer-v1 {path} {status} {hashes}".encode()).digest(), steps)
+    if node is None or _encode(node) != states[2].decode():
+        return "OTHER_ANSWER", None
+    signed_ms = to_ms(states[1].decode())
+    return ("BACK_DATED", None) if signed_ms < latest_signed_ms - CLOCK_TOLERANCE_MS else ("GOOD", signed_ms)
+
+
+def _climb(node: bytes, steps: bytes) -> Optional[bytes]:
+    """Returns the root to which the steps of 33 bytes lead from a leaf. Returns None for malformed steps."""
+    if len(steps) % 33 != 0:
+        return None
+    for at in range(0, len(steps), 33):
+        side, neighbour = steps[at], steps[at + 1 : at + 33]
+        if side > 1:
+            return None
+        node = hashlib.sha256(b"\x01" + (node + neighbour if side == 0 else neighbour + node)).digest()
+    return node
+
+
+def _is_signed(key: Ed25519PublicKey, data: bytes, signature: bytes) -> bool:
+    try:
+        key.verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def read_public_key(text: str) -> Ed25519PublicKey:
@@ -103,7 +153,11 @@ def _decode(text: str) -> Optional[bytes]:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    return data if base64.urlsafe_b64encode(data).rstrip(b"=").decode() == text else None
+    return data if _encode(data) == text else None
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def parse_object(text: str) -> Optional[dict]:

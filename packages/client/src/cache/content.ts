@@ -1,6 +1,6 @@
 /**
- * The text in the app's storage: `{"version":2,"latestSeenMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`. Invariants: each entry
- * has a file. A change for one license key does not change other entries, except that an eleventh entry replaces the oldest one.
+ * The text in the app's storage: `{"version":2,"latestSeenMs":…,"latestSignedMs":…,"licenses":[{"licenseKey","file","rejectedAs"},…]}`.
+ * `latestSignedMs` is absent if it is 0. Invariants: each entry has a file. A change for one license key does not change other entries, except that an eleventh entry replaces the oldest one.
  */
 
 import { claimedLicenseKey } from '@keyward/license-file'
@@ -15,11 +15,12 @@ export interface StoredLicense {
 
 export interface Content {
   latestSeenMs: number
+  latestSignedMs: number
   /** One entry for each license key with a file, newest file first. */
   licenses: readonly StoredLicense[]
 }
 
-export const EMPTY_CONTENT: Content = { latestSeenMs: 0, licenses: [] }
+export const EMPTY_CONTENT: Content = { latestSeenMs: 0, latestSignedMs: 0, licenses: [] }
 
 // The maximum number of stored files. It suffices for apps that switch licenses, and bounds the text for apps that try many keys.
 const MAX_LICENSES = 10
@@ -32,23 +33,23 @@ export function findLicense({ licenses }: Content, licenseKey: string): StoredLi
 export function withLicense(
   content: Content,
   licenseKey: string,
-  { file, rejectedAs, latestSeenMs }: { file: string | null; rejectedAs: string | null; latestSeenMs: number },
+  { file, rejectedAs, ...times }: Omit<Content, 'licenses'> & { file: string | null; rejectedAs: string | null },
 ): Content {
   const { licenses } = content
   const others = licenses.filter((each) => each.licenseKey !== licenseKey)
-  if (file === null) return { latestSeenMs, licenses: others }
+  if (file === null) return { ...times, licenses: others }
   const own = { licenseKey, file, rejectedAs }
   const isUnchanged = findLicense(content, licenseKey)?.file === file
   return {
-    latestSeenMs,
+    ...times,
     licenses: isUnchanged
       ? licenses.map((each) => (each.licenseKey === licenseKey ? own : each))
       : [own, ...others].slice(0, MAX_LICENSES),
   }
 }
 
-export function serializeContent({ latestSeenMs, licenses }: Content): string {
-  return JSON.stringify({ version: 2, latestSeenMs, licenses })
+export function serializeContent({ latestSeenMs, latestSignedMs, licenses }: Content): string {
+  return JSON.stringify({ version: 2, latestSeenMs, latestSignedMs: latestSignedMs || undefined, licenses })
 }
 
 /**
@@ -56,11 +57,12 @@ export function serializeContent({ latestSeenMs, licenses }: Content): string {
  * key that it contains, or to `ownKey` when it is malformed.
  */
 export function parseContent(text: string | null, ownKey: string): Content {
-  const { file, latestSeenMs, licenses } = parseObject(text ?? '') ?? {}
+  const { file, latestSeenMs, latestSignedMs, licenses } = parseObject(text ?? '') ?? {}
   const version1 =
     typeof file === 'string' ? [{ licenseKey: claimedLicenseKey(file) ?? ownKey, file, rejectedAs: null }] : []
   return {
     latestSeenMs: typeof latestSeenMs === 'number' ? latestSeenMs : 0,
+    latestSignedMs: typeof latestSignedMs === 'number' ? latestSignedMs : 0,
     licenses: Array.isArray(licenses) ? licenses.flatMap(parseLicense) : version1,
   }
 }

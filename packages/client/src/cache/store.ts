@@ -19,6 +19,8 @@ export interface Memory {
   rejectedAs: string | null
   /** The latest observed time in milliseconds since 1970, or 0. */
   latestSeenMs: number
+  /** The time of the latest signed response in milliseconds since 1970, or 0. */
+  latestSignedMs: number
 }
 
 export interface StoreChange {
@@ -30,6 +32,8 @@ export interface StoreChange {
   seenMs?: number
   /** A time of the service's clock, which always replaces the latest observed time. */
   serviceMs?: number
+  /** The time of a signed response. */
+  signedMs?: number
 }
 
 export interface Store {
@@ -59,9 +63,16 @@ interface Unwritten {
   rejectedFile: Replaced<string | null>
   latestSeenMs: number
   replacedTime: Replaced<number>
+  latestSignedMs: number
 }
 
-const NOTHING: Unwritten = { rejectedAs: null, rejectedFile: null, latestSeenMs: 0, replacedTime: null }
+const NOTHING: Unwritten = {
+  rejectedAs: null,
+  rejectedFile: null,
+  latestSeenMs: 0,
+  replacedTime: null,
+  latestSignedMs: 0,
+}
 
 /** Runs an operation after all earlier operations have ended. */
 type InTurn = <Value>(operation: () => Promise<Value>) => Promise<Value>
@@ -120,27 +131,14 @@ export function createStore(
       file,
       rejectedAs: isReplaced(file, unwritten.rejectedFile) ? unwritten.rejectedAs : rejectedAs,
       latestSeenMs: Math.max(storedMs, unwritten.latestSeenMs),
+      latestSignedMs: Math.max(content.latestSignedMs, unwritten.latestSignedMs),
     }
-  }
-
-  /** Keeps the change in this process until it is written. */
-  function remember({ rejectedAs, seenMs, serviceMs }: StoreChange, stored: Stored | null): void {
-    if (rejectedAs === null) unwritten = { ...unwritten, rejectedAs, rejectedFile: null }
-    if (typeof rejectedAs === 'string') {
-      const rejectedFile = stored === null ? 'unread' : { value: storedFile(stored) }
-      unwritten = { ...unwritten, rejectedAs, rejectedFile }
-    }
-    if (serviceMs !== undefined) {
-      const replacedTime = stored === null ? 'unread' : { value: stored.content.latestSeenMs }
-      unwritten = { ...unwritten, latestSeenMs: serviceMs, replacedTime }
-    }
-    if (seenMs !== undefined) unwritten = { ...unwritten, latestSeenMs: Math.max(unwritten.latestSeenMs, seenMs) }
   }
 
   async function apply(edit: () => StoreChange): Promise<boolean> {
     const stored = await read()
     const change = edit()
-    remember(change, stored)
+    unwritten = withChange(unwritten, change, stored && { file: storedFile(stored), ...stored.content })
     // A storage that could not be read may contain a good file, so the content is not overwritten.
     if (stored === null) return false
     const next = applied(change, recall(stored))
@@ -154,6 +152,25 @@ export function createStore(
     load: () => inTurn(async () => recall(await read())),
     change: (edit) => inTurn(() => apply(edit)),
   }
+}
+
+/** Adds a change to the unwritten ones. `stored` is null if the storage could not be read. */
+function withChange(
+  before: Unwritten,
+  { rejectedAs, seenMs, serviceMs, signedMs = 0 }: StoreChange,
+  stored: { file: string | null; latestSeenMs: number } | null,
+): Unwritten {
+  const after = { ...before, latestSignedMs: Math.max(before.latestSignedMs, signedMs) }
+  if (rejectedAs !== undefined) {
+    after.rejectedAs = rejectedAs
+    after.rejectedFile = rejectedAs === null ? null : stored === null ? 'unread' : { value: stored.file }
+  }
+  if (serviceMs !== undefined) {
+    after.latestSeenMs = serviceMs
+    after.replacedTime = stored === null ? 'unread' : { value: stored.latestSeenMs }
+  }
+  if (seenMs !== undefined) after.latestSeenMs = Math.max(after.latestSeenMs, seenMs)
+  return after
 }
 
 function applied({ file, rejectedAs }: StoreChange, memory: Memory): Memory {

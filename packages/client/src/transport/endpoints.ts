@@ -29,13 +29,13 @@ const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
 export function validateEndpoint({ licenseKey, machineId, entitlements }: Settings): Endpoint<Verdict> {
   const body = { license: licenseKey, fingerprint: machineId, include: included(entitlements) }
   const read = withEntitlements(readVerdictV2, entitlements)
-  return { path: 'api/v2/license/validate', body, statuses: [200, 400], read }
+  return { path: 'api/v2/license/validate', isSigned: true, body, statuses: [200, 400], read }
 }
 
 export function activateEndpoint({ licenseKey, machineId, hostname, entitlements }: Settings): Endpoint<Verdict> {
   const body = { licenseKey, fingerprint: machineId, hostname, include: included(entitlements) }
   const read = withEntitlements(readVerdict, entitlements)
-  return { path: 'api/v1/activate', body, statuses: [200, 400], read }
+  return { path: 'api/v1/activate', isSigned: true, body, statuses: [200, 400], read }
 }
 
 function included(entitlements: boolean): readonly string[] | undefined {
@@ -62,12 +62,12 @@ function isEntitlements(value: unknown): value is Record<string, EntitlementValu
 
 export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoint<{ deactivated: boolean }> {
   const body = { licenseKey, fingerprint: machineId }
-  return { path: 'api/v1/deactivate', body, statuses: [200], read: readDeactivation }
+  return { path: 'api/v1/deactivate', isSigned: true, body, statuses: [200], read: readDeactivation }
 }
 
 export function fileEndpoint({ licenseKey, machineId }: Settings): Endpoint<FileResponse> {
   const body = { licenseKey, fingerprint: machineId }
-  return { path: 'api/v1/licenses/file', body, statuses: [200, 409], read: readFileResponse }
+  return { path: 'api/v1/licenses/file', isSigned: false, body, statuses: [200, 409], read: readFileResponse }
 }
 
 /** Parses a verdict of v2: 200 for VALID, 400 for a rejection, with the same status in the body (docs/api.md#h1). */

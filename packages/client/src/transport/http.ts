@@ -3,6 +3,8 @@
  * outage. `request` never throws.
  */
 
+import { encodeBase64Url, type VerificationKey, verifyAnswer } from '@keyward/license-file'
+
 import { parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
 import type { ConfigurationReason, OutageCause } from '../results.ts'
@@ -26,11 +28,14 @@ export interface Misconfiguration {
   message: string
 }
 
-/** A response of an endpoint. `dateMs` is the time in its `Date` header in milliseconds since 1970, or null without the header. */
+/** A response of an endpoint. Times are in milliseconds since 1970. */
 export interface ServiceResponse<Value> {
   kind: 'response'
   value: Value
+  /** The time in the header `Date`, or null without the header. */
   dateMs: number | null
+  /** The time in the signature, or null if the client requires no signature. */
+  signedMs: number | null
 }
 
 export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Outage
@@ -38,6 +43,8 @@ export type CallOutcome<Value> = ServiceResponse<Value> | Misconfiguration | Out
 /** One endpoint of the service. */
 export interface Endpoint<Value> {
   path: string
+  /** Whether the service signs the responses of this endpoint (docs/api.md#g1). */
+  isSigned: boolean
   body: Readonly<Record<string, string | readonly string[] | undefined>>
   /** The statuses that the endpoint defines. Any other status is an error. */
   statuses: readonly number[]
@@ -48,16 +55,25 @@ export interface Endpoint<Value> {
 // The maximum size of the body of a response. A verdict has a few hundred bytes, and a file a few thousand.
 const MAX_BODY_BYTES = 64 * 1024
 
+/** One attempt to call an endpoint. */
+export interface Attempt {
+  timeoutMs: number
+  /** The public key under which the response shall be signed, or null for a response that need not be signed. */
+  signedBy: VerificationKey | null
+  /** The time of the latest signed response, in milliseconds since 1970, or 0. */
+  latestSignedMs: number
+}
+
 /** Calls an endpoint once, with `timeoutMs` for the whole response. Does not follow redirects. */
 export async function request<Value>(
   settings: Settings,
   endpoint: Endpoint<Value>,
-  timeoutMs: number,
+  attempt: Attempt,
 ): Promise<CallOutcome<Value>> {
   const abandoned = new AbortController()
   try {
     // A timeout is needed in addition to the signal, because the `fetch` of an app may ignore the signal.
-    return await withTimeout(timeoutMs, exchange(settings, endpoint, abandoned.signal))
+    return await withTimeout(attempt.timeoutMs, exchange(settings, endpoint, attempt, abandoned.signal))
   } catch (error) {
     abandoned.abort()
     return error instanceof TimeoutError
@@ -69,27 +85,64 @@ export async function request<Value>(
 async function exchange<Value>(
   settings: Settings,
   endpoint: Endpoint<Value>,
+  { signedBy, latestSignedMs }: Attempt,
   signal: AbortSignal,
 ): Promise<CallOutcome<Value>> {
+  const signature = signedBy === null ? {} : { nonce: newNonce(), kid: signedBy.keyId }
+  const sent = JSON.stringify({ ...endpoint.body, ...signature })
   const response = await settings.fetch(new URL(endpoint.path, settings.baseUrl), {
     method: 'POST',
     headers: { authorization: `Bearer ${settings.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify(endpoint.body),
+    body: sent,
     // The service never redirects. Following a redirect could send the license key to another host.
     redirect: 'error',
     credentials: 'omit',
     signal,
   })
-  return classify(endpoint, response, await readBody(response))
+  const received = await readBody(response)
+  if (signedBy === null) return classify(endpoint, response, received, null)
+  const { status, headers } = response
+  const verified = await verifyAnswer({
+    signature: headers.get('keyward-signature'),
+    path: `/${endpoint.path}`,
+    status,
+    apiKey: settings.apiKey,
+    request: utf8(sent),
+    response: utf8(received),
+    key: signedBy,
+    latestSignedMs,
+  })
+  if (verified.ok) return classify(endpoint, response, received, verified.timeMs)
+  const unsigned = classify(endpoint, response, received, null)
+  return unsigned.kind === 'outage'
+    ? unsigned
+    : outage(
+        'UNEXPECTED_ANSWER',
+        `The response with status ${status} is not signed for this request: ${verified.reason}.`,
+      )
 }
 
-function classify<Value>(endpoint: Endpoint<Value>, response: Response, body: string): CallOutcome<Value> {
+function newNonce(): string {
+  return encodeBase64Url(crypto.getRandomValues(new Uint8Array(16)))
+}
+
+/** Returns the bytes that were decoded as this text. `readBody` accepts only UTF-8 and keeps a byte order mark. */
+function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}
+
+function classify<Value>(
+  endpoint: Endpoint<Value>,
+  response: Response,
+  body: string,
+  signedMs: number | null,
+): CallOutcome<Value> {
   const { status, headers } = response
   if (endpoint.statuses.includes(status)) {
     const value = endpoint.read(status, body)
     return value === null
       ? outage('UNEXPECTED_ANSWER', `The response with status ${status} does not have the format of Keyward.`)
-      : { kind: 'response', value, dateMs: readDate(headers.get('date')) }
+      : { kind: 'response', value, dateMs: readDate(headers.get('date')), signedMs }
   }
   // A 408 counts as an outage, unlike any other 4xx, because a slow network can cause it.
   if (status === 408) return outage('TIMEOUT', 'The service received the request too slowly (status 408).')

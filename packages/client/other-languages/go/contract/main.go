@@ -13,6 +13,11 @@ import (
 
 type command struct {
 	Command, BaseURL, APIKey, LicenseKey, ProductID, MachineID, Hostname, Storage, File string
+	Path, Request, Response                                                             string
+	Signature                                                                           *string
+	RequireSignature                                                                    bool
+	Status                                                                              int
+	LatestSignedMs                                                                      int64
 	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
 	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                        int64
 }
@@ -36,6 +41,8 @@ func main() {
 			}
 		case "judge":
 			reply["outcome"] = judge(sent)
+		case "verify":
+			reply["outcome"] = verify(sent)
 		case "validate":
 			reply = write(client.Validate())
 		case "activate":
@@ -55,16 +62,17 @@ func open(sent command) (*keyward.Client, error) {
 	}
 	ahead := time.Duration(sent.ClockAheadMs) * time.Millisecond
 	return keyward.New(keyward.Options{
-		BaseURL:    sent.BaseURL,
-		APIKey:     sent.APIKey,
-		PublicKeys: keys,
-		LicenseKey: sent.LicenseKey,
-		ProductID:  sent.ProductID,
-		Storage:    sent.Storage,
-		MachineID:  sent.MachineID,
-		Hostname:   sent.Hostname,
-		Timeout:    time.Duration(sent.TimeoutMs) * time.Millisecond,
-		Now:        func() time.Time { return time.Now().Add(ahead) },
+		BaseURL:          sent.BaseURL,
+		APIKey:           sent.APIKey,
+		PublicKeys:       keys,
+		LicenseKey:       sent.LicenseKey,
+		ProductID:        sent.ProductID,
+		Storage:          sent.Storage,
+		MachineID:        sent.MachineID,
+		Hostname:         sent.Hostname,
+		RequireSignature: sent.RequireSignature,
+		Timeout:          time.Duration(sent.TimeoutMs) * time.Millisecond,
+		Now:              func() time.Time { return time.Now().Add(ahead) },
 	})
 }
 
@@ -75,6 +83,25 @@ func judge(sent command) string {
 	}
 	now, latestSeen := time.UnixMilli(sent.NowMs), time.UnixMilli(sent.LatestSeenMs)
 	outcome, _ := keyward.Judge(sent.File, keys, sent.LicenseKey, sent.ProductID, now, latestSeen)
+	return outcome
+}
+
+func verify(sent command) string {
+	answer := keyward.Answer{
+		Path:     sent.Path,
+		Status:   sent.Status,
+		APIKey:   sent.APIKey,
+		Request:  []byte(sent.Request),
+		Response: []byte(sent.Response),
+	}
+	if sent.Signature != nil {
+		answer.Signature, answer.IsSigned = *sent.Signature, true
+	}
+	key, err := keyward.ReadPublicKey(sent.PublicKeys[0].PublicKey)
+	if err != nil {
+		panic(err)
+	}
+	outcome, _ := keyward.VerifyAnswer(answer, sent.PublicKeys[0].KeyID, key, time.UnixMilli(sent.LatestSignedMs))
 	return outcome
 }
 

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +33,7 @@ final class Contract {
                     }
                 }
                 case "judge" -> reply.put("outcome", judge(command));
+                case "verify" -> reply.put("outcome", verify(command));
                 case "validate" -> write(reply, client.validate());
                 case "activate" -> write(reply, client.activate());
                 default -> write(reply, client.deactivate());
@@ -49,6 +51,7 @@ final class Contract {
                 .productId(text(command, "productId"))
                 .machineId(text(command, "machineId"))
                 .hostname(text(command, "hostname"))
+                .requireSignature((Boolean) command.get("requireSignature"))
                 .timeout(Duration.ofMillis(number(command, "timeoutMs")))
                 .clock(Clock.offset(Clock.systemUTC(), Duration.ofMillis(number(command, "clockAheadMs"))));
         eachKey(command, builder::publicKey);
@@ -62,6 +65,18 @@ final class Contract {
         Instant latestSeen = Instant.ofEpochMilli(number(command, "latestSeenMs"));
         String productId = text(command, "productId");
         return LicenseFile.judge(text(command, "file"), keys, text(command, "licenseKey"), productId, now, latestSeen).outcome();
+    }
+
+    private static String verify(Map<String, Object> command) {
+        byte[] request = text(command, "request").getBytes(StandardCharsets.UTF_8);
+        byte[] response = text(command, "response").getBytes(StandardCharsets.UTF_8);
+        int status = (int) number(command, "status");
+        var answer = new SignedAnswer(
+                text(command, "signature"), text(command, "path"), status, text(command, "apiKey"), request, response);
+        Instant latestSigned = Instant.ofEpochMilli(number(command, "latestSignedMs"));
+        var outcomes = new ArrayList<String>();
+        eachKey(command, (id, key) -> outcomes.add(answer.verify(id, LicenseFile.readPublicKey(key), latestSigned).outcome()));
+        return outcomes.get(0);
     }
 
     private static void write(Map<String, Object> reply, Result result) {

@@ -48,6 +48,8 @@ public final class LicenseClient {
     /** The rejection in this process, which may not have been written to the storage. */
     private String rejectedAs;
     private long nextRefresh = System.nanoTime();
+    /** The time of the latest signed response in this process. */
+    private Instant latestSigned = Instant.EPOCH;
 
     private LicenseClient(Builder options, Map<String, PublicKey> keys) {
         this.keys = keys;
@@ -58,7 +60,7 @@ public final class LicenseClient {
         timeout = options.timeout;
         clock = options.clock;
         storage = new Storage(options.storage);
-        transport = new Transport(options.baseUrl.replaceAll("/+$", ""), options.apiKey, timeout);
+        transport = new Transport(options.baseUrl.replaceAll("/+$", ""), options.apiKey, timeout, options.requireSignature ? keys : Map.of());
     }
 
     public static Builder builder() {
@@ -80,8 +82,13 @@ public final class LicenseClient {
     /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
     public Result deactivate() {
         long deadline = System.nanoTime() + timeout.toNanos();
-        Result result = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation).result();
-        if (result.code().equals("DEACTIVATED")) change(state -> reject(state, "DEACTIVATED"));
+        var response = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation, latestSigned());
+        Result result = response.result();
+        if (result.code().equals("DEACTIVATED"))
+            change(state -> {
+                if (response.isSigned()) sawSignature(state, response.date());
+                reject(state, "DEACTIVATED");
+            });
         return result;
     }
 
@@ -100,13 +107,14 @@ public final class LicenseClient {
 
     private Result check(String path, Map<String, Object> body, Transport.Reader reader) {
         long deadline = System.nanoTime() + timeout.toNanos();
-        Transport.Response response = transport.call(path, body, deadline, reader);
+        Transport.Response response = transport.call(path, body, deadline, reader, latestSigned());
         Result result = response.result();
         if (result.code().equals("UNREACHABLE")) return decideOffline(result.detail());
         if (result.code().equals("CONFIGURATION")) return result;
         change(state -> {
             // The service's clock corrects a device whose clock was ahead.
             if (response.date() != null) state.latestSeenMs = response.date().toEpochMilli();
+            if (response.isSigned()) sawSignature(state, response.date());
             reject(state, result.valid() ? null : result.code());
         });
         if (result.valid()) refreshFile(result.expiresAt(), deadline);
@@ -140,7 +148,7 @@ public final class LicenseClient {
         }
         // The message field of the result contains the text of the file.
         Transport.Reader reader = (status, text) -> Result.online("RECEIVED", status == 200 ? text : "");
-        Result received = transport.call("/api/v1/licenses/file", body("licenseKey"), deadline, reader).result();
+        Result received = transport.call(Transport.FILE_PATH, body("licenseKey"), deadline, reader, null).result();
         if (!received.code().equals("RECEIVED")) return;
         LicenseFile file = LicenseFile.verify(received.message(), keys).file();
         if (file != null && file.licenseKey().equals(licenseKey)) change(state -> state.add(licenseKey, received.message()));
@@ -156,6 +164,18 @@ public final class LicenseClient {
         if (file == null || !Objects.equals(file.expiresAt(), expiresAt)) return true;
         Duration halfLife = Duration.between(file.issuedAt(), file.refreshAfter()).dividedBy(2);
         return !clock.instant().isBefore(file.issuedAt().plus(halfLife.compareTo(DAY) < 0 ? halfLife : DAY));
+    }
+
+    private synchronized Instant latestSigned() {
+        Instant stored = Instant.ofEpochMilli(storage.read().latestSignedMs);
+        return stored.isAfter(latestSigned) ? stored : latestSigned;
+    }
+
+    /** Records the time of a signed response, which replaces the latest observed time. */
+    private void sawSignature(Storage.State state, Instant at) {
+        if (at.isAfter(latestSigned)) latestSigned = at;
+        state.latestSeenMs = at.toEpochMilli();
+        state.latestSignedMs = Math.max(state.latestSignedMs, latestSigned.toEpochMilli());
     }
 
     private void reject(Storage.State state, String code) {
@@ -185,6 +205,7 @@ public final class LicenseClient {
         private String hostname;
         private Duration timeout = Duration.ofSeconds(5);
         private boolean allowHttp;
+        private boolean requireSignature;
         private Clock clock = Clock.systemUTC();
 
         /** The base URL of the service, such as {@code https://licenses.example.com}. */
@@ -244,6 +265,12 @@ public final class LicenseClient {
         /** Whether {@code http} is allowed for other hosts than this machine. Default: false. */
         public Builder allowHttp(boolean value) {
             allowHttp = value;
+            return this;
+        }
+
+        /** Whether a response that the service has not signed for exactly its request counts as an outage. Default: false. */
+        public Builder requireSignature(boolean value) {
+            requireSignature = value;
             return this;
         }
 

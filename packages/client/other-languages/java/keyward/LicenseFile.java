@@ -128,7 +128,7 @@ public record LicenseFile(
                 parseTime(policy.get("graceEndsAt")));
     }
 
-    private static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {
+    static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {
         try {
             Signature verifier = Signature.getInstance("Ed25519");
             verifier.initVerify(key);
@@ -140,7 +140,7 @@ public record LicenseFile(
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */
-    private static byte[] decode(String text) {
+    static byte[] decode(String text) {
         try {
             byte[] bytes = Base64.getUrlDecoder().decode(text);
             return Base64.getUrlEncoder().withoutPadding().encodeToString(bytes).equals(text) ? bytes : null;

@@ -20,9 +20,10 @@ final class Storage {
     /** A stored file. {@code rejectedAs} is the code that ended the use of the file, or null. */
     record Stored(String licenseKey, String file, String rejectedAs) {}
 
-    /** The content, newest file first. The latest observed time is in milliseconds since 1970, or 0. */
+    /** The content, newest file first. The latest observed time and the latest signed time are in milliseconds since 1970, or 0. */
     static final class State {
         long latestSeenMs;
+        long latestSignedMs;
         final List<Stored> licenses = new ArrayList<>();
 
         Stored find(String licenseKey) {
@@ -57,6 +58,7 @@ final class Storage {
             return state;
         }
         if (content.get("latestSeenMs") instanceof Double seen) state.latestSeenMs = seen.longValue();
+        if (content.get("latestSignedMs") instanceof Double signed) state.latestSignedMs = signed.longValue();
         if (!(content.get("licenses") instanceof List<?> licenses)) return state;
         for (Object each : licenses)
             if (each instanceof Map<?, ?> stored
@@ -74,6 +76,7 @@ final class Storage {
         Map<String, Object> content = new LinkedHashMap<>();
         content.put("version", 2);
         content.put("latestSeenMs", state.latestSeenMs);
+        content.put("latestSignedMs", state.latestSignedMs);
         content.put("licenses", state.licenses.stream().map(Storage::toMap).toList());
         Files.createDirectories(path.getParent());
         Path draft = Files.createTempFile(path.getParent(), "license", ".tmp"); // has mode 0600

@@ -6,10 +6,15 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.security.PublicKey;
+import java.security.SecureRandom;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.format.DateTimeFormatter;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -20,6 +25,8 @@ import java.util.concurrent.TimeoutException;
 
 /** Sends requests and classifies their outcomes. Invariant: a call ends within its time budget. */
 final class Transport {
+    static final String FILE_PATH = "/api/v1/licenses/file";
+    private static final SecureRandom RANDOM = new SecureRandom();
     private static final int MAX_ATTEMPTS = 3;
     private static final int MAX_BODY_BYTES = 64 * 1024;
     private static final Set<String> REJECTIONS = Set.of(
@@ -30,29 +37,39 @@ final class Transport {
         Result read(int status, String body);
     }
 
-    /** A result and the time of the response. The time is null if the response has no Date. */
-    record Response(Result result, Instant date, Duration retryAfter) {}
+    /** A result and the time of the response: the signed time, or that of Date. The time is null without both. */
+    record Response(Result result, Instant date, boolean isSigned, Duration retryAfter) {}
 
     private final String baseUrl;
     private final String apiKey;
     private final Duration timeout;
+    /** The public keys with which responses are verified, or no keys if no signature is required. */
+    private final Map<String, PublicKey> keys;
+    private final List<String> keyIds;
     // The service never redirects, and following a redirect would send the API key to another host.
     private final HttpClient http = HttpClient.newBuilder()
             .followRedirects(HttpClient.Redirect.NEVER)
             .version(HttpClient.Version.HTTP_1_1)
             .build();
 
-    Transport(String baseUrl, String apiKey, Duration timeout) {
+    Transport(String baseUrl, String apiKey, Duration timeout, Map<String, PublicKey> keys) {
         this.baseUrl = baseUrl;
         this.apiKey = apiKey;
         this.timeout = timeout;
+        this.keys = keys;
+        keyIds = List.copyOf(keys.keySet());
     }
 
-    /** Returns the result of {@code reader}, UNREACHABLE or CONFIGURATION. Retries outages until the deadline in nanoseconds. */
-    Response call(String path, Map<String, Object> body, long deadline, Reader reader) {
+    /**
+     * Returns the result of {@code reader}, UNREACHABLE or CONFIGURATION. Retries outages until the deadline in nanoseconds. Each attempt asks
+     * for a signature under the next public key, because the service does not sign under a withdrawn one.
+     */
+    Response call(String path, Map<String, Object> body, long deadline, Reader reader, Instant latestSigned) {
+        boolean isSigned = !keyIds.isEmpty() && !path.equals(FILE_PATH);
         for (int attempt = 1; ; attempt++) {
             long left = deadline - System.nanoTime();
-            Response response = request(path, body, attempt < MAX_ATTEMPTS ? left / 2 : left, reader);
+            String keyId = isSigned ? keyIds.get((attempt - 1) % keyIds.size()) : null;
+            Response response = request(path, body, attempt < MAX_ATTEMPTS ? left / 2 : left, reader, keyId, latestSigned);
             // The random part prevents apps from retrying in unison after an outage.
             Duration pause = response.retryAfter.plusMillis(ThreadLocalRandom.current().nextLong(200L * attempt));
             long rest = deadline - System.nanoTime() - pause.toNanos();
@@ -67,11 +84,13 @@ final class Transport {
         }
     }
 
-    private Response request(String path, Map<String, Object> body, long budget, Reader reader) {
+    private Response request(
+            String path, Map<String, Object> body, long budget, Reader reader, String keyId, Instant latestSigned) {
+        byte[] sent = Json.write(keyId == null ? body : signedBody(body, keyId)).getBytes(StandardCharsets.UTF_8);
         HttpRequest request = HttpRequest.newBuilder(URI.create(baseUrl + path))
                 .header("Authorization", "Bearer " + apiKey)
                 .header("Content-Type", "application/json")
-                .POST(HttpRequest.BodyPublishers.ofString(Json.write(body)))
+                .POST(HttpRequest.BodyPublishers.ofByteArray(sent))
                 .build();
         long end = System.nanoTime() + budget;
         var exchange = http.sendAsync(request, HttpResponse.BodyHandlers.ofInputStream());
@@ -84,7 +103,13 @@ final class Transport {
                 byte[] bytes = stream.readNBytes(MAX_BODY_BYTES + 1);
                 boolean isComplete = bytes.length <= MAX_BODY_BYTES && System.nanoTime() < end;
                 if (!isComplete) return outage("The response is too long or too slow.", Duration.ZERO);
-                return classify(response, LicenseFile.decodeText(bytes), reader);
+                int status = response.statusCode();
+                if (keyId == null || status == 408 || status >= 500) return classify(response, LicenseFile.decodeText(bytes), reader, null);
+                String header = response.headers().firstValue("keyward-signature").orElse(null);
+                var verified = new SignedAnswer(header, path, status, apiKey, sent, bytes).verify(keyId, keys.get(keyId), latestSigned);
+                return verified.signedAt() != null
+                        ? classify(response, LicenseFile.decodeText(bytes), reader, verified.signedAt())
+                        : outage("The response with status " + status + " is not signed for this request: " + verified.outcome() + ".", Duration.ZERO);
             }
         } catch (TimeoutException error) {
             exchange.cancel(true);
@@ -97,6 +122,15 @@ final class Transport {
         }
     }
 
+    private static Map<String, Object> signedBody(Map<String, Object> body, String keyId) {
+        byte[] nonce = new byte[16];
+        RANDOM.nextBytes(nonce);
+        Map<String, Object> signed = new LinkedHashMap<>(body);
+        signed.put("nonce", SignedAnswer.encode(nonce));
+        signed.put("kid", keyId);
+        return signed;
+    }
+
     private static void close(InputStream stream) {
         try {
             stream.close();
@@ -105,11 +139,12 @@ final class Transport {
         }
     }
 
-    private static Response classify(HttpResponse<?> response, String body, Reader reader) {
+    private static Response classify(HttpResponse<?> response, String body, Reader reader, Instant signedAt) {
         int status = response.statusCode();
         var headers = response.headers();
         Result result = status == 200 || status == 400 ? reader.read(status, body) : null;
-        if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), Duration.ZERO);
+        if (result != null && signedAt != null) return new Response(result, signedAt, true, Duration.ZERO);
+        if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), false, Duration.ZERO);
         if (status <= 400 || status == 408 || status >= 500) {
             String pause = headers.firstValue("retry-after").filter(text -> text.matches("\\d{1,9}")).orElse("0");
             String detail = "The service is unavailable or is not Keyward: status " + status + ".";
@@ -124,7 +159,7 @@ final class Transport {
             default -> "UNEXPECTED_STATUS";
         };
         String message = message(Json.parseObject(body), "The service responded with status " + status + ".");
-        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null, null, null), null, Duration.ZERO);
+        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null, null, null), null, false, Duration.ZERO);
     }
 
     static Result readVerdictV2(int status, String text) {
@@ -168,6 +203,6 @@ final class Transport {
 
     private static Response outage(String detail, Duration retryAfter) {
         String message = "The license service cannot be reached. Connect to the internet and try again.";
-        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail, null, null), null, retryAfter);
+        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail, null, null), null, false, retryAfter);
     }
 }
