@@ -1,0 +1,274 @@
+/**
+ * Combines the features of licenses in pairs, in both orders, over HTTP. The state that the API returns before each check is given to the
+ * naive model. The verdict, the slot, the records and the events of the check must be those of the model. A new feature is a line of
+ * FEATURES.
+ */
+
+import { parseNetwork, readRuleMatch } from '@keyward/address'
+import { accessRule, createdApiKey, license as licenseSchema } from '@keyward/contract'
+import { activityEntry } from '@keyward/contract/management/activity'
+import { checkCounts } from '@keyward/contract/management/analytics'
+import { verdictV2 } from '@keyward/contract/validation'
+import { uuidToBytes } from '@keyward/database'
+import { type AccessRuleRecord, type LicenseRecord, NOT_STARTED } from '@keyward/engine'
+import { naiveDecide, type NaiveVerdict } from '@keyward/engine/naive'
+import { startValidatorProcess, type ValidatorProcess } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+
+import { type Harness, startHarness } from './support/harness.ts'
+import { createVendor, expectBody, type Vendor } from './support/vendor.ts'
+
+const DAY_MS = 86_400_000
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString()
+
+interface Subject {
+  vendor: Vendor
+  licenseId: string
+  /** The secret of the API key, and the product that the key is bound to. */
+  apiKey: { secret: string; productId: string | null }
+  /** The verdicts of the model, one for each check. */
+  expected: NaiveVerdict[]
+}
+
+interface Sent {
+  machineId: string | null
+  ip: string
+}
+
+const INSIDE: Sent = { machineId: 'm-1', ip: '192.0.2.9' }
+const OUTSIDE: Sent = { machineId: 'm-2', ip: '203.0.113.9' }
+const CHECKS = [INSIDE, OUTSIDE, { machineId: null, ip: INSIDE.ip }, INSIDE, { ...OUTSIDE, machineId: 'm-3' }]
+
+const FEATURES: Readonly<Record<string, (subject: Subject) => Promise<unknown>>> = {
+  exclusion: (one) => addRule(one, 'LICENSE', { kind: 'EXCLUSION', type: 'HWID', value: 'm-1' }),
+  'exclusion of expired licenses': (one) =>
+    addRule(one, 'PRODUCT', { kind: 'EXCLUSION', type: 'HWID', value: 'm-2', allowSuspendedOrExpired: true }),
+  restriction: (one) => addRule(one, 'PRODUCT', { kind: 'RESTRICTION', type: 'IP', value: '192.0.2.0/24' }),
+  'monitored rule': (one) => addRule(one, 'LICENSE', { mode: 'MONITOR', type: 'IP', value: '192.0.2.0/28' }),
+  lease: (one) => setPolicy(one, { leaseSeconds: 3_600 }),
+  term: (one) => setPolicy(one, { type: 'TRIAL', durationDays: 14, expiresAt: null }),
+  grace: (one) => setPolicy(one, { type: 'SUBSCRIPTION', durationDays: null, expiresAt: inDays(-1), graceDays: 7 }),
+  'expired license': (one) =>
+    setPolicy(one, { type: 'SUBSCRIPTION', durationDays: null, expiresAt: inDays(-9), graceDays: 0 }),
+  suspension: async (one) => change(one, 'POST', `licenses/${one.licenseId}/suspend`),
+  'full license': async (one) => {
+    await setPolicy(one, { maxMachines: 1 })
+    await check(one, { machineId: 'm-0', ip: INSIDE.ip })
+  },
+  'key of the product': async (one) => useKeyOf(one, (await readLicense(one)).productId),
+  'key of another product': async (one) => useKeyOf(one, await one.vendor.product('Other')),
+  'merged customer': mergeCustomer,
+}
+
+let harness: Harness
+let validator: ValidatorProcess
+
+beforeAll(async () => {
+  harness = await startHarness()
+  validator = await startValidatorProcess(harness.database, { TRUSTED_PROXIES: 'all' })
+})
+afterAll(async () => {
+  await validator.stop()
+  await harness.close()
+})
+
+/** Sends a request whose change is in force when it returns. */
+async function change({ vendor }: Subject, method: string, path: string, body?: object) {
+  const response = await vendor.call(method, path, { ...(body && { body }), headers: { prefer: 'wait=10' } })
+  if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.text}`)
+  return response
+}
+
+const setPolicy = (one: Subject, policy: object) => change(one, 'PATCH', `licenses/${one.licenseId}`, { policy })
+
+async function addRule(one: Subject, scope: 'LICENSE' | 'PRODUCT', fields: object) {
+  const { id, productId } = await readLicense(one)
+  const scopeId = scope === 'LICENSE' ? id : productId
+  return change(one, 'POST', 'access-rules', { kind: 'BLACKLIST', scope, scopeId, ...fields })
+}
+
+async function useKeyOf(one: Subject, productId: string): Promise<void> {
+  const created = await change(one, 'POST', 'api-keys', { name: 'bound', productId })
+  one.apiKey = { secret: createdApiKey.required({ secret: true }).parse(created.body).secret, productId }
+}
+
+/** Merges the customer, whom a rule of the organization blacklists, into another one. */
+async function mergeCustomer(one: Subject): Promise<void> {
+  const { customerId } = await readLicense(one)
+  const rule = { kind: 'BLACKLIST', type: 'CUSTOMER', value: customerId, scope: 'ORGANIZATION' }
+  await change(one, 'POST', 'access-rules', rule)
+  await change(one, 'POST', `customers/${customerId}/merge`, { into: await one.vendor.customer() })
+}
+
+const listOf = <Item extends z.ZodType>(item: Item) => z.object({ data: z.array(item), nextCursor: z.null() })
+
+async function readList<Item extends z.ZodType>({ vendor }: Subject, path: string, item: Item) {
+  return expectBody(await vendor.call('GET', `${path}?limit=100`), 200, listOf(item)).data
+}
+
+async function readLicense({ vendor, licenseId }: Subject) {
+  return expectBody(await vendor.call('GET', `licenses/${licenseId}`), 200, licenseSchema)
+}
+
+function licenseRecord(vendor: Vendor, license: z.output<typeof licenseSchema>): LicenseRecord {
+  const { policy, status } = license
+  const unlimited = policy.durationDays === null ? Infinity : NOT_STARTED
+  return {
+    id: uuidToBytes(license.id),
+    organizationId: uuidToBytes(vendor.id),
+    productId: uuidToBytes(license.productId),
+    customerId: uuidToBytes(license.customerId),
+    key: Buffer.from(license.key),
+    status: status === 'suspended' || status === 'revoked' ? status : 'active',
+    expiresAtMs: policy.expiresAt === null ? unlimited : Date.parse(policy.expiresAt),
+    maxMachines: policy.maxMachines,
+    used: license.machines.used,
+    entitlements: null,
+    leaseSeconds: policy.leaseSeconds,
+    graceDays: policy.graceDays,
+  }
+}
+
+function ruleRecord(vendor: Vendor, rule: z.output<typeof accessRule>): AccessRuleRecord {
+  const { id, kind, mode, type, value, scope, scopeId, expiresAt, allowSuspendedOrExpired } = rule
+  const match = readRuleMatch(type, Buffer.from(value), type === 'CUSTOMER' ? uuidToBytes(value) : null)
+  if (typeof match === 'string') throw new Error(match)
+  return {
+    id: uuidToBytes(id),
+    organizationId: uuidToBytes(vendor.id),
+    kind,
+    mode,
+    scope,
+    scopeId: scopeId === null ? null : uuidToBytes(scopeId),
+    expiresAtMs: expiresAt === null ? Infinity : Date.parse(expiresAt),
+    allowSuspendedOrExpired,
+    ...match,
+  }
+}
+
+/** Returns the verdict of the model in the state that the API returns. */
+async function decide(one: Subject, { machineId, ip }: Sent): Promise<NaiveVerdict> {
+  const { vendor, licenseId, apiKey } = one
+  const license = await readLicense(one)
+  const machines = await readList(one, `licenses/${licenseId}/machines`, z.object({ machineId: z.string() }))
+  const rules = await readList(one, 'access-rules', accessRule)
+  const world = {
+    products: [],
+    licenses: [licenseRecord(vendor, license)],
+    rules: rules.map((rule) => ruleRecord(vendor, rule)),
+    machines: machines.map((machine) => ({
+      licenseId: uuidToBytes(licenseId),
+      machineId: Buffer.from(machine.machineId),
+    })),
+  }
+  const given = {
+    organizationId: uuidToBytes(vendor.id),
+    productId: apiKey.productId === null ? null : uuidToBytes(apiKey.productId),
+    licenseKey: Buffer.from(license.key),
+    machineId: machineId === null ? null : Buffer.from(machineId),
+    address: parseNetwork(ip),
+    country: null,
+  }
+  return naiveDecide(world, given, Date.now())
+}
+
+/** Sends a check, and compares the verdict and the slots of the license with the model. */
+async function check(one: Subject, sent: Sent): Promise<void> {
+  const before = await readLicense(one)
+  const expected = await decide(one, sent)
+  one.expected.push(expected)
+  const response = await fetch(`http://127.0.0.1:${validator.port}/api/v2/license/validate`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${one.apiKey.secret}`, 'x-forwarded-for': sent.ip },
+    body: JSON.stringify({ license: before.key, fingerprint: sent.machineId }),
+  })
+  const verdict = verdictV2.parse(await response.json())
+  expect(verdict.code).toBe(expected.code)
+  const after = await readLicense(one)
+  expect(after.machines.used - before.machines.used).toBe(isClaim(expected) ? 1 : 0)
+  const starts = isStart(expected)
+  expect(after.policy.expiresAt !== before.policy.expiresAt).toBe(starts)
+  if (!verdict.valid) return
+  expect(verdict.expiresAt).toBe(after.policy.expiresAt)
+  const graceEndsAt = expected.graceEndsAtMs === 0 ? undefined : new Date(expected.graceEndsAtMs).toISOString()
+  expect('graceEndsAt' in verdict ? verdict.graceEndsAt : undefined).toBe(graceEndsAt)
+}
+
+const isClaim = ({ code, slot }: NaiveVerdict) => code === 'VALID' && slot === 'claim'
+const isStart = ({ code, slot, license }: NaiveVerdict) =>
+  code === 'VALID' && license?.expiresAtMs === NOT_STARTED && (slot === 'claim' || slot === 'start')
+
+function tally(names: readonly string[], counts: readonly number[] = names.map(() => 1)): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const [i, name] of names.entries()) sums[name] = (sums[name] ?? 0) + (counts[i] ?? 0)
+  return Object.fromEntries(Object.entries(sums).filter(([, count]) => count > 0))
+}
+
+/** Returns the counters, the analytics, the activity and the events of all checks. */
+async function recordsOf(one: Subject): Promise<object> {
+  const { vendor, licenseId } = one
+  const rules = await readList(one, 'access-rules', accessRule)
+  const analytics = await vendor.call('GET', 'analytics/checks?groupBy=code')
+  const { data } = expectBody(analytics, 200, checkCounts)
+  const entries = await readList(one, `licenses/${licenseId}/activity`, activityEntry)
+  const checks = entries.filter(({ type }) => type === 'CHECK')
+  const events = (await readList(one, 'events', z.object({ type: z.string() }))).map(({ type }) => type)
+  return {
+    matches: tally(
+      rules.map(({ id }) => id),
+      rules.map(({ matchCount }) => matchCount),
+    ),
+    analytics: tally(
+      data.map(({ code }) => code ?? ''),
+      data.map(({ count }) => count),
+    ),
+    activity: tally(
+      checks.map(({ code }) => code ?? ''),
+      checks.map(({ count }) => count),
+    ),
+    events: tally(events.filter((type) => type === 'machine.activated' || type === 'license.started')),
+    alerts: events.includes('license.limit_exceeded'),
+  }
+}
+
+/** Returns the records that the checks must cause according to the model. */
+function expectedRecords({ expected }: Subject): object {
+  const recorded = expected.filter(({ excluded }) => !excluded)
+  const codes = (list: readonly NaiveVerdict[]) => tally(list.map(({ code }) => code))
+  return {
+    matches: tally(expected.flatMap(({ matched }) => matched.map(({ id }) => idText(id)))),
+    analytics: codes(recorded),
+    activity: codes(recorded.filter(({ license }) => license !== null)),
+    events: tally([
+      ...expected.filter(isClaim).map(() => 'machine.activated'),
+      ...expected.filter(isStart).map(() => 'license.started'),
+    ]),
+    alerts: recorded.some(({ code }) => code === 'TOO_MANY_MACHINES'),
+  }
+}
+
+function idText(id: Uint8Array): string {
+  return Buffer.from(id)
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+const names = Object.keys(FEATURES)
+const pairs = names.flatMap((first) => names.map((second) => ({ first, second })))
+
+test.concurrent.for(pairs)('$first, then $second', async ({ first, second }) => {
+  const vendor = await createVendor(harness)
+  const { id } = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
+  const one: Subject = {
+    vendor,
+    licenseId: id,
+    apiKey: { secret: vendor.apiKey, productId: null },
+    expected: [],
+  }
+  await FEATURES[first]!(one)
+  if (first !== second) await FEATURES[second]!(one)
+  for (const sent of CHECKS) await check(one, sent)
+  const isRecorded = async () => expect(await recordsOf(one)).toEqual(expectedRecords(one))
+  await vi.waitFor(isRecorded, { timeout: 40_000, interval: 200 })
+})
