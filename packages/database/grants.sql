@@ -105,6 +105,7 @@ begin
     new_id(),
     record_activity(uuid, uuid[], text, bytea, jsonb),
     record_file_issued(uuid, uuid, bytea, jsonb),
-    snap_covers(pg_snapshot, pg_snapshot)
+    snap_covers(pg_snapshot, pg_snapshot),
+    utc_day()
     to keyward_management;
 end $$;

@@ -160,6 +160,7 @@ create table audit_log (
   resource_id uuid,
   changes jsonb,
   before jsonb,
+  bytes integer not null default 0,
   constraint audit_log_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_log_action ON audit_log (organization_id, action, id);
@@ -168,6 +169,9 @@ CREATE INDEX audit_log_listing ON audit_log (organization_id, id);
 CREATE INDEX audit_log_operator ON audit_log (id) WHERE ((actor ->> 'type'::text) = 'OPERATOR'::text);
 CREATE INDEX audit_log_resource ON audit_log (organization_id, resource_id, id) WHERE (resource_id IS NOT NULL);
 CREATE INDEX audit_log_resource_type ON audit_log (organization_id, resource_type, id);
+CREATE TRIGGER audit_log_bytes_added AFTER INSERT ON audit_log REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER audit_log_bytes_deleted AFTER DELETE ON audit_log REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER audit_log_bytes_truncated AFTER TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 grant delete, insert, select on audit_log to keyward_management;
 
 create table blacklisted_checks (
@@ -273,6 +277,9 @@ create table customers (
 );
 CREATE INDEX customers_email ON customers (organization_id, lower(email));
 CREATE INDEX customers_search ON customers USING gin (organization_id, customer_text(email, name, external_id) gin_trgm_ops);
+CREATE TRIGGER customers_bytes_added AFTER INSERT ON customers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER customers_bytes_deleted AFTER DELETE ON customers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER customers_bytes_updated AFTER UPDATE OF metadata ON customers FOR EACH ROW WHEN ((old.metadata IS DISTINCT FROM new.metadata)) EXECUTE FUNCTION count_changed_bytes();
 CREATE TRIGGER customers_count_added AFTER INSERT ON customers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER customers_count_deleted AFTER DELETE ON customers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER customers_count_truncated AFTER TRUNCATE ON customers FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
@@ -319,11 +326,16 @@ create table events (
   type text not null,
   resource_id uuid,
   data json not null,
+  bytes integer not null default 0,
+  is_of_caller boolean not null default false,
   constraint events_pkey PRIMARY KEY (id)
 );
 CREATE INDEX events_listing ON events (organization_id, id);
 CREATE INDEX events_resource ON events (organization_id, resource_id, id) WHERE (resource_id IS NOT NULL);
 CREATE INDEX events_type ON events (organization_id, type, id);
+CREATE TRIGGER events_bytes_added AFTER INSERT ON events REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER events_bytes_deleted AFTER DELETE ON events REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER events_bytes_truncated AFTER TRUNCATE ON events FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 grant delete, insert, select on events to keyward_management;
 
 create table feed_marks (
@@ -465,6 +477,9 @@ CREATE INDEX licenses_listed_by_expiry ON licenses (organization_id, COALESCE(ex
 CREATE INDEX licenses_not_started ON licenses (id) WHERE ((duration_days IS NOT NULL) AND (expires_at IS NULL));
 CREATE INDEX licenses_product ON licenses (organization_id, product_id, id);
 CREATE INDEX licenses_status ON licenses (organization_id, status, id);
+CREATE TRIGGER licenses_bytes_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER licenses_bytes_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER licenses_bytes_updated AFTER UPDATE OF metadata ON licenses FOR EACH ROW WHEN ((old.metadata IS DISTINCT FROM new.metadata)) EXECUTE FUNCTION count_changed_bytes();
 CREATE TRIGGER licenses_count_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_truncated AFTER TRUNCATE ON licenses FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
@@ -599,7 +614,8 @@ grant delete, insert, select, update on openid_attempts to keyward_management;
 create table organization_usage (
   organization_id uuid not null,
   quota text not null,
-  used bigint not null
+  used bigint not null,
+  day date
 );
 CREATE INDEX organization_usage_quota ON organization_usage (organization_id, quota);
 grant select on organization_usage to keyward_management;
@@ -668,6 +684,9 @@ create table products (
   constraint products_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint products_entitlements CHECK (are_entitlements(entitlements, false))
 );
+CREATE TRIGGER products_bytes_added AFTER INSERT ON products REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER products_bytes_deleted AFTER DELETE ON products REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER products_bytes_updated AFTER UPDATE OF metadata ON products FOR EACH ROW WHEN ((old.metadata IS DISTINCT FROM new.metadata)) EXECUTE FUNCTION count_changed_bytes();
 CREATE TRIGGER products_count_added AFTER INSERT ON products REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER products_count_deleted AFTER DELETE ON products REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER products_count_truncated AFTER TRUNCATE ON products FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
@@ -854,6 +873,7 @@ create table webhook_workers (
 );
 grant delete, insert, select, update on webhook_workers to keyward_management;
 
+function add_bytes(organizations uuid[], amounts integer[], counted_day date) returns void;
 function add_license_slots() returns trigger;
 function add_rule_counters() returns trigger;
 function add_usage(organizations uuid[], quotas text[], sign integer) returns void;
@@ -862,6 +882,8 @@ function change_leases() returns trigger;
 function change_log_identity() returns text;
 function changes_after(since pg_snapshot, without uuid[], at_most bigint) returns TABLE(entity "char", id uuid, machine_id bytea, organization_id uuid) to keyward_validator;
 function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[]) returns TABLE(outcome text, used integer, max integer, xid text, ends_at double precision, lease integer) to keyward_validator;
+function count_bytes() returns trigger;
+function count_changed_bytes() returns trigger;
 function count_credentials() returns trigger;
 function count_usage() returns trigger;
 function customer_text(email text, name text, external_id text) returns text to keyward_management;
@@ -913,6 +935,7 @@ function set_organization_of_machine() returns trigger;
 function snap_covers(a pg_snapshot, b pg_snapshot) returns boolean to keyward_management to keyward_validator;
 function start_terms(locked uuid[], license_ids uuid[], machine_ids bytea[]) returns void;
 function term_end(days integer) returns timestamp with time zone;
+function utc_day() returns date to keyward_management;
 function version_sets() returns trigger;
 function void_change_log() returns void;
 function write_blacklisted(license_ids uuid[], codes text[], counts integer[], firsts double precision[], lasts double precision[]) returns void;

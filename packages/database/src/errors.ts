@@ -23,6 +23,7 @@ const UNDEFINED_FUNCTION = '42883'
 const LOCK_NOT_AVAILABLE = '55P03'
 const QUERY_CANCELED = '57014'
 const READ_ONLY = '25006'
+const DISK_FULL = '53100'
 const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 const RETRYABLE = new Set(['40001', '40P01', FOREIGN_KEY_VIOLATION])
@@ -69,6 +70,11 @@ export function isRetryable(error: unknown): boolean {
  */
 export function isServerUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(sqlState(error) ?? '')
+}
+
+/** Returns whether a statement failed because the disk of the server is full. */
+export function isDiskFull(error: unknown): boolean {
+  return sqlState(error) === DISK_FULL
 }
 
 /** Returns whether a statement failed because the server is a standby, which accepts no writes and no LISTEN. */

@@ -6,6 +6,7 @@ export {
   isRetryable,
   isSchemaMissing,
   isServerUnavailable,
+  isDiskFull,
   isStandby,
   isQueryTimeout,
   isTooSlow,

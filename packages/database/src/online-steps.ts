@@ -5,10 +5,27 @@
 
 import type pg from 'pg'
 
+import { isRetryable } from './errors.ts'
+
 type Step = (client: pg.ClientBase) => Promise<void>
 
 /** The steps by name, in the order in which they run. A step that fills in a column works in batches and skips locked rows. */
-const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([])
+const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([['count stored bytes', countUsage]])
+
+/** Counts the usage of all quotas again. A transaction that folds a counter meanwhile makes the count fail, and then it is repeated. */
+async function countUsage(client: pg.ClientBase): Promise<void> {
+  for (;;) {
+    await client.query('begin isolation level repeatable read')
+    try {
+      await client.query('select recount_usage()')
+      await client.query('commit')
+      return
+    } catch (error) {
+      await client.query('rollback').catch(() => undefined)
+      if (!isRetryable(error)) throw error
+    }
+  }
+}
 
 /** Returns the step that creates the index `name` with a definition such as `licenses (organization_id, id)`. */
 export function indexStep(name: string, definition: string): [string, Step] {

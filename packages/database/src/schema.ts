@@ -39,7 +39,7 @@ export interface Database {
     updatedAt: DefaultMoment
   }
   /** The use of quotas. Triggers add rows. The use of a quota is the sum of `used` over all rows of the organization and the quota. */
-  organizationUsage: { organizationId: string; quota: string; used: number }
+  organizationUsage: { organizationId: string; quota: string; used: number; day: Date | null }
   deletedOrganizations: { id: string; deletedAt: DefaultMoment }
   members: {
     id: string
@@ -281,6 +281,7 @@ export interface Database {
     resourceId: string | null
     changes: ColumnType<Json | null, string | null | undefined, string | null>
     before: ColumnType<Json | null, string | null | undefined, string | null>
+    bytes: Generated<number>
   }
   /** Events of organizations. `data` is JSON text, which Postgres stores unchanged. */
   events: {
@@ -289,6 +290,8 @@ export interface Database {
     type: string
     resourceId: string | null
     data: ColumnType<JsonObject, string, never>
+    bytes: Generated<number>
+    isOfCaller: Generated<boolean>
   }
   /** Records of changes that validators have made, until management replaces the records with events. Triggers write the records. */
   occurrences: {

@@ -169,6 +169,7 @@ describe('the management role', () => {
       'record_activity',
       'record_file_issued',
       'snap_covers',
+      'utc_day',
     ])
   })
 

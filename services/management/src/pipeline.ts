@@ -4,7 +4,7 @@
  */
 
 import { isRetryable } from '@keyward/database'
-import { discardLast } from '@keyward/database/kysely'
+import { discardLast, together } from '@keyward/database/kysely'
 import type { Request, RequestHandler, Response } from 'express'
 import { sql } from 'kysely'
 
@@ -31,6 +31,7 @@ import type { RequestOrigin } from './operations/call.ts'
 import type { Dependencies } from './operations/dependencies.ts'
 import { acceptsIdempotencyKey, type Endpoint, isRead, locationOf, takesBody } from './operations/implement.ts'
 import { type Input, parseInput } from './operations/input.ts'
+import { requireBytes } from './quotas/quotas.ts'
 
 const MAX_ATTEMPTS = 4
 
@@ -232,7 +233,12 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
   const browser = { cookie: request.headers.cookie, origin: request.headers.origin }
   const { organizationId, permissions, actor, credential, session } = caller
   const known = { organizationId, permissions, actor, credential, session }
-  const result: unknown = await endpoint.handle({
+  const hasBody = endpoint.operation.body !== undefined || endpoint.rows !== null
+  const isCounted = caller.kind === 'vendor' && !isRead(endpoint)
+  const allowed = isCounted ? requireBytes({ db, organizationId }, hasBody) : Promise.resolve()
+  // The transaction of a handler that is not detached is rolled back when its organization has no bytes left.
+  if (endpoint.detached) await allowed
+  const handled: Promise<unknown> = endpoint.handle({
     ...input,
     ...known,
     db,
@@ -243,6 +249,7 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
     origin,
     isHead: request.method === 'HEAD',
   })
+  const [result] = await together(handled, allowed)
   const location = locationOf(endpoint, input.params, result)
   if (location !== null) headers['location'] = location
   if (status === 204) return unchanged({ status, headers, body: '' })

@@ -124,7 +124,7 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
   )
 }
 
-const QUOTAS = ['licenses', 'customers', 'products', 'members'] as const
+const QUOTAS = ['licenses', 'customers', 'products', 'members', 'storedBytes', 'bytesPerDay'] as const
 
 /** The limits of which a large part is used. */
 function Limits() {

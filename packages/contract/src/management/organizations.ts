@@ -9,14 +9,16 @@ import { createdToken, createRecoveryToken } from './credentials.ts'
 import { operations } from './operations.ts'
 
 export const plan = z.enum(['FREE', 'LITE', 'STANDARD']).meta({
-  description: 'The plan. It limits only the number of access rules that can be added.',
+  description: 'The plan. It limits the number of access rules that can be added, and the bytes of the organization.',
   example: 'STANDARD',
 })
 export type Plan = z.infer<typeof plan>
 
 const organizationName = name.meta({ description: 'The name of the vendor.', example: 'Acme Software' })
 
-/** The default quotas of an organization. The operator can change each limit for each organization (docs/api.md#m13). */
+const GIB = 1024 ** 3
+
+/** The default quotas of rows. The operator can change each limit for each organization (docs/api.md#m13). */
 export const DEFAULT_QUOTAS = {
   licenses: 1_000_000,
   products: 10_000,
@@ -31,6 +33,20 @@ export const DEFAULT_QUOTAS = {
   machinesPerLicense: 100_000,
 } as const
 
+/** The default quotas of bytes in each plan. */
+const BYTE_QUOTAS = {
+  FREE: { storedBytes: 4 * GIB, bytesPerDay: GIB },
+  LITE: { storedBytes: 16 * GIB, bytesPerDay: 4 * GIB },
+  STANDARD: { storedBytes: 64 * GIB, bytesPerDay: 16 * GIB },
+} as const satisfies Record<Plan, object>
+
+export type ByteQuota = keyof (typeof BYTE_QUOTAS)[Plan]
+export type Quota = keyof typeof DEFAULT_QUOTAS | ByteQuota
+
+export function defaultQuota(of: Plan, quota: Quota): number {
+  return { ...DEFAULT_QUOTAS, ...BYTE_QUOTAS[of] }[quota]
+}
+
 const QUOTA_NAMES = [
   'licenses',
   'products',
@@ -43,8 +59,9 @@ const QUOTA_NAMES = [
   'signingKeys',
   'webhookEndpoints',
   'machinesPerLicense',
-] as const satisfies readonly (keyof typeof DEFAULT_QUOTAS)[]
-export type Quota = keyof typeof DEFAULT_QUOTAS
+  'storedBytes',
+  'bytesPerDay',
+] as const satisfies readonly Quota[]
 
 export const quotaName = z.enum(QUOTA_NAMES).meta({ description: 'The name of a quota.', example: 'licenses' })
 
@@ -63,7 +80,7 @@ const quotas = z.record(quotaName, quotaUse).meta({
   example: Object.fromEntries(
     QUOTA_NAMES.map((quota) => [
       quota,
-      { used: quota === 'machinesPerLicense' ? null : 3, limit: DEFAULT_QUOTAS[quota] },
+      { used: quota === 'machinesPerLicense' ? null : 3, limit: defaultQuota('STANDARD', quota) },
     ]),
   ),
 })
@@ -131,6 +148,8 @@ const quotaLimits = z.strictObject({
   signingKeys: countLimit,
   webhookEndpoints: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
+  storedBytes: quotaLimit(Number.MAX_SAFE_INTEGER, 32 * GIB),
+  bytesPerDay: quotaLimit(Number.MAX_SAFE_INTEGER, 2 * GIB),
 } satisfies Record<Quota, z.ZodType>)
 export const updateOrganization = z
   .strictObject({

@@ -30,6 +30,9 @@ export interface OwnedEvent extends NewEvent {
   id?: string
 }
 
+/** The size in bytes of a row without `data`, with its index entries. */
+const ROW_BYTES = 256
+
 /** The maximum size of `data` in bytes, so that a whole event has less than 20 kB. */
 const MAX_DATA_BYTES = 19_500
 /** The members that may be long. They are omitted, the longest first, until the event is short enough. */
@@ -89,13 +92,13 @@ export function patternsOf(type: RawBuilder<unknown>): RawBuilder<unknown> {
 export function insertUndelivered(events: readonly OwnedEvent[]): RawBuilder<unknown> {
   const column = <Value>(pick: (event: OwnedEvent) => Value): Value[] => events.map(pick)
   return sql`
-    insert into events (id, organization_id, type, resource_id, data)
-    select n.id, n.organization_id, n.type, n.resource_id, n.data::json
+    insert into events (id, organization_id, type, resource_id, data, bytes, is_of_caller)
+    select n.id, n.organization_id, n.type, n.resource_id, n.data::json, octet_length(n.data) + ${ROW_BYTES}, n.is_of_caller
     from unnest(
       ${column(({ id }) => id ?? uuidv7())}::uuid[], ${column(({ organizationId }) => organizationId)}::uuid[],
       ${column(({ type }) => type)}::text[], ${column(({ resource }) => resource?.id ?? null)}::uuid[],
-      ${column(dataOf)}::text[]
-    ) as n (id, organization_id, type, resource_id, data)`
+      ${column(dataOf)}::text[], ${column(({ actor }) => actor.type !== 'SYSTEM')}::boolean[]
+    ) as n (id, organization_id, type, resource_id, data, is_of_caller)`
 }
 
 /**

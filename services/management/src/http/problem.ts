@@ -4,7 +4,7 @@
  */
 
 import { type Problem, type ProblemCode, PROBLEMS } from '@keyward/contract'
-import { isConnectionFailure, isRetryable, isServerUnavailable } from '@keyward/database'
+import { isConnectionFailure, isDiskFull, isRetryable, isServerUnavailable } from '@keyward/database'
 
 export interface ValidationError {
   /** A JSON pointer into the body (`#/…`), or the name of a query parameter (`?name`). */
@@ -93,10 +93,16 @@ export function toProblem(error: ApiError, instance: string, requestId: string):
   }
 }
 
+const DISK_FULL =
+  'The database has no free disk space, so nothing can be changed. Reads and checks of known machines continue. Retry after the operator ' +
+  'has freed space.'
+
 /** Returns the error for the response. `unexpected` is true when the given error must be logged. */
 export function toApiError(error: unknown): { apiError: ApiError; unexpected: boolean } {
   if (error instanceof ApiError) return { apiError: error, unexpected: false }
+  const headers = { 'retry-after': '1' }
+  if (isDiskFull(error)) return { apiError: new ApiError('UNAVAILABLE', DISK_FULL, { headers }), unexpected: true }
   if (isServerUnavailable(error) || isConnectionFailure(error) || isRetryable(error))
-    return { apiError: new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } }), unexpected: true }
+    return { apiError: new ApiError('UNAVAILABLE', undefined, { headers }), unexpected: true }
   return { apiError: new ApiError('INTERNAL'), unexpected: true }
 }

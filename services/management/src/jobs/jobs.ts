@@ -23,14 +23,16 @@ import { writeBlacklistedEvents } from './blacklisted.ts'
 import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
+import { createStorageMeter } from './storage.ts'
 
-/** These connections suffice for one statement of each of the five jobs and three statements of the webhook worker at the same time. */
-const CONNECTIONS = 8
+/** These connections suffice for one statement of each of the six jobs and three statements of the webhook worker at the same time. */
+const CONNECTIONS = 9
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000
 const BLACKLISTED_MS = 5_000
 const DELEGATIONS_MS = 1_000
+const STORAGE_MS = 60_000
 /** The minimum time between two log entries about errors. During an outage of Postgres, every run fails. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -82,6 +84,7 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
       everyMs: DELEGATIONS_MS,
       onError: (err) => logDelegations({ err }),
     }),
+    repeat(createStorageMeter(db, registry, log), { everyMs: STORAGE_MS, onError: onFailure }),
   ]
   return async () => {
     await Promise.all(jobs.map((stop) => stop()))

@@ -1,14 +1,17 @@
 /**
- * Enforces quotas (docs/api.md#m13), which limit the number of rows of each kind in an organization. A quota limits additions only, so a
- * lower limit changes no existing row. A quota holds under concurrent requests, because near a limit every addition locks the
- * organization's row. Triggers count the rows, so that requests need not count them.
+ * Enforces quotas (docs/api.md#m13), which limit the number of rows of each kind in an organization, and the bytes of its metadata, audit
+ * entries and events. A quota limits additions only, so a lower limit changes no existing row. A quota of rows holds under concurrent
+ * requests, because near a limit every addition locks the organization's row. Triggers count the rows and bytes, so that requests need not
+ * count them.
  */
 
 import {
-  DEFAULT_QUOTAS,
+  type ByteQuota,
+  defaultQuota,
   MAX_IMPORT_ROWS,
   MAX_MACHINES,
   MAX_SET_RULES,
+  type Plan,
   type Quota,
   type QuotaUse,
 } from '@keyward/contract'
@@ -20,7 +23,7 @@ import type { Db, ReadContext, WriteContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 
 /** The quotas on rows that are counted per organization. `machinesPerLicense` limits each license separately. */
-export type CountedQuota = Exclude<Quota, 'machinesPerLicense'>
+export type CountedQuota = Exclude<Quota, 'machinesPerLicense' | ByteQuota>
 
 /** An upper bound for the number of requests that all management processes together run at once. */
 const MAX_CONCURRENT_REQUESTS = 500
@@ -54,12 +57,20 @@ const NOUNS: Record<Quota, string> = {
   signingKeys: 'signing keys',
   webhookEndpoints: 'webhook endpoints',
   machinesPerLicense: 'machines of a license',
+  storedBytes: 'bytes of metadata, audit entries and events',
+  bytesPerDay: 'bytes of new audit entries and events on a day in UTC',
 }
 
-/** Returns the limit of a quota. `changed` contains the limits that the operator has changed for the organization. */
-export function limitOf(changed: JsonObject, quota: Quota): number {
-  const limit = changed[quota]
-  if (typeof limit !== 'number') return DEFAULT_QUOTAS[quota]
+/** An organization's plan, and the limits that the operator has changed for the organization. */
+export interface Limits {
+  plan: Plan
+  quotas: JsonObject
+}
+
+/** Returns the limit of a quota. */
+export function limitOf({ plan, quotas }: Limits, quota: Quota): number {
+  const limit = quotas[quota]
+  if (typeof limit !== 'number') return defaultQuota(plan, quota)
   // Earlier versions accepted limits above MAX_MACHINES, and such a limit had no effect.
   return quota === 'machinesPerLicense' ? Math.min(limit, MAX_MACHINES) : limit
 }
@@ -69,13 +80,13 @@ export function limitOf(changed: JsonObject, quota: Quota): number {
  * transaction that is near a limit adds rows to the organization.
  */
 async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock: boolean): Promise<number> {
-  const { quotas } = await db
+  const limits = await db
     .selectFrom('organizations')
-    .select('quotas')
+    .select(['plan', 'quotas'])
     .where('id', '=', organizationId)
     .$if(lock, (query) => query.forNoKeyUpdate())
     .executeTakeFirstOrThrow()
-  return limitOf(quotas, quota)
+  return limitOf(limits, quota)
 }
 
 async function countUsed({ db, organizationId }: ReadContext, quota: CountedQuota): Promise<number> {
@@ -90,6 +101,50 @@ async function countUsed({ db, organizationId }: ReadContext, quota: CountedQuot
     .executeTakeFirstOrThrow()
   if (rows > MAX_COUNTER_ROWS) await sql`select fold_usage(${organizationId}::uuid, ${quota})`.execute(db)
   return used
+}
+
+/** Selects the uses that count now. Uses of past days are deleted later. */
+const COUNTS_NOW = sql<boolean>`(day is null or day = utc_day())`
+
+interface ByteUse extends Limits {
+  stored: number
+  today: number
+  rows: number
+}
+
+/**
+ * Throws QUOTA_EXCEEDED when the organization has reached a quota of bytes. The request that reaches a limit completes. A request without a
+ * body, such as a revocation or a deletion, ignores `storedBytes` and may use `bytesPerDay` twice, so that a vendor can act while an attacker
+ * uses up the quotas.
+ */
+export async function requireBytes({ db, organizationId }: ReadContext, hasBody: boolean): Promise<void> {
+  const { rows } = await sql<ByteUse>`
+    select o.plan, o.quotas, count(u.quota)::integer as rows,
+      coalesce(sum(u.used) filter (where u.quota = 'storedBytes'), 0)::bigint as stored,
+      coalesce(sum(u.used) filter (where u.quota = 'bytesPerDay'), 0)::bigint as today
+    from organizations o left join organization_usage u
+      on u.organization_id = o.id and u.quota in ('storedBytes', 'bytesPerDay') and ${COUNTS_NOW}
+    where o.id = ${organizationId} group by o.id`.execute(db)
+  const [use] = rows
+  if (use === undefined) return
+  if (use.rows > 2 * MAX_COUNTER_ROWS)
+    await sql`select fold_usage(${organizationId}::uuid, quota) from unnest(array['storedBytes', 'bytesPerDay']) quota`.execute(
+      db,
+    )
+  const daily = limitOf(use, 'bytesPerDay')
+  if (use.today >= daily * (hasBody ? 1 : 2)) throw bytesExceeded('bytesPerDay', daily, use.today)
+  const stored = limitOf(use, 'storedBytes')
+  if (hasBody && use.stored >= stored) throw bytesExceeded('storedBytes', stored, use.stored)
+}
+
+const REMEDIES: Record<ByteQuota, string> = {
+  bytesPerDay: 'Retry on the next day, or ask the operator for a higher quota.',
+  storedBytes: 'Delete resources with metadata, or ask the operator for a higher quota.',
+}
+
+function bytesExceeded(name: ByteQuota, limit: number, used: number): ApiError {
+  const detail = `The quota ${name} allows ${limit} ${NOUNS[name]}, and the organization has ${used}. ${REMEDIES[name]}`
+  return new ApiError('QUOTA_EXCEEDED', detail, { quota: { name, limit, used } })
 }
 
 function exceeded(name: Quota, limit: number, used: number, added: number): ApiError {
@@ -147,16 +202,17 @@ export async function requireMachinesWithinQuota(
 /** Returns the use and the limit of each quota. */
 export async function showQuotas(
   { db, organizationId }: ReadContext,
-  changed: JsonObject,
+  limits: Limits,
 ): Promise<Record<Quota, QuotaUse>> {
   const rows = await db
     .selectFrom('organizationUsage')
     .select(['quota', (builder) => sql<number>`${builder.fn.sum('used')}::bigint`.as('used')])
     .where('organizationId', '=', organizationId)
+    .where(COUNTS_NOW)
     .groupBy('quota')
     .execute()
   const used = new Map(rows.map((row) => [row.quota, row.used]))
-  const show = (quota: Quota): QuotaUse => ({ used: used.get(quota) ?? 0, limit: limitOf(changed, quota) })
+  const show = (quota: Quota): QuotaUse => ({ used: used.get(quota) ?? 0, limit: limitOf(limits, quota) })
   return {
     licenses: show('licenses'),
     products: show('products'),
@@ -168,13 +224,39 @@ export async function showQuotas(
     ruleSets: show('ruleSets'),
     signingKeys: show('signingKeys'),
     webhookEndpoints: show('webhookEndpoints'),
-    machinesPerLicense: { used: null, limit: limitOf(changed, 'machinesPerLicense') },
+    machinesPerLicense: { used: null, limit: limitOf(limits, 'machinesPerLicense') },
+    storedBytes: show('storedBytes'),
+    bytesPerDay: show('bytesPerDay'),
   }
 }
 
-/** Replaces the rows of each counter with more than MAX_COUNTER_ROWS rows by one row that contains their sum. */
+export interface ByteQuotaUse {
+  organizationId: string
+  quota: ByteQuota
+  used: number
+  limit: number
+}
+
+/** Returns the uses of quotas of bytes that have reached `share` of their limit, the largest share first. */
+export async function listByteUses(db: Db, share: number): Promise<ByteQuotaUse[]> {
+  const { rows } = await sql<Limits & Omit<ByteQuotaUse, 'limit'>>`
+    select u.organization_id, u.quota, o.plan, o.quotas, sum(u.used)::bigint as used
+    from organization_usage u join organizations o on o.id = u.organization_id
+    where u.quota in ('storedBytes', 'bytesPerDay') and ${COUNTS_NOW} group by 1, 2, o.id`.execute(db)
+  return rows
+    .map(({ organizationId, quota, used, ...limits }) => ({
+      organizationId,
+      quota,
+      used,
+      limit: limitOf(limits, quota),
+    }))
+    .filter(({ used, limit }) => used >= limit * share)
+    .toSorted((one, other) => other.used / other.limit - one.used / one.limit)
+}
+
+/** Replaces the rows of each counter with more than MAX_COUNTER_ROWS rows by one row that contains their sum, and forgets past days. */
 export async function foldCounters(db: Db): Promise<void> {
   await sql`
     select fold_usage(organization_id, quota) from organization_usage
-    group by organization_id, quota having count(*) > ${MAX_COUNTER_ROWS}`.execute(db)
+    group by organization_id, quota having count(*) > ${MAX_COUNTER_ROWS} or min(day) < utc_day()`.execute(db)
 }

@@ -11,7 +11,8 @@ import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
 import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
 import { IDEMPOTENCY_DAYS } from '../http/idempotency.ts'
-import { foldCounters } from '../quotas/quotas.ts'
+import { firstIdAt } from '../http/pagination.ts'
+import { foldCounters, listByteUses } from '../quotas/quotas.ts'
 
 /** The number of days for which each kind of row is kept. */
 export interface RetentionDays {
@@ -43,6 +44,10 @@ const EVENT_DAYS = 30
 const MAX_EVENTS = 1_000_000
 /** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond this number are deleted early. */
 const MAX_DELIVERIES = 200_000
+/** The share of `storedBytes` up to which an organization's events and audit entries are kept for their full retention. */
+const FULL_SHARE = 0.8
+/** The number of days for which audit entries are kept even beyond this share, so that a flood of changes does not remove its traces. */
+const LEAST_AUDIT_DAYS = 30
 /** The number of days for which entries of `folded_rules` are kept. Validators write the matches of the deleted rules much sooner. */
 const FOLDED_RULE_DAYS = 7
 /** The number of days for which the rows are kept that concern the current or the last day. */
@@ -91,13 +96,11 @@ function expiredRules(days: number): Batch {
 
 /** Returns a batch that deletes rows older than `days`, the oldest first. The ids are UUIDv7, so the primary key finds these rows. */
 function oldestIds(table: 'audit_log' | 'daily_entries' | 'events' | 'webhook_deliveries', days: number): Batch {
-  const ms = Math.max(0, Date.now() - days * MS_PER_DAY)
-  const hex = ms.toString(16).padStart(12, '0')
-  const first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+  const first = firstIdAt(Date.now() - days * MS_PER_DAY)
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
       delete from ${sql.table(table)} where id in (
-        select id from ${sql.table(table)} where id < ${first}::uuid order by id limit ${rows})`.execute(db)
+        select id from ${sql.table(table)} where id < ${first} order by id limit ${rows})`.execute(db)
     return Number(numAffectedRows ?? 0)
   }
 }
@@ -147,6 +150,51 @@ async function runAll(
     if (deleted < batchRows || signal?.aborted === true) return total
     await sleep(PAUSE_MS)
   }
+}
+
+/**
+ * Deletes the oldest rows of an organization with ids before `end` until they had at least `bytes` bytes. Returns their number and their
+ * bytes. Entries of the operator remain.
+ */
+async function freeBytes(
+  db: Db,
+  given: { table: 'events' | 'audit_log'; organizationId: string; bytes: number; end: string },
+  { batchRows = BATCH_ROWS, signal }: RetentionOptions,
+): Promise<{ rows: number; bytes: number }> {
+  const table = sql.table(given.table)
+  const removable = given.table === 'audit_log' ? sql`actor ->> 'type' <> 'OPERATOR'` : sql`true`
+  const freed = { rows: 0, bytes: 0 }
+  for (;;) {
+    const deleted = await inOneProcess(db, LOCK, (transaction) =>
+      sql<{ bytes: number }>`
+        delete from ${table} where id in (
+          select id from ${table} where organization_id = ${given.organizationId} and id < ${given.end} and bytes > 0 and ${removable}
+          order by id limit ${batchRows})
+        returning bytes`.execute(transaction),
+    )
+    if (deleted === null) return freed
+    freed.rows += deleted.rows.length
+    freed.bytes += deleted.rows.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (freed.bytes >= given.bytes || deleted.rows.length < batchRows || signal?.aborted === true) return freed
+    await sleep(PAUSE_MS)
+  }
+}
+
+/** Deletes events, and then audit entries, of organizations that have nearly used up `storedBytes`. Returns the number of deleted rows. */
+async function freeStoredBytes(db: Db, options: RetentionOptions): Promise<number> {
+  const end = { events: firstIdAt(Date.now()), audit_log: firstIdAt(Date.now() - LEAST_AUDIT_DAYS * MS_PER_DAY) }
+  let rows = 0
+  for (const { organizationId, quota, used, limit } of await listByteUses(db, FULL_SHARE)) {
+    if (quota !== 'storedBytes') continue
+    let bytes = used - limit * FULL_SHARE
+    for (const table of ['events', 'audit_log'] as const) {
+      if (bytes <= 0) break
+      const freed = await freeBytes(db, { table, organizationId, bytes, end: end[table] }, options)
+      rows += freed.rows
+      bytes -= freed.bytes
+    }
+  }
+  return rows
 }
 
 /**
@@ -216,6 +264,8 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     if (count === null || options.signal?.aborted === true) return deleted
     if (count > 0) deleted[name] = count
   }
+  const freed = await freeStoredBytes(db, options)
+  if (freed > 0) deleted['storedBytes'] = freed
   const organizations = await db.selectFrom('deletedOrganizations').select('id').limit(100).execute()
   for (const { id } of organizations) if (!(await forgetOrganization(db, id, options))) return deleted
   await foldCounters(db)

@@ -1,8 +1,12 @@
 /**
- * Tests that a PATCH without a difference writes nothing: `updatedAt` stays the same, and the audit log and the change log get no entry.
+ * Tests that a PATCH writes only differences. Without a difference, `updatedAt` stays the same, and the audit log and the change log get no
+ * entry.
  */
 
+import { createHash } from 'node:crypto'
+
 import { member as memberSchema } from '@keyward/contract'
+import { auditLog } from '@keyward/contract/management/audit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -78,5 +82,46 @@ test('organizations: a PATCH without a difference writes nothing', async () => {
   expect((await patch({ plan: 'LITE' })).status).toBe(200)
   expect(await traces()).not.toEqual(standing)
   const own = await vendor.call('GET', 'organization')
-  expect(Object.keys(expectBody(own, 200, shape))).toEqual(['id', 'name', 'plan', 'usage', 'quotas', 'createdAt'])
+  expect(Object.keys(expectBody(own, 200, shape))).toEqual([
+    'id',
+    'name',
+    'plan',
+    'signsAnswers',
+    'usage',
+    'quotas',
+    'createdAt',
+  ])
+})
+
+test('an audit entry contains the members of long metadata that differ, or the hash of the whole', async () => {
+  const id = await vendor.product()
+  const note = 'x'.repeat(1_000)
+  const long = { one: note, two: note, color: 'red' }
+  const change = async (metadata: object) => {
+    expect((await vendor.call('PATCH', `products/${id}`, { body: { metadata } })).status).toBe(200)
+    const { data } = expectBody(
+      await vendor.call('GET', `audit-log?resourceId=${id}&limit=1`),
+      200,
+      auditLog.listAuditLog.returns,
+    )
+    return { changes: data[0]?.changes, before: data[0]?.before }
+  }
+  const hashOf = (text: string) => ({ sha256: createHash('sha256').update(text).digest('hex'), bytes: text.length })
+  expect(await change({ color: 'red' })).toEqual({
+    changes: { metadata: { color: 'red' } },
+    before: { metadata: {} },
+  })
+  expect((await change(long)).changes).toEqual({
+    metadata: hashOf(`{"color":"red","one":"${note}","two":"${note}"}`),
+  })
+  expect(await change({ ...long, color: 'blue', added: 1 })).toEqual({
+    changes: { metadata: { color: 'blue', added: 1 } },
+    before: { metadata: { color: 'red' } },
+  })
+  const { changes, before } = await change({ two: note.replaceAll('x', 'y'), one: note })
+  // Equal metadata has the same hash on both sides, whatever the order of its members.
+  expect(changes).toEqual({ metadata: { two: note.replaceAll('x', 'y') } })
+  expect(before).toEqual({
+    metadata: hashOf(`{"added":1,"color":"blue","one":"${note}","two":"${note}"}`),
+  })
 })

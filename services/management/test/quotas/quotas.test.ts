@@ -1,6 +1,13 @@
 /** Tests the limits of quotas, also under concurrent requests, and their counters (docs/api.md#m13). */
 
-import { DEFAULT_QUOTAS, organizationDetails, ownOrganization, problem, type Quota } from '@keyward/contract'
+import {
+  type ByteQuota,
+  DEFAULT_QUOTAS,
+  organizationDetails,
+  ownOrganization,
+  problem,
+  type Quota,
+} from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -42,7 +49,7 @@ async function countRows(vendor: Vendor): Promise<unknown> {
 }
 
 async function used(vendor: Vendor): Promise<unknown> {
-  const { machinesPerLicense: _, ...counted } = await quotasOf(vendor)
+  const { machinesPerLicense: _, storedBytes: __, bytesPerDay: ___, ...counted } = await quotasOf(vendor)
   return Object.fromEntries(Object.entries(counted).map(([name, quota]) => [name, quota.used]))
 }
 
@@ -50,7 +57,7 @@ let counter = 0
 const unique = () => `${++counter}`
 
 /** The request that adds one row, for each quota. */
-const ADD: Record<Exclude<Quota, 'machinesPerLicense'>, (vendor: Vendor) => Promise<ApiResponse>> = {
+const ADD: Record<Exclude<Quota, 'machinesPerLicense' | ByteQuota>, (vendor: Vendor) => Promise<ApiResponse>> = {
   licenses: async (vendor) => {
     const body = { productId: await vendor.product(), customerId: await vendor.customer() }
     return vendor.call('POST', 'licenses', { body: { ...body, policy: { type: 'PERPETUAL' } } })
@@ -214,4 +221,96 @@ test('returns 429 for a request with an idempotency key when the organization ha
   )
   expect(rows).toEqual([{ bytes: expect.any(Number) as unknown }])
   expect(rows[0]?.bytes).toBeGreaterThan(512)
+})
+
+/** Sums the bytes of an organization without reading the counters. */
+async function countStoredBytes({ id }: Vendor): Promise<number> {
+  const { rows } = await harness.database.pool.query<{ bytes: number }>(
+    `select coalesce(sum(bytes), 0)::integer as bytes from (
+       select bytes from audit_log where organization_id = $1
+       union all select bytes from events where organization_id = $1
+       union all select octet_length(metadata::text) from licenses where organization_id = $1 and metadata <> '{}'
+       union all select octet_length(metadata::text) from products where organization_id = $1 and metadata <> '{}'
+       union all select octet_length(metadata::text) from customers where organization_id = $1 and metadata <> '{}') stored`,
+    [id],
+  )
+  return rows[0]?.bytes ?? 0
+}
+
+const LONG = { note: 'x'.repeat(16_000) }
+
+test('counts the bytes of metadata, audit entries and events, and forgets deleted ones', async () => {
+  const vendor = await createVendor(harness)
+  const product = await vendor.product()
+  const put = (metadata: object) => vendor.call('PATCH', `products/${product}`, { body: { metadata } })
+  const isExact = async () => expect((await quotasOf(vendor))['storedBytes']?.used).toBe(await countStoredBytes(vendor))
+  await isExact()
+  await put(LONG)
+  await isExact()
+  await put({})
+  await isExact()
+  const license = { productId: product, customerId: await vendor.customer(), policy: { type: 'PERPETUAL' } }
+  const rows = Array.from({ length: 20 }, () => ({ ...license, metadata: LONG }))
+  expect((await vendor.call('POST', 'licenses/import', { body: { licenses: rows } })).status).toBe(200)
+  await isExact()
+  expect((await quotasOf(vendor))['bytesPerDay']?.used).toBeGreaterThan(20 * 16_000)
+  await harness.database.pool.query('delete from events where organization_id = $1', [vendor.id])
+  await harness.database.pool.query('delete from licenses where organization_id = $1', [vendor.id])
+  await isExact()
+  await harness.database.pool.query('truncate events')
+  await isExact()
+})
+
+test('beyond bytesPerDay a vendor can still revoke, suspend and delete, and only until twice the quota', async () => {
+  const [vendor, other] = [await createVendor(harness), await createVendor(harness)]
+  const [product, license, key] = [
+    await vendor.product(),
+    await vendor.license(),
+    z.looseObject({ id: z.string() }).parse((await vendor.call('POST', 'api-keys', { body: { name: 'k' } })).body),
+  ]
+  const use = (await quotasOf(vendor))['bytesPerDay']?.used ?? 0
+  await setQuotas(vendor, { bytesPerDay: use })
+  const rejected = await vendor.call('PATCH', `products/${product}`, { body: { name: 'other' } })
+  expect(outcome(rejected)).toBe('403 QUOTA_EXCEEDED')
+  expect(problem.parse(rejected.body)).toMatchObject({
+    quota: { name: 'bytesPerDay', limit: use },
+    detail: expect.stringContaining('Retry on the next day') as unknown,
+  })
+  expect((await vendor.call('POST', `licenses/${license.id}/suspend`)).status).toBe(200)
+  expect((await vendor.call('DELETE', `api-keys/${key.id}`)).status).toBe(204)
+  expect(outcome(await other.call('PATCH', `products/${await other.product()}`, { body: { name: 'p2' } }))).toBe('200')
+  await setQuotas(vendor, { bytesPerDay: 1 })
+  expect(outcome(await vendor.call('POST', `licenses/${license.id}/reinstate`))).toBe('403 QUOTA_EXCEEDED')
+  // The use of a past day does not count.
+  await setQuotas(vendor, { bytesPerDay: null })
+  await harness.database.pool.query(`update organization_usage set day = day - 1 where organization_id = $1`, [
+    vendor.id,
+  ])
+  expect((await quotasOf(vendor))['bytesPerDay']?.used).toBe(0)
+  expect(outcome(await vendor.call('POST', `licenses/${license.id}/reinstate`))).toBe('200')
+})
+
+test('beyond storedBytes a vendor can delete but not add or change', async () => {
+  const vendor = await createVendor(harness)
+  const license = await vendor.license()
+  await setQuotas(vendor, { storedBytes: 1 })
+  const create = () => vendor.call('POST', 'products', { body: { name: 'p', metadata: LONG } })
+  const rejected = await create()
+  expect(outcome(rejected)).toBe('403 QUOTA_EXCEEDED')
+  expect(problem.parse(rejected.body).quota?.name).toBe('storedBytes')
+  expect((await vendor.call('DELETE', `licenses/${license.id}`)).status).toBe(204)
+  await setQuotas(vendor, { storedBytes: null })
+  expect(outcome(await create())).toBe('201')
+})
+
+test('counters of bytes stay short under many changes', async () => {
+  const vendor = await createVendor(harness)
+  const product = await vendor.product()
+  for (let i = 0; i < 110; i++) await vendor.call('PATCH', `products/${product}`, { body: { name: `p${i}` } })
+  const { rows } = await harness.database.pool.query<{ rows: number }>(
+    'select count(*)::integer as rows from organization_usage where organization_id = $1',
+    [vendor.id],
+  )
+  expect(rows[0]?.rows).toBeLessThan(250)
+  expect((await quotasOf(vendor))['storedBytes']?.used).toBe(await countStoredBytes(vendor))
 })

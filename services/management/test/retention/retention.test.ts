@@ -146,3 +146,34 @@ test('deletes all rows of a deleted organization except audit entries of the ope
   expect(await count('deleted_organizations')).toBe(0)
   expect(await count('organization_usage where organization_id = $1', [vendor.id])).toBe(0)
 })
+
+test('frees nearly used up bytes: the oldest events first, then audit entries older than 30 days', async () => {
+  const [full, other] = [await createVendor(harness), await createVendor(harness)]
+  const insert = (table: string, columns: string, values: string, hours: number) =>
+    query(
+      `insert into ${table} (id, organization_id, bytes, ${columns})
+       select (lpad(to_hex((extract(epoch from now() - (i * ${hours} - 1) * interval '1 hour') * 1000)::bigint), 12, '0') || '70008' || left(md5(random()::text), 15))::uuid,
+         o, 1000, ${values} from generate_series(1, 60) i, unnest($1::uuid[]) o`,
+      [[full.id, other.id]],
+    )
+  const limit = async (storedBytes: number) => {
+    const response = await harness.call('PATCH', `organizations/${full.id}`, { body: { quotas: { storedBytes } } })
+    expect(response.status).toBe(200)
+  }
+  await insert('events', 'type, data', `'license.created', '{"actor":{"type":"SYSTEM"}}'`, 11)
+  await insert('audit_log', 'actor, action, resource_type', `'{"type":"SYSTEM"}', 'old', 'test'`, 24)
+  const events = ({ id }: { id: string }) =>
+    count(`events where organization_id = $1 and type = 'license.created'`, [id])
+  const entries = ({ id }: { id: string }) => count(`audit_log where organization_id = $1 and action = 'old'`, [id])
+  // 80 % of this limit requires that 20 to 25 of the events are deleted.
+  await limit(125_000)
+  await apply(3)
+  expect(await events(full)).toBeGreaterThanOrEqual(34)
+  expect(await events(full)).toBeLessThanOrEqual(40)
+  expect(await entries(full)).toBe(60)
+  await limit(1)
+  await apply(3)
+  expect(await events(full)).toBe(0)
+  expect(await entries(full)).toBe(30)
+  expect([await events(other), await entries(other)]).toEqual([60, 60])
+})

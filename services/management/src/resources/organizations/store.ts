@@ -54,7 +54,7 @@ export async function findSummary(db: Db, id: string): Promise<Organization> {
 }
 
 async function showDetails(db: Db, row: OrganizationRow): Promise<OrganizationDetails> {
-  const quotas = await showQuotas({ db, organizationId: row.id }, row.quotas)
+  const quotas = await showQuotas({ db, organizationId: row.id }, row)
   const { suspendedAt, signsAnswers } = row
   return { ...show(row), suspendedAt: suspendedAt?.toISOString() ?? null, signsAnswers, quotas }
 }
