@@ -7,7 +7,7 @@
 import { createPool } from '@keyward/database'
 import { ConfigError } from '@keyward/runtime'
 
-import { runFormatted } from '../shared/logins.ts'
+import { restrictFunctions, runFormatted } from '../shared/logins.ts'
 import { scramVerifier } from '../shared/scram.ts'
 
 const GROUP_ROLES = ['keyward_validator', 'keyward_management']
@@ -19,8 +19,8 @@ type Client = Parameters<typeof runFormatted>[0]
 
 /**
  * Creates the group roles, and the user and the database that `ownerUrl` names, unless they exist. Makes that user the owner of all tables,
- * views and functions, also of those that belong to another user, such as the superuser of earlier installations. Returns a sentence per
- * change. Throws ConfigError if the owner is the administrator itself.
+ * views and functions, also of those that belong to another user, such as the superuser of earlier installations. Revokes functions that
+ * no login of a validator needs. Returns a sentence per change. Throws ConfigError if the owner is the administrator itself.
  */
 export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promise<string[]> {
   const { owner, password, database } = parseOwner(ownerUrl)
@@ -47,6 +47,7 @@ export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promi
   await withConnection(inDatabase.href, async (client) => {
     const moved = await handOver(client, database, owner)
     if (moved > 0) done.push(`Handed ${moved} objects over to ${owner}.`)
+    await restrictFunctions(client)
   })
   return done
 }

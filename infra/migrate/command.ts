@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { isConnectionFailure, isServerUnavailable } from '@keyward/database'
 import { migrate, NewerSchemaError } from '@keyward/database/migrate'
-import { describeError, postgresUrl, readConfig, secret, text } from '@keyward/runtime'
+import { describeError, integer, postgresUrl, readConfig, secret, text } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { ensureLogin, type Login } from '../shared/logins.ts'
@@ -22,19 +22,29 @@ const fieldsSchema = z.object({
   ADMIN_DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_LOGIN: text(LOGIN_TAKES).optional(),
   VALIDATOR_PASSWORD: secret(8).optional(),
+  VALIDATOR_CONNECTIONS: integer(1, 10_000).optional(),
   MANAGEMENT_LOGIN: text(LOGIN_TAKES).optional(),
   MANAGEMENT_PASSWORD: secret(8).optional(),
 })
 
 const SERVICES = ['VALIDATOR', 'MANAGEMENT'] as const
 const configSchema = fieldsSchema.superRefine((env, context) => {
-  for (const service of SERVICES)
+  for (const service of SERVICES) {
+    const [logins, passwords] = [env[`${service}_LOGIN`], env[`${service}_PASSWORD`]]
+    const count = logins?.split(',').length ?? 0
+    if (count > 1 && passwords !== undefined && passwords.split(',').length !== count)
+      context.addIssue({
+        code: 'custom',
+        path: [`${service}_PASSWORD`],
+        message: `a comma-separated list of ${count} passwords, one for each role in ${service}_LOGIN`,
+      })
     if (env[`${service}_PASSWORD`] !== undefined && env[`${service}_LOGIN`] === undefined)
       context.addIssue({
         code: 'custom',
         path: [`${service}_LOGIN`],
         message: `the name of the role that ${service}_PASSWORD belongs to`,
       })
+  }
 })
 
 /** Migrates the database. Passes a line per change to `report` and each warning to `warn`. Throws ConfigError. */
@@ -53,9 +63,20 @@ export async function runMigrate(
     const name = config[`${service}_LOGIN`]
     if (name === undefined) continue
     const group = service === 'VALIDATOR' ? 'keyward_validator' : 'keyward_management'
-    const login: Login = { name, group, password: config[`${service}_PASSWORD`] }
-    report(describeLogin(login, await ensureLogin(adminUrl ?? ownerUrl, login), `${service}_PASSWORD`))
+    const connections = service === 'VALIDATOR' ? config.VALIDATOR_CONNECTIONS : undefined
+    for (const login of listLogins(name, config[`${service}_PASSWORD`], group))
+      report(
+        describeLogin(login, await ensureLogin(adminUrl ?? ownerUrl, { ...login, connections }), `${service}_PASSWORD`),
+      )
   }
+}
+
+/** Returns the logins that a comma-separated list names. Several logins have as many passwords, in the same order. */
+function listLogins(names: string, passwords: string | undefined, group: Login['group']): Login[] {
+  const list = names.split(',')
+  if (list.length === 1) return [{ name: names, group, password: passwords }]
+  const given = passwords?.split(',')
+  return list.map((name, i) => ({ name: name.trim(), group, password: given?.[i] }))
 }
 
 const RETRY_MS = 1_000

@@ -9,6 +9,9 @@ import { createPool } from '@keyward/database'
 
 import { scramVerifier } from './scram.ts'
 
+/** The default time limits of the statements of validators, in milliseconds. The longest statement loads the index. */
+const VALIDATOR_TIMEOUTS = { statement_timeout: 600_000, idle_in_transaction_session_timeout: 60_000 }
+
 type GroupRole = 'keyward_validator' | 'keyward_management'
 
 export interface Login {
@@ -16,13 +19,14 @@ export interface Login {
   readonly group: GroupRole
   /** The password. Without a password, a new role can log in only where Postgres authenticates it by certificate or peer. */
   readonly password?: string | undefined
+  /** The maximum number of connections. Without it, the limit does not change. A validator uses 12. */
+  readonly connections?: number | undefined
 }
 
 /**
- * Creates the role if it does not exist, makes it a member of its group, and sets its password if one is given. `url` must contain a user
- * who may create roles. Resolves to true if the role is new.
+ * Creates the role if it does not exist, makes it a member of its group, sets its limits, and sets its password if one is given. `url` must contain a user who may create roles. Resolves to true if the role is new.
  */
-export async function ensureLogin(url: string, { name, group, password }: Login): Promise<boolean> {
+export async function ensureLogin(url: string, { name, group, password, connections }: Login): Promise<boolean> {
   const pool = createPool(url, { name: 'keyward logins', max: 1 })
   try {
     const { rows } = await pool.query<{ isMember: boolean }>(
@@ -31,11 +35,41 @@ export async function ensureLogin(url: string, { name, group, password }: Login)
     )
     if (rows.length === 0) await runFormatted(pool, 'create role %I login in role %I', name, group)
     else if (rows[0]?.isMember === false) await runFormatted(pool, 'grant %I to %I', group, name)
+    if (connections !== undefined)
+      await runFormatted(pool, 'alter role %I connection limit %s', name, String(connections))
+    if (group === 'keyward_validator' && (rows.length === 0 || password !== undefined))
+      for (const [setting, ms] of Object.entries(VALIDATOR_TIMEOUTS))
+        await runFormatted(pool, 'alter role %I set %I = %L', name, setting, String(ms))
     if (password !== undefined) await runFormatted(pool, 'alter role %I password %L', name, scramVerifier(password))
     return rows.length === 0
   } finally {
     await pool.end()
   }
+}
+
+/**
+ * Revokes functions of Postgres from PUBLIC in the database of the connection. Large objects would let any login fill the disk, and advisory
+ * locks would let it stop background work of management, which keeps the permission. The user must be a superuser.
+ */
+const RESTRICT_FUNCTIONS = `
+  do $$
+  declare
+    found record;
+    owner name := (select pg_get_userbyid(datdba) from pg_database where datname = current_database());
+  begin
+    for found in
+      select oid::regprocedure as signature, proname ~ 'advisory' as is_lock from pg_proc
+      where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^(lo_.*|loread|lowrite|pg_(try_)?advisory_.*)$'
+    loop
+      execute format('revoke execute on function %s from public', found.signature);
+      if found.is_lock then
+        execute format('grant execute on function %s to keyward_management, %I', found.signature, owner);
+      end if;
+    end loop;
+  end $$`
+
+export async function restrictFunctions(client: Pick<ReturnType<typeof createPool>, 'query'>): Promise<void> {
+  await client.query(RESTRICT_FUNCTIONS)
 }
 
 /** The URLs of one database with the logins of the services. */

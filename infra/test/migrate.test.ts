@@ -210,6 +210,40 @@ describe('with ADMIN_DATABASE_URL', () => {
     })
   })
 
+  test('creates a login with limits for each validator, which can neither lock nor store large objects', async () => {
+    const validators = [`keyward_v1_${suffix}`, `keyward_v2_${suffix}`]
+    const passwords = [`${password}-1`, `${password}-2`]
+    const own = { VALIDATOR_LOGIN: validators.join(','), VALIDATOR_CONNECTIONS: '2' }
+    await expect(run({ ...env, ...own, VALIDATOR_PASSWORD: password })).rejects.toThrow('list of 2 passwords')
+    await run({ ...env, ...own, VALIDATOR_PASSWORD: passwords.join(',') })
+    try {
+      await onServer(withLogin(ownerUrl, validators[1] ?? '', passwords[1] ?? ''), async (client) => {
+        await expect(client.query('select id from organizations')).resolves.toBeDefined()
+        for (const statement of [
+          `select lo_from_bytea(0, 'x')`,
+          'select lo_create(0)',
+          `select pg_advisory_lock(hashtext('keyward retention'))`,
+          'select pg_try_advisory_xact_lock(1)',
+          'do $$ begin lock table licenses in share mode; end $$',
+          `alter role ${validators[0]} password 'other'`,
+        ])
+          await expect(client.query(statement), statement).rejects.toThrow(/permission denied|must be/)
+        // The functions of validators take these locks as the owner.
+        await client.query(`select prune_change_log(interval '1 day', 1)`)
+        const { rows } = await client.query(`show statement_timeout`)
+        expect(rows).toEqual([{ statement_timeout: '10min' }])
+        const more = (work: () => Promise<unknown>) =>
+          onServer(withLogin(ownerUrl, validators[1] ?? '', passwords[1] ?? ''), work)
+        await more(() => expect(more(() => Promise.resolve())).rejects.toThrow(/too many connections for role/))
+      })
+      await onServer(withLogin(ownerUrl, management, password), (client) =>
+        client.query('select pg_try_advisory_xact_lock(1)'),
+      )
+    } finally {
+      await onServer(admin, (client) => client.query(`drop role if exists ${validators.join(', ')}`))
+    }
+  })
+
   test('the login of management cannot change the schema or become the owner', async () => {
     await onServer(withLogin(ownerUrl, management, password), async (client) => {
       await expect(client.query('select from licenses')).resolves.toBeDefined()

@@ -1,4 +1,5 @@
--- Stores the heartbeat of a validator. The commit does not wait for the disk, because the next heartbeat follows in a second.
+-- Stores the heartbeat of a validator. Fails for malformed values, and for a new validator while 200 others are live.
+-- The commit does not wait for the disk, because the next heartbeat follows in a second.
 --
 -- `more` may contain `server`, the identity of the change log that the snapshot belongs to. A heartbeat counts only for the history of the
 -- server that its validator has read: after a crash or a failover, the server assigns the ids of lost transactions again. If the identity
@@ -9,7 +10,17 @@ create or replace function note_validator(validator uuid, named text, applied_sn
 declare
   reached text;
 begin
-  perform applied_snapshot::pg_snapshot; -- fails for an invalid snapshot
+  -- Management reads these values of all validators together, so it rejects malformed values of one validator here.
+  perform applied_snapshot::pg_snapshot, (more #>> '{others,snapshot}')::pg_snapshot;
+  if octet_length(more::text) > 65536 or jsonb_typeof(more) <> 'object'
+    or coalesce(jsonb_typeof(more -> 'features'), 'array') <> 'array'
+    or coalesce(jsonb_typeof(more #> '{others,except}'), 'array') <> 'array' then
+    raise exception 'The details of the validator are malformed' using errcode = '22023';
+  end if;
+  if not exists (select from validators where id = validator)
+    and (select count(*) from validators where seen_at > now() - interval '1 minute') >= 200 then
+    raise exception 'Too many validators have sent a heartbeat in the last minute' using errcode = '53400';
+  end if;
   if applied_snapshot is not null and more->>'server' <> change_log_identity() then
     applied_snapshot := '1:1:';
   elsif more ? 'server' then

@@ -94,6 +94,68 @@ describe('the role of validators', () => {
   })
 })
 
+test.each([
+  [{ others: { except: [], snapshot: 'bogus' } }, '22P02'],
+  [{ others: { except: 'all', snapshot: '5:5:' } }, '22023'],
+  [{ features: 'all' }, '22023'],
+  [[], '22023'],
+  [{ note: 'x'.repeat(70_000) }, '22023'],
+])('a heartbeat with malformed details is rejected', async (details, code) => {
+  const note = { id: uuidv7(), name: 'v1', applied: '7:9:8', ready: true, details }
+  await expect(noteValidator(validator, note)).rejects.toMatchObject({ code })
+})
+
+test('new validators are rejected while 200 others are live, and these continue', async () => {
+  const note = { id: uuidv7(), name: 'own', applied: '7:9:8', ready: true, details: {} }
+  await noteValidator(validator, note)
+  await validator.query(
+    `select note_validator(gen_random_uuid(), 'invented', null, true, '{}') from generate_series(1, 199)`,
+  )
+  await expect(noteValidator(validator, { ...note, id: uuidv7() })).rejects.toMatchObject({ code: '53400' })
+  await noteValidator(validator, note)
+  await database.pool.query('delete from validators')
+})
+
+test('a session of a validator that holds locks delays no claim and no change of a vendor', async () => {
+  const holder = await validator.connect()
+  try {
+    await holder.query(`select pg_advisory_lock(hashtext('ensure_partition'), hashtext(parent))
+      from unnest(array['activity', 'check_counts']) parent`)
+    await expect(
+      holder.query('do $$ begin lock table activity in share update exclusive mode; end $$'),
+    ).rejects.toMatchObject({
+      code: '42501',
+    })
+    const client = await database.pool.connect()
+    await client.query(`set lock_timeout = '2s'`)
+    await client.query(
+      `select ensure_partition('activity', now()), ensure_partition('activity', now() + interval '90 days')`,
+    )
+    client.release()
+  } finally {
+    holder.release(true)
+  }
+})
+
+test('concurrent sessions create a partition once and insert into it at once', async () => {
+  for (let month = 0; month < 6; month++) {
+    const insert = () =>
+      database.pool.query(
+        `with made as (select ensure_partition('activity', at) from (select now() + make_interval(months => ${3 + month}) as at) m)
+         select from made`,
+      )
+    await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        await insert()
+        await database.pool.query(
+          `insert into activity (at, id, organization_id, license_id, type, first_at, last_at)
+           select now() + make_interval(months => ${3 + month}), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'LICENSE_CHANGED', now(), now()`,
+        )
+      }),
+    )
+  }
+})
+
 test('warns which roles are missing when the migrating user cannot create roles', async () => {
   const server = process.env[SERVER_VARIABLE] ?? ''
   const name = `keyward_plain_${process.pid}`
