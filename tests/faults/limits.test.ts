@@ -84,15 +84,37 @@ test.skipIf(!mayMount())(
         pool
           .query('insert into rate_limits select gen_random_uuid(), 1, 1 from generate_series(1, 2000)')
           .catch(() => null)
-      let reply = await askNew()
-      for (; reply.code === 'VALID'; reply = await askNew()) await fill()
+      const granted: string[] = []
+      let organizations = 0
+      const claim = async (): Promise<Reply> => {
+        const reply = await askNew()
+        if (reply.code === 'VALID') granted.push(`new ${machines}`)
+        return reply
+      }
+      const create = async (): Promise<Reply> => {
+        const reply = await createOrganization(management)
+        if (reply.status === 201) organizations++
+        return reply
+      }
+      let reply = await claim()
+      for (; reply.code === 'VALID'; reply = await claim()) {
+        await create()
+        await fill()
+      }
       expect(isRefusal(reply), `${reply.status} ${reply.code}`).toBe(true)
-      const refused = await createOrganization(management)
+      const refused = await create()
       expect([refused.status, refused.code]).toEqual([503, 'UNAVAILABLE'])
       await rm(join(folder, 'filler'))
-      await until(async () => (await askNew()).code === 'VALID')
-      await until(async () => (await createOrganization(management)).status === 201)
+      await until(async () => (await claim()).code === 'VALID')
+      await until(async () => (await create()).status === 201)
       expect((await known.stop()).wrong).toEqual([])
+      // Everything that was confirmed before, during and after the fault exists.
+      const { rows } = await pool.query<{ machines: number; organizations: number }>(
+        `select (select count(*)::integer from machines where convert_from(machine_id, 'UTF8') = any ($1)) as machines,
+           (select count(*)::integer from organizations where name = 'Late') as organizations`,
+        [granted],
+      )
+      expect(rows).toEqual([{ machines: granted.length, organizations }])
       await management.stop()
     } finally {
       await endChildren()
