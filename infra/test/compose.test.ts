@@ -62,6 +62,7 @@ test('every service is on exactly the networks that it needs', () => {
   expect(open.map((name) => [name, membersOf(name)])).toEqual([
     ['public', ['haproxy']],
     ['operators', ['grafana']],
+    ['egress', ['management', 'management']],
   ])
 })
 

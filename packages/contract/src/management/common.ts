@@ -73,8 +73,16 @@ export const newEmail = email
   .refine((value) => DELIVERABLE.test(value), 'must be an e-mail address')
   .refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
 
+/** Matches control characters, and characters that change the direction of text. Colleagues could not see such a name as it is stored. */
+const DECEPTIVE = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u
+
 /** A name that is stored as given. It must not be blank. */
-export const name = text(200).refine((value) => value.trim() !== '', 'must not be blank')
+export const name = text(200)
+  .refine((value) => value.trim() !== '', 'must not be blank')
+  .refine(
+    (value) => !DECEPTIVE.test(value),
+    'must not contain control characters or characters that change the direction of text',
+  )
 
 export const limit = z
   .string()

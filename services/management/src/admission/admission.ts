@@ -83,9 +83,9 @@ export class Admission {
   }
 
   /** Returns the caller that the `Authorization` header identifies or, without this header, the session. */
-  async #authenticate({ authorization, cookie }: IncomingHttpHeaders, ip: string | null): Promise<Admitted> {
+  async #authenticate({ authorization, cookie, host }: IncomingHttpHeaders, ip: string | null): Promise<Admitted> {
     const { db, operatorTokens, rateLimiter } = this.#options
-    const session = sessionSecret(cookie)
+    const session = sessionSecret(siteOf(host), cookie)
     try {
       if (authorization === undefined && session !== undefined && parseSecret(session)?.kind === 'SESSION') {
         const hash = hashSecret(session)
@@ -95,7 +95,7 @@ export class Admission {
       if (credential.kind === 'operator') return { caller: credential, headers: rateLimiter.count(credential, ip) }
       return await this.#admitHash(credential.secretHash, ip, () => findCaller(db, credential.secretHash))
     } catch (error) {
-      if (authorization !== undefined) this.noteFailure(error, ip)
+      if (authorization !== undefined || session !== undefined) this.noteFailure(error, ip)
       throw error
     }
   }

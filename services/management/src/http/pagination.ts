@@ -6,9 +6,10 @@
 
 import { createHash } from 'node:crypto'
 
+import { isDataRejected } from '@keyward/database'
 import { type SelectQueryBuilder, type Simplify, sql } from 'kysely'
 
-import { invalid } from './problem.ts'
+import { type ApiError, invalid } from './problem.ts'
 
 const ID_BYTES = 16
 const SEAL_BYTES = 8
@@ -45,6 +46,10 @@ export function encodeCursor(list: List, id: string, key = ''): string {
   return Buffer.concat([idBytes, seal(list, idBytes, keyBytes), keyBytes]).toString('base64url')
 }
 
+function invalidCursor(): ApiError {
+  return invalid('?cursor', 'must be the `nextCursor` of a page of this list')
+}
+
 /** Returns the place after which the page begins. Throws INVALID_REQUEST unless the cursor belongs to this list. */
 function decodeCursor(list: List, cursor: string): Place {
   const bytes = Buffer.from(cursor, 'base64url')
@@ -52,8 +57,7 @@ function decodeCursor(list: List, cursor: string): Place {
   const key = bytes.subarray(ID_BYTES + SEAL_BYTES)
   // The bytes are encoded again for the comparison, because the decoder skips characters that are not base64.
   const intact = bytes.length >= ID_BYTES + SEAL_BYTES && bytes.toString('base64url') === cursor
-  if (!intact || !bytes.subarray(ID_BYTES, ID_BYTES + SEAL_BYTES).equals(seal(list, id, key)))
-    throw invalid('?cursor', 'must be the `nextCursor` of a page of this list')
+  if (!intact || !bytes.subarray(ID_BYTES, ID_BYTES + SEAL_BYTES).equals(seal(list, id, key))) throw invalidCursor()
   const hex = id.toString('hex')
   return { id: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'), key: key.toString() }
 }
@@ -89,7 +93,11 @@ export async function sortedPage<Row, Item>(
   read: (after: Place | null, count: number) => Promise<readonly { row: Row; place: Place }[]>,
 ): Promise<Page<Item>> {
   // Reads one row more than the page has, to determine whether a next page exists.
-  const rows = await read(cursor === undefined ? null : decodeCursor(list, cursor), limit + 1)
+  const after = cursor === undefined ? null : decodeCursor(list, cursor)
+  // A caller can compute the seal of an invented place. Postgres rejects a key that is no value of the list.
+  const rows = await read(after, limit + 1).catch((error: unknown) => {
+    throw after !== null && isDataRejected(error) ? invalidCursor() : error
+  })
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {

@@ -45,23 +45,27 @@ export function requireOrigin(site: Site | null, origin: string | undefined): st
   )
 }
 
-const COOKIE_NAME = 'keyward_session'
-const COOKIE_PATH = '/api/v1'
+/**
+ * Returns the name of the cookie. Browsers reject a cookie with the prefix `__Host-` when another host of the domain sets it, and one without
+ * TLS or with another path than `/`. At a loopback address, there may be no TLS.
+ */
+function cookieOf(site: Site | null): { name: string; path: string; secure: boolean } {
+  if (site?.isLoopback === true) return { name: 'keyward_session', path: '/api/v1', secure: false }
+  return { name: '__Host-keyward_session', path: '/', secure: true }
+}
 
 /** Returns the secret of a `Cookie` header, or undefined. */
-export function sessionSecret(header: string | undefined): string | undefined {
-  return header === undefined ? undefined : parseCookie(header)[COOKIE_NAME]
+export function sessionSecret(site: Site | null, header: string | undefined): string | undefined {
+  return header === undefined ? undefined : parseCookie(header)[cookieOf(site).name]
 }
 
 /** Returns the value of `Set-Cookie` that stores the secret until `expires`. A time in the past removes the cookie. */
 export function sessionCookie(site: Site | null, secret: string, expires: Date): string {
   return stringifySetCookie({
-    name: COOKIE_NAME,
+    ...cookieOf(site),
     value: secret,
     expires,
-    path: COOKIE_PATH,
     httpOnly: true,
     sameSite: 'strict',
-    secure: site?.isLoopback !== true,
   })
 }

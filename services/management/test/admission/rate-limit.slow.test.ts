@@ -1,6 +1,7 @@
 /** Tests rate limits: their scopes, the cost of rejected requests, and the callers that they do not affect. */
 
 import { createdToken } from '@keyward/contract'
+import { createSecret } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { expect, test } from 'vitest'
 
@@ -147,6 +148,13 @@ test('limits unknown credentials of one address without an effect on other calle
     // The limit affects neither the operator nor credentials that were used before the guesses.
     expect((await guess(vendor.managementToken, '203.0.113.9')).status).toBe(200)
     expect((await harness.call('GET', 'organizations', { headers: from('203.0.113.9') })).status).toBe(200)
+  }))
+
+test('counts unknown session cookies of one address as failures', () =>
+  withHarness({}, async (harness) => {
+    const cookie = `keyward_session=${createSecret('SESSION').secret}`
+    const guess = () => harness.call('GET', 'me', { token: null, headers: { ...from('203.0.113.9'), cookie } })
+    await expect.poll(async () => count(await times(1_050, guess), 429)).toBeGreaterThan(0)
   }))
 
 test('management processes share their counts of requests', () =>

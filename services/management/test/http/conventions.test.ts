@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { endpoints } from '../../src/endpoints.ts'
+import { encodeCursor } from '../../src/http/pagination.ts'
 import { auditedRule } from '../../src/resources/access-rules/rule-rows.ts'
 import { type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
@@ -127,6 +128,22 @@ describe('lists', () => {
     for (const query of ['limit=0', 'limit=101', 'limit=1.5', 'limit=', 'limit=1&limit=2', 'cursor=', 'cursor=abc'])
       expect(outcome(await vendor.call('GET', `products?${query}`))).toBe('422 INVALID_REQUEST')
   })
+
+  test('a list rejects a forged cursor whose key is no value of the list', async () => {
+    for (const sort of ['matchCount', 'lastMatchedAt']) {
+      const list = { name: `access-rules ${sort} desc`, organizationId: vendor.id }
+      const path = `access-rules?sort=${sort}&cursor=${encodeCursor(list, vendor.id, '1); drop table x;--')}`
+      const response = await vendor.call('GET', path)
+      expect(outcome(response)).toBe('422 INVALID_REQUEST')
+      expect(response.text).not.toContain('drop table')
+    }
+  })
+})
+
+test.each(['\u001b[2J', 'a\u202eb', 'line\nbreak', '\u2066x'])('rejects the name %j', async (wrong) => {
+  const response = await vendor.call('POST', 'products', { body: { name: wrong } })
+  expect(outcome(response)).toBe('422 INVALID_REQUEST')
+  expect(response.text).toContain('#/name must not contain control characters')
 })
 
 describe('an idempotency key', () => {

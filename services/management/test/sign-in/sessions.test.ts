@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { createSignInLimiter } from '../../src/admission/sign-in-limits.ts'
+import { sessionCookie, sessionSecret, siteOf } from '../../src/http/site.ts'
 import { type ApiResponse, type CallOptions, type Harness, operatorToken, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -159,6 +160,9 @@ test('a credential that expires creates no member, invitation or passkey, also t
     expect(outcome(added)).toBe('403 FORBIDDEN')
     expect(added.text).toContain(expiresAt)
     expect(outcome(await call('POST', `members/${id}/invitation`))).toBe('403 FORBIDDEN')
+    const grant = (permissions: readonly string[]) => call('PATCH', `members/${id}`, { body: { permissions } })
+    expect(outcome(await grant([...managing, 'products.read']))).toBe('403 FORBIDDEN')
+    expect(outcome(await grant(managing))).toBe('200')
   }
   const options = await session('POST', 'me/passkeys/options')
   expect(outcome(options)).toBe('403 FORBIDDEN')
@@ -177,6 +181,16 @@ describe('the cookie', () => {
     expect(cookie).toContain('SameSite=Strict')
     expect(cookie).not.toContain('Secure')
     expect(response.text).not.toContain('kws_')
+  })
+
+  test('over TLS, no other host of the domain can set the cookie', () => {
+    const site = siteOf('license.example.com')
+    expect(sessionCookie(site, 'kws_x', new Date(0))).toMatch(
+      /^__Host-keyward_session=kws_x; Path=\/; Expires=[^;]+; HttpOnly; Secure; SameSite=Strict$/,
+    )
+    expect(sessionSecret(site, 'keyward_session=planted')).toBeUndefined()
+    expect(sessionSecret(site, 'keyward_session=planted; __Host-keyward_session=own')).toBe('own')
+    expect(sessionSecret(siteOf('127.0.0.1:8000'), 'keyward_session=own')).toBe('own')
   })
 
   test.each([undefined, 'https://evil.example', 'null', 'http://127.0.0.1'])(

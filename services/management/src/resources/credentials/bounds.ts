@@ -46,12 +46,12 @@ export function requireNotOutliving(expiresAt: Date | null, { expiresAt: latest 
   )
 }
 
-/** Throws FORBIDDEN for a credential that expires, because members, invitations and passkeys would outlive it. */
+/** Throws FORBIDDEN for a credential that expires, because what it grants to members would outlive it. */
 export function requireUnlimited({ expiresAt }: CallerCredential): void {
   if (expiresAt === null) return
   throw new ApiError(
     'FORBIDDEN',
-    `The credential expires at ${expiresAt.toISOString()} and can create no member, invitation or passkey. Send the request with one that does not expire.`,
+    `The credential expires at ${expiresAt.toISOString()} and can neither create a member, an invitation or a passkey, nor give a member a permission. Send the request with one that does not expire.`,
   )
 }
 

@@ -75,6 +75,8 @@ export const members = implement(tag, operations, {
         wasManager = isManager(before)
         requireCovered('member', permissionsOf(before.permissions), call.permissions)
         requireGrantable(call.body.permissions ?? [], call.permissions)
+        const isAdded = call.body.permissions?.some((permission) => !before.permissions.includes(permission)) === true
+        if (isAdded) requireUnlimited(call.credential)
       })
       if (call.body.permissions) await requireManager(call)
       if (wasManager) await requireManagingMember(call)

@@ -131,7 +131,7 @@ export const sessions = implement(signInTag, operations, {
   createSession: {
     summary: 'Sign in',
     description:
-      'Sets the cookie `keyward_session`, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
+      'Sets the cookie of the session, which replaces the header `Authorization` in later requests. A session ends 12 hours after ' +
       'its last use, and at the latest after 7 days.',
     async handle(call) {
       const { db, site, headers, dependencies } = call
