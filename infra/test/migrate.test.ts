@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { createPool } from '@keyward/database'
-import { createTestDatabase, onServer, SERVER_VARIABLE, type TestDatabase } from '@keyward/testkit'
+import { createTestDatabase, insertOrganization, onServer, SERVER_VARIABLE, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { runMigrate, runMigrateBeforeService } from '../migrate/command.ts'
@@ -152,6 +153,24 @@ test('rejects an invalid variable with an error that names it', async () => {
   await expect(run({ DATABASE_URL: 'nowhere' })).rejects.toThrow(
     /^DATABASE_URL must be an address such as .*; the value received is not shown$/,
   )
+})
+
+test('the documented statements after a restore end all sessions and invitations, and replace the key of the services', async () => {
+  const text = await readFile(new URL('../../docs/operations/backup.md', import.meta.url), 'utf8')
+  const [, statements = ''] = /```sql\n(begin;\ndelete from sessions;[^`]+)```/.exec(text) ?? []
+  const organizationId = await insertOrganization(database.pool)
+  await database.pool.query(
+    `with member as (insert into members (id, organization_id, email, permissions)
+       values (gen_random_uuid(), $1, 'bob@example.com', '{}') returning id)
+     insert into invitations (member_id, organization_id, secret_hash, invited_by, expires_at)
+     select id, $1, sha256('x'), '{"type":"SYSTEM"}', now() + interval '1 day' from member`,
+    [organizationId],
+  )
+  const keys = 'select secret from internal_keys order by purpose'
+  const before = await database.pool.query(keys)
+  await database.pool.query(statements)
+  expect((await database.pool.query('select from invitations union all select from sessions')).rows).toEqual([])
+  expect((await database.pool.query(keys)).rows).not.toEqual(before.rows)
 })
 
 describe('with ADMIN_DATABASE_URL', () => {
