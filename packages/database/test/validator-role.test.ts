@@ -138,22 +138,21 @@ test('a session of a validator that holds locks delays no claim and no change of
 })
 
 test('concurrent sessions create a partition once and insert into it at once', async () => {
-  for (let month = 0; month < 6; month++) {
-    const insert = () =>
-      database.pool.query(
-        `with made as (select ensure_partition('activity', at) from (select now() + make_interval(months => ${3 + month}) as at) m)
-         select from made`,
+  for (let months = 3; months < 9; months++) {
+    const add = async () => {
+      await database.pool.query(`select ensure_partition('activity', now() + make_interval(months => $1))`, [months])
+      await database.pool.query(
+        `insert into activity (at, id, organization_id, license_id, type, first_at, last_at)
+         select now() + make_interval(months => $1), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'LATE', now(), now()`,
+        [months],
       )
-    await Promise.all(
-      Array.from({ length: 12 }, async () => {
-        await insert()
-        await database.pool.query(
-          `insert into activity (at, id, organization_id, license_id, type, first_at, last_at)
-           select now() + make_interval(months => ${3 + month}), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'LICENSE_CHANGED', now(), now()`,
-        )
-      }),
-    )
+    }
+    await Promise.all(Array.from({ length: 12 }, add))
   }
+  const { rows } = await database.pool.query(
+    `select count(*)::integer as added, count(distinct tableoid)::integer as partitions from activity where type = 'LATE'`,
+  )
+  expect(rows).toEqual([{ added: 72, partitions: 6 }])
 })
 
 test('warns which roles are missing when the migrating user cannot create roles', async () => {
