@@ -1,9 +1,11 @@
-/** Sends values of every type, and concurrent requests, to every endpoint. */
+/** Sends generated bodies, values of every type, and concurrent requests, to every endpoint. */
 
+import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { documented } from '../src/openapi/management-api.ts'
 import { acceptsIdempotencyKey } from '../src/operations/implement.ts'
+import { arbitraryOf } from './support/arbitrary.ts'
 import { type EveryEndpoint, hasBody, named, startEveryEndpoint, withoutSecrets } from './support/every-endpoint.ts'
 import { outcome } from './support/vendor.ts'
 
@@ -44,4 +46,26 @@ test.each(named())('%s: returns documented responses to concurrent requests', as
   const statuses = responses.map((response) => response.status)
   expect(statuses.filter((status) => status >= 500)).toEqual([])
   expect(statuses).toContain(endpoint.status)
+})
+
+/** The seed of the generated bodies. A failure prints the shortest body that fails, with the seed. */
+const SEED = Number(process.env['KEYWARD_SEED'] ?? 20_261_124)
+const RUNS = process.env['KEYWARD_LONG'] === '1' ? 1_000 : 25
+
+test.each(named(hasBody))('%s: returns documented responses to generated bodies', async (_, endpoint) => {
+  const { path, body: known = {} } = await api.make(endpoint)
+  const schema = endpoint.operation.body
+  if (schema === undefined) throw new Error('the endpoint has no body')
+  const bodies = fc.tuple(arbitraryOf(schema), fc.subarray(Object.keys(known)))
+  await fc.assert(
+    fc.asyncProperty(bodies, async ([generated, kept]) => {
+      // Known ids let a body reach the handler.
+      const values = Object.fromEntries(kept.map((name) => [name, known[name]]))
+      const isObject = typeof generated === 'object' && generated !== null && !Array.isArray(generated)
+      const body = isObject ? { ...generated, ...values } : generated
+      const response = await api.send(endpoint, { path }, { raw: JSON.stringify(body) })
+      expect(response.status).toBeLessThan(500)
+    }),
+    { seed: SEED, numRuns: RUNS, interruptAfterTimeLimit: 20_000 },
+  )
 })

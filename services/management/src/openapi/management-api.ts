@@ -12,6 +12,7 @@ import {
   acceptsIdempotencyKey,
   type DocumentedError,
   type Endpoint,
+  isRead,
   permissionOf,
   takesBody,
 } from '../operations/implement.ts'
@@ -50,6 +51,9 @@ export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
   if (takesBody(endpoint)) codes.push('MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (acceptsIdempotencyKey(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
   if (needs === 'token' || permissionOf(endpoint.operation) !== null) codes.push('ORGANIZATION_SUSPENDED')
+  // Every change writes to the audit log, whose bytes count toward quotas.
+  if (needs !== 'apiKey' && needs !== 'operator' && needs !== 'nothing' && !isRead(endpoint))
+    codes.push('QUOTA_EXCEEDED')
   codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)
   return [...codes, ...(endpoint.errors ?? [])].map(documented)
 }

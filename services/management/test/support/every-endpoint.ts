@@ -3,6 +3,8 @@
  * The list of endpoints comes from their definitions, so it includes new ones.
  */
 
+import { ALL_PERMISSIONS, createdToken } from '@keyward/contract'
+import { createdMember } from '@keyward/contract/management/sign-in'
 import { expect } from 'vitest'
 import { z } from 'zod'
 
@@ -17,7 +19,7 @@ import {
   startHarnessWithValidator,
 } from './harness.ts'
 import { isOfPerson, type Request, validRequest } from './requests.ts'
-import { createVendor, type Vendor } from './vendor.ts'
+import { createVendor, expectBody, type Vendor } from './vendor.ts'
 
 /** An id that no resource has. */
 export const UNKNOWN_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
@@ -28,6 +30,8 @@ export interface EveryEndpoint {
   stranger: Vendor
   /** Returns the secret of a credential that the endpoint accepts. */
   credential(endpoint: Endpoint, owner?: Vendor): string
+  /** Returns the credentials of every kind with which the stranger may call the endpoint: token, access token and session, or API key. */
+  strangers(endpoint: Endpoint): CallOptions[]
   /** Creates the resources that a valid request needs, and returns the request. */
   make(endpoint: Endpoint): Promise<Request>
   /** Sends a request with a credential that the endpoint accepts, and fails the test when the response is not documented. */
@@ -38,6 +42,7 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
   const harness = await startHarnessWithValidator()
   const vendor = await createVendor(harness)
   const stranger = await createVendor(harness, 'STANDARD', 'Stranger')
+  const kinds = await credentialsOf(harness, stranger)
   const document = await harness.call('GET', '/openapi.json', { token: null })
   const validator: ResponseValidator = createResponseValidator(documentSchema.parse(document.body))
   const credential = (endpoint: Endpoint, owner = vendor): string => {
@@ -49,6 +54,7 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
     vendor,
     stranger,
     credential,
+    strangers: (endpoint) => (endpoint.operation.needs === 'apiKey' ? [{ token: stranger.apiKey }] : kinds),
     make: (endpoint) => validRequest(endpoint.name, { harness, vendor }),
     async send(endpoint, request, options = {}) {
       const body = options.raw === undefined && request.body !== undefined ? { body: request.body } : {}
@@ -62,6 +68,19 @@ export async function startEveryEndpoint(): Promise<EveryEndpoint> {
       return response
     },
   }
+}
+
+/** Returns the vendor's management token, and an access token and a session of a member with all permissions. */
+async function credentialsOf({ call, origin }: Harness, vendor: Vendor): Promise<CallOptions[]> {
+  const body = { email: 'stranger@example.com', permissions: ALL_PERMISSIONS }
+  const member = expectBody(await vendor.call('POST', 'members', { body }), 201, createdMember.required())
+  const access = { name: 'access', permissions: ALL_PERMISSIONS }
+  const made = await vendor.call('POST', `members/${member.id}/access-tokens`, { body: access })
+  const { secret } = expectBody(made, 201, createdToken.required({ secret: true }))
+  const invitation = { invitation: member.invitation.secret }
+  const session = await call('POST', 'sessions', { token: null, body: invitation, headers: { origin } })
+  const cookie = session.headers.get('set-cookie')?.split(';')[0] ?? ''
+  return [{ token: vendor.managementToken }, { token: secret }, { token: null, headers: { cookie, origin } }]
 }
 
 /** Returns a request for resources that do not exist. The checks before the handler do not read these resources. */

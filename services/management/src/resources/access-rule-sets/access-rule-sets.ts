@@ -52,13 +52,7 @@ export const accessRuleSets = implement(accessRuleTag, operations, {
     description:
       'Replaces the rules of the set with this list of at most 20,000 rules, or changes nothing. Creates the set if needed. Only the ' +
       'differences are written. Rules of other sources stay unchanged. An empty list requires `allowEmpty: true`.',
-    errors: [
-      'VERSION_MISMATCH',
-      'IMPORT_TOO_LARGE',
-      'RULE_LIMIT_REACHED',
-      'COUNTRY_RULES_NOT_IN_PLAN',
-      'QUOTA_EXCEEDED',
-    ],
+    errors: ['VERSION_MISMATCH', 'IMPORT_TOO_LARGE', 'RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'],
     handle: (call) => replaceSet(call, call.params.set, call.body),
   },
   deleteAccessRuleSet: {

@@ -18,7 +18,6 @@ export const accessRuleTag = {
     'Blacklists reject matching checks, exclusions let matching checks pass, and restrictions reject all other checks.',
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
-const additionLimits = [...limits, 'QUOTA_EXCEEDED'] as const
 
 /** Streams the rules that satisfy a filter. Each page is a separate read, which waits for its share of the connections. */
 async function streamRules(
@@ -47,7 +46,7 @@ export const accessRules = implement(accessRuleTag, operations, {
     description:
       'The value is stored in canonical form. The rule may have the same value as rules of other sources, modes or ends. It replaces expired ' +
       'rules with its kind, type, value and scope.',
-    errors: ['RULE_EXISTS', ...additionLimits],
+    errors: ['RULE_EXISTS', ...limits],
     handle: (call) => addRule(call, call.body),
   },
   readAccessRule: { summary: 'Read an access rule', handle: (call) => readRule(call, call.params.id) },
@@ -63,7 +62,7 @@ export const accessRules = implement(accessRuleTag, operations, {
     description:
       'Adds all rows, at most 1,000, or none. A row is skipped if an existing rule of the same source, or another row, does all that it says. ' +
       'An error response lists every invalid row.',
-    errors: ['IMPORT_TOO_LARGE', ...additionLimits],
+    errors: ['IMPORT_TOO_LARGE', ...limits],
     handle: (call) => importRules(call, call.body),
   },
   exportAccessRules: {

@@ -34,7 +34,7 @@ export const apiKeys = implement(keyTag, apiKeyOperations, {
     description:
       'Only this response contains the secret. With `productId`, the key checks licenses of this product alone. ' +
       'Deleting the product revokes the key.',
-    errors: ['QUOTA_EXCEEDED', 'VALIDATORS_OUTDATED'],
+    errors: ['VALIDATORS_OUTDATED'],
     async handle(call) {
       const { secret, ...created } = await grantCredential(call, API_KEYS, call.body)
       return { ...withoutPermissions(created), secret }
@@ -59,7 +59,6 @@ export const tokens = implement(tokenTag, tokenOperations, {
     description:
       'Only this response contains the secret. A credential can grant only permissions that it has, and a token expires ' +
       'no later than the credential that creates it.',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) => grantCredential(call, TOKENS, call.body),
   },
   readToken: { summary: 'Read a management token', handle: (call) => readCredential(call, TOKENS, call.params.id) },

@@ -20,7 +20,7 @@ export const customers = implement({ name: 'Customers', description: 'The owners
   },
   createCustomer: {
     summary: 'Create a customer',
-    errors: ['EXTERNAL_ID_EXISTS', 'QUOTA_EXCEEDED'],
+    errors: ['EXTERNAL_ID_EXISTS'],
     handle: (call) => insertRow(customerRows, call, call.body),
   },
   readCustomer: {

@@ -53,7 +53,7 @@ export const members = implement(tag, operations, {
     summary: 'Add a member',
     description:
       'A credential can grant only permissions that it has. The response contains an invitation: a link that signs the member in once within 72 hours.',
-    errors: ['MEMBER_EXISTS', 'QUOTA_EXCEEDED'],
+    errors: ['MEMBER_EXISTS'],
     async handle(call) {
       requireUnlimited(call.credential)
       requireGrantable(call.body.permissions, call.permissions)
@@ -131,7 +131,6 @@ export const members = implement(tag, operations, {
     description:
       'At each request, the token has the permissions that both it and the member have. It expires ' +
       'no later than the credential that creates it. Unless the member creates it, the audit log also names its creator.',
-    errors: ['QUOTA_EXCEEDED'],
     async handle(call) {
       await findRow(memberRows, call, call.params.id)
       return grantCredential(call, tokensOf(call.params.id), call.body)

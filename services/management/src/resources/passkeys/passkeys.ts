@@ -134,7 +134,6 @@ export const passkeys = implement(signInTag, operations, {
   },
   createPasskey: {
     summary: 'Register a passkey',
-    errors: ['QUOTA_EXCEEDED'],
     handle: addPasskey,
   },
   deletePasskey: {

@@ -64,7 +64,6 @@ export const products = implement(tag, operations, {
   listProducts: { summary: 'List products', handle: (call) => listRows(productRows, call, call.query) },
   createProduct: {
     summary: 'Create a product',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) =>
       insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
   },

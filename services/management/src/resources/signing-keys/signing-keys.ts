@@ -13,14 +13,12 @@ export const signingKeys = implement(tag, operations, {
     description:
       'Prepares the key that the next rotation will use, and returns it. The list of public keys contains it from now on, so that apps ' +
       'can ship it before it signs a file. Repeating the request returns the same key.',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) => prepareSigningKey(call, call.dependencies.keyring),
   },
   rotateSigningKey: {
     summary: 'Rotate the signing key',
     description:
       'Makes the prepared key current, or a new key if none is prepared. It signs files from now on. Files of older keys stay valid.',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) => rotateSigningKey(call, call.dependencies.keyring),
   },
   withdrawSigningKey: {

@@ -18,7 +18,6 @@ export const webhookEndpoints = implement(tag, operations, {
   createWebhookEndpoint: {
     summary: 'Create a webhook endpoint',
     description: 'Only this response contains the secret that signs deliveries.',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) => addEndpoint(call, call.dependencies.keyring, call.dependencies.webhookNetwork, call.body),
   },
   readWebhookEndpoint: {
