@@ -205,6 +205,7 @@ test('every example in JavaScript or TypeScript parses, and imports only what a 
     '@keyward/client': 'packages/client/src/index.ts',
     '@keyward/client/node': 'packages/client/src/node.ts',
     '@keyward/client/browser': 'packages/client/src/browser.ts',
+    '@keyward/client/management': 'packages/client/scripts/management.ts',
   }
   for (const { path, code } of examples) {
     expect(() => stripTypeScriptTypes(code), path).not.toThrow()

@@ -11,6 +11,8 @@ import { fileURLToPath } from 'node:url'
 
 import { VERSION } from '@keyward/contract/version'
 
+import { buildManagement } from './management.ts'
+
 const client = fileURLToPath(new URL('..', import.meta.url))
 const licenseFile = join(client, '../license-file')
 const INNER = 'license-file'
@@ -21,12 +23,13 @@ export function buildClient(target: string): void {
   const staging = mkdtempSync(join(client, '.build-'))
   try {
     copySources(staging)
-    compile(staging, target, ['index.ts', 'browser.ts'], ['es2022', 'dom'], [])
+    compile(staging, target, ['index.ts', 'browser.ts', 'management-caller.ts'], ['es2022', 'dom'], [])
     compile(staging, target, ['node.ts'], ['es2022'], ['node'])
   } finally {
     rmSync(staging, { recursive: true })
   }
   rewriteDeclarations(target)
+  buildManagement(target)
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
   cpSync(join(client, 'README.md'), join(target, 'README.md'))
   const license = join(client, '../../LICENSE')
@@ -92,14 +95,21 @@ function manifest(): object {
     name: '@keyward/client',
     version: VERSION,
     description: readField(join(client, 'package.json'), 'description'),
+    keywords: ['license', 'license-key', 'licensing', 'offline', 'entitlements'],
     license: readField(join(client, 'package.json'), 'license'),
     type: 'module',
     sideEffects: false,
-    exports: { '.': entry('index'), './browser': entry('browser'), './node': entry('node') },
+    exports: {
+      '.': entry('index'),
+      './browser': entry('browser'),
+      './node': entry('node'),
+      './management': entry('management'),
+    },
     dependencies: {
       '@noble/curves': `^${readField(join(licenseFile, 'node_modules/@noble/curves/package.json'), 'version')}`,
     },
     engines: { node: '>=20.19' },
+    publishConfig: { access: 'public', provenance: true },
   }
 }
 

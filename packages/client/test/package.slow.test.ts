@@ -5,7 +5,9 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 
+import { publint } from 'publint'
 import { rolldown } from 'rolldown'
 import { afterAll, expect, test } from 'vitest'
 
@@ -41,6 +43,18 @@ test('the package lets a bundler drop unused exports', async () => {
   const build = await rolldown({ input: join(folder, 'little.js') })
   const { output } = await build.generate({ format: 'es', minify: true })
   expect(output[0].code.length).toBeLessThan(300)
+})
+
+test('publint finds no mistake in the package', async () => {
+  const { messages } = await publint({ pkgDir: join(folder, 'node_modules/@keyward/client'), strict: true })
+  expect(messages).toEqual([])
+})
+
+test('the whole client for browsers has less than 22 kB, minified and compressed', async () => {
+  writeFileSync(join(folder, 'whole.js'), `export * from '@keyward/client'; export * from '@keyward/client/browser'`)
+  const build = await rolldown({ input: join(folder, 'whole.js'), platform: 'browser' })
+  const { output } = await build.generate({ format: 'es', minify: true })
+  expect(gzipSync(output[0].code).length).toBeLessThan(22_000)
 })
 
 test('runs the command line example online, offline, rejected and misconfigured', async () => {

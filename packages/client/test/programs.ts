@@ -16,6 +16,7 @@ export interface Program {
 
 export interface Vendor {
   apiKey: string
+  managementToken: string
   licenseId: string
   licenseKey: string
   productId: string
@@ -110,6 +111,7 @@ async function createVendor(url: string): Promise<Vendor> {
   const license = await create('licenses', { productId: product['id'], customerId: customer['id'], policy })
   return {
     apiKey: String(organization['apiKey']),
+    managementToken: token,
     licenseId: String(license['id']),
     licenseKey: String(license['key']),
     productId: String(product['id']),
