@@ -18,6 +18,7 @@ describe('parseBenchArguments', () => {
       durationMs: 10_000,
       ratePerSecond: null,
       version: 'v2',
+      thresholds: { maxP99Ms: null, minPerSecond: null, maxFailuresPercent: null },
     })
   })
 
@@ -36,6 +37,7 @@ describe('parseBenchArguments', () => {
 
   test.each([
     [['--url', 'ftp://x'], /--url takes/],
+    [['--max-p99', 'fast'], /--max-p99 takes a number above 0 and up to 60000, got "fast"/],
     [['--url', 'http://127.0.0.1'], /--api-key/],
     [['--url', 'http://127.0.0.1', '--api-key', 'k'], /--license/],
     [['--license', 'A'], /need --url/],

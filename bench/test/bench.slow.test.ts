@@ -44,6 +44,15 @@ function load(...args: string[]): Promise<Ended> {
 }
 
 describe('npm run bench', () => {
+  test('exits with 3 and names the thresholds that the run misses', async () => {
+    const limits = ['--max-p99', '60000', '--max-failures', '0', '--min-rate', '101']
+    const { code, stdout, stderr } = await load('--rate', '100', '--json', ...limits)
+    expect([code, report.parse(JSON.parse(stdout)).requests]).toEqual([3, 100])
+    expect(stderr.match(/^missed: .*/gm)).toEqual([
+      expect.stringMatching(/checks a second arrived; --min-rate is 101$/),
+    ])
+  })
+
   test('sends at the rate of --rate, prints JSON, and warns about unexpected verdicts', async () => {
     const { code, stdout, stderr } = await load('--rate', '100', '--json', '--mix', 'known=1,unknown=1')
     expect(code).toBe(0)

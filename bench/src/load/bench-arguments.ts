@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 
 import type { ApiVersion } from './checks.ts'
 import { formatMix, parseMix, type Mix } from './mix.ts'
+import type { Thresholds } from './thresholds.ts'
 
 export interface BenchOptions {
   /** The address of the validator, or null for the demo of `npm start`. */
@@ -22,6 +23,7 @@ export interface BenchOptions {
   ratePerSecond: number | null
   connections: number
   durationMs: number
+  thresholds: Thresholds
   wrk: boolean
   json: boolean
   yes: boolean
@@ -47,6 +49,9 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
   --connections N            open connections (default 50)
   --duration SECONDS         length of the run (default 10)
   --api v1|v2                version of the API (default v2)
+  --max-p99 MS               exit with 3 if the 99th percentile of the latency is higher
+  --min-rate N               exit with 3 if fewer checks a second get a response
+  --max-failures PERCENT     exit with 3 if more checks get no response or a status of 500 or more; 0 allows none
   --wrk                      use wrk instead of autocannon; not with --rate
   --json                     print the result as JSON
   --yes                      confirm that you may load another machine
@@ -58,13 +63,15 @@ const text = { type: 'string' } as const
 const list = { type: 'string', multiple: true } as const
 const flag = { type: 'boolean', default: false } as const
 const TEXTS = { url: text, licenses: text, mix: text, rate: text, connections: text, duration: text, api: text }
+const LIMITS = { 'max-p99': text, 'min-rate': text, 'max-failures': text }
 const LISTS = { license: list, machine: list, 'blacklisted-machine': list, 'excluded-machine': list }
 const FLAGS = { wrk: flag, json: flag, yes: flag, help: flag }
 
 /** Parses the arguments of `npm run bench --`. Returns `'help'` for --help. Throws ArgumentError. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
   try {
-    const { values } = parseArgs({ args: [...args], options: { ...TEXTS, ...LISTS, ...FLAGS, 'api-key': text } })
+    const known = { ...TEXTS, ...LIMITS, ...LISTS, ...FLAGS, 'api-key': text }
+    const { values } = parseArgs({ args: [...args], options: known })
     if (values.help) return 'help'
     const options: BenchOptions = {
       url: values.url === undefined ? null : parseUrl(values.url),
@@ -79,6 +86,11 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
       ratePerSecond: values.rate === undefined ? null : positive('--rate', values.rate, 1_000_000),
       connections: positive('--connections', values.connections ?? '50', 10_000, true),
       durationMs: positive('--duration', values.duration ?? '10', 86_400) * 1000,
+      thresholds: {
+        maxP99Ms: limit('--max-p99', values['max-p99'], 60_000),
+        minPerSecond: limit('--min-rate', values['min-rate'], 10_000_000),
+        maxFailuresPercent: limit('--max-failures', values['max-failures'], 100),
+      },
       wrk: values.wrk,
       json: values.json,
       yes: values.yes,
@@ -137,4 +149,10 @@ function positive(name: string, given: string, max: number, whole = false): numb
   const value = Number(given)
   if (given.trim() !== '' && value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
   throw new ArgumentError(`${name} takes a ${whole ? 'whole ' : ''}number above 0 and up to ${max}, got "${given}"`)
+}
+
+/** Returns the number, which may be 0, or null when the argument is missing. */
+function limit(name: string, given: string | undefined, max: number): number | null {
+  if (given === undefined) return null
+  return given === '0' ? 0 : positive(name, given, max)
 }

@@ -13,6 +13,7 @@ import { formatMix } from '../load/mix.ts'
 import type { LoadOutcome } from '../load/outcome.ts'
 import { preflight } from '../load/preflight.ts'
 import { formatCount, formatOutcome } from '../load/print.ts'
+import { missedThresholds } from '../load/thresholds.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 
 /**
@@ -22,6 +23,8 @@ import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
 const PREPARED_CHECKS = 50_000
 /** The maximum duration of the run at half of the peak rate. */
 const HALF_MS = 10_000
+/** The exit code after a run that missed a threshold. */
+const MISSED_EXIT = 3
 
 interface Job {
   url: URL
@@ -57,6 +60,9 @@ async function measure(options: BenchOptions, job: Job): Promise<void> {
   process.once('SIGINT', () => stop.abort())
   const measured = await measureBoth(options, job.url, checks, stop.signal)
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+  const missed = missedThresholds(measured.run, options.thresholds)
+  for (const sentence of missed) console.error(`missed: ${sentence}`)
+  if (missed.length > 0) process.exitCode = MISSED_EXIT
   if (!options.json) return console.log(`${explain(measured)}\n\n${formatOutcomes(measured)}`)
   const { connections } = options
   const { run: outcome, half } = measured
