@@ -114,8 +114,23 @@ test('the package is the command line, and names its version', async () => {
   expect(await keyward('check', '--help')).toMatch(/^Usage: keyward check/)
 })
 
+/** A module that appends the host of every outgoing connection of its process to a file. */
+const RECORDER = `import { appendFileSync } from 'node:fs'
+import net from 'node:net'
+const { connect } = net.Socket.prototype
+net.Socket.prototype.connect = function (...args) {
+  const [options] = Array.isArray(args[0]) ? args[0] : args
+  const host = typeof options === 'object' ? options.path ?? options.host ?? 'localhost' : args[1]
+  appendFileSync(process.env.CONNECTIONS_FILE, host + '\\n')
+  return connect.apply(this, args)
+}`
+
 test('the package starts the demo, whose commands and console work, and stops it when it is killed', async () => {
-  const started = new StartProcess(home, {}, [], launcher)
+  const recorder = join(home, 'recorder.mjs')
+  const connections = join(home, 'connections.txt')
+  writeFileSync(recorder, RECORDER)
+  const recording = { NODE_OPTIONS: `--import=${recorder}`, CONNECTIONS_FILE: connections }
+  const started = new StartProcess(home, recording, [], launcher)
   await started.ready()
   const family = started.family()
   const { baseUrl, licenseKey } = await started.demo()
@@ -123,6 +138,8 @@ test('the package starts the demo, whose commands and console work, and stops it
   expect(await keyward('check', licenseKey, '--machine', 'my-machine')).toMatch(/^VALID/)
   for (const path of ['/console', '/docs', '/docs/assets/standalone.esm.js'])
     expect((await fetch(baseUrl + path)).status, path).toBe(200)
+  // Every program reports to nobody: all connections are to this machine.
+  expect([...new Set(readFileSync(connections, 'utf8').trim().split('\n'))]).toEqual(['127.0.0.1'])
   await started.end('SIGKILL')
   await untilGone(family)
 })
