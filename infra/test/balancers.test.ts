@@ -284,6 +284,12 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       expect(validators.flatMap((one) => one.seen)).toEqual([])
     })
 
+    test('returns 400 for a request without a host', async () => {
+      const response = await sendRaw('POST /api/v2/license/validate HTTP/1.1\r\nconnection: close\r\n\r\n')
+      expect(response).toMatch(/^HTTP\/1\.1 400 [^]*application\/problem\+json[^]*"code":"BAD_REQUEST"/)
+      expect(validators.flatMap((one) => one.seen)).toEqual([])
+    })
+
     test('logs no address of a caller', async () => {
       await send('/api/v1/validate', { headers: { 'x-forwarded-for': '203.0.113.7' } })
       expect(balancer.output).toContain('/api/v1/validate')

@@ -148,6 +148,19 @@ describe('the removal of a member', () => {
   })
 })
 
+test('the entry of a removal lists the webhook endpoints that the member created and that stay', async () => {
+  const managesHooks = [...managing, 'webhooks.read', 'webhooks.write']
+  const ada = await addMember(managesHooks)
+  const call = await signIn({ invitation: ada.invitation.secret })
+  const body = { url: 'https://hooks.example.com/', types: ['*'] }
+  const own = expectBody(await call('POST', 'webhook-endpoints', { body }), 201, z.looseObject({ id: z.string() }))
+  expect((await vendor.call('POST', 'webhook-endpoints', { body })).status).toBe(201)
+  expect((await vendor.call('DELETE', `members/${ada.id}`)).status).toBe(204)
+  const log = await vendor.call('GET', 'audit-log?action=member.deleted&limit=1')
+  expect(expectBody(log, 200, deletion).data[0]?.changes).toMatchObject({ keptWebhookEndpoints: [own.id] })
+  expect((await vendor.call('GET', `webhook-endpoints/${own.id}`)).status).toBe(200)
+})
+
 test('a credential that expires creates no member, invitation or passkey, also through a session', async () => {
   const { id } = await addMember(managing)
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()

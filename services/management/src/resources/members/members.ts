@@ -26,6 +26,7 @@ import {
   revokeCredential,
   revokeTokensMadeBy,
 } from '../credentials/store.ts'
+import { endpointsOf } from '../webhook-endpoints/store.ts'
 import { endInvitationsOf, invite } from './invitations.ts'
 
 export const memberRows: OwnedRows<'members', Member> = {
@@ -87,7 +88,7 @@ export const members = implement(tag, operations, {
     summary: 'Remove a member',
     description:
       "Also revokes the member's access tokens and the tokens that were created with them, and ends the invitations and " +
-      'sessions that the member opened for others. API keys that were created with the tokens stay valid. The audit entry lists all of them.',
+      'sessions that the member opened for others. API keys that were created with the tokens stay valid, and webhook endpoints stay. The audit entry lists all of them.',
     errors: ['LAST_CREDENTIAL', 'LAST_MANAGER'],
     async handle(call) {
       await lockManagers(call)
@@ -100,7 +101,8 @@ export const members = implement(tag, operations, {
         audited: ({ email }) => ({ email }),
         async cascade(context, id) {
           const tokens = await revokeTokensMadeBy(context, id)
-          return { ...tokens, ...(await endInvitationsOf(context, id, tokens.revokedTokens)) }
+          const ended = await endInvitationsOf(context, id, tokens.revokedTokens)
+          return { ...tokens, ...ended, keptWebhookEndpoints: await endpointsOf(context, id) }
         },
       })
       await requireManager(call)

@@ -7,6 +7,7 @@ import type {
   WebhookEndpoint,
 } from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
+import { sql } from 'kysely'
 import type { z } from 'zod'
 
 import { audit, valuesBefore } from '../../audit/writer.ts'
@@ -130,4 +131,15 @@ export async function rotateSecret(context: WriteContext, keyring: Keyring, id: 
   })
   await audit(context, { action: 'webhook_endpoint.secret_rotated', resourceType: 'webhook_endpoint', resourceId: id })
   return { ...showEndpoint(row), secret: text }
+}
+
+/** Returns the ids of the endpoints that a member has created, directly or through others, according to the audit log. */
+export async function endpointsOf({ db, organizationId }: WriteContext, memberId: string): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select id from webhook_endpoints where organization_id = ${organizationId} and exists (
+      select from audit_log a where a.organization_id = ${organizationId} and a.resource_id = webhook_endpoints.id
+        and a.action = 'webhook_endpoint.created'
+        and (a.actor ->> 'memberId' = ${memberId} or a.actor -> 'issuedBy' ->> 'memberId' = ${memberId}))
+    order by id`.execute(db)
+  return rows.map(({ id }) => id)
 }
