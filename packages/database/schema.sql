@@ -428,6 +428,41 @@ create table license_slots (
 grant select (license_id, used) on license_slots to keyward_validator;
 grant select, update on license_slots to keyward_management;
 
+create table license_templates (
+  id uuid not null,
+  organization_id uuid not null,
+  product_id uuid not null,
+  name text not null,
+  policy_type text not null,
+  max_machines integer,
+  duration_days integer,
+  max_releases integer,
+  lease_seconds integer,
+  grace_days integer not null,
+  file_days integer not null,
+  entitlements jsonb,
+  metadata jsonb not null default '{}'::jsonb,
+  former jsonb not null default '{}'::jsonb,
+  application jsonb,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint license_templates_pkey PRIMARY KEY (id),
+  constraint license_templates_organization_id_product_id_id_key UNIQUE (organization_id, product_id, id),
+  constraint license_templates_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint license_templates_organization_id_product_id_fkey FOREIGN KEY (organization_id, product_id) REFERENCES products(organization_id, id) ON DELETE CASCADE,
+  constraint license_templates_duration_days_check CHECK (((duration_days >= 1) AND (duration_days <= 36500))),
+  constraint license_templates_entitlements CHECK (are_entitlements(entitlements, true)),
+  constraint license_templates_file_days_check CHECK (((file_days >= 1) AND (file_days <= 366))),
+  constraint license_templates_grace_days_check CHECK (((grace_days >= 0) AND (grace_days <= 90))),
+  constraint license_templates_lease_seconds_check CHECK (((lease_seconds >= 60) AND (lease_seconds <= 31622400))),
+  constraint license_templates_max_machines_check CHECK ((max_machines >= 1)),
+  constraint license_templates_max_releases_check CHECK (((max_releases >= 0) AND (max_releases <= 1000))),
+  constraint license_templates_policy_type_check CHECK ((policy_type = ANY (ARRAY['PERPETUAL'::text, 'SUBSCRIPTION'::text, 'TRIAL'::text]))),
+  constraint license_templates_term CHECK (((policy_type <> 'PERPETUAL'::text) OR (duration_days IS NULL)))
+);
+CREATE INDEX license_templates_running ON license_templates (id) WHERE ((application IS NOT NULL) AND ((application ->> 'endedAt'::text) IS NULL));
+grant delete, insert, select, update on license_templates to keyward_management;
+
 create table licenses (
   id uuid not null,
   organization_id uuid not null,
@@ -449,12 +484,15 @@ create table licenses (
   lease_seconds integer,
   grace_days integer not null default 0,
   file_days integer not null default 30,
+  template_id uuid,
+  external_id text,
   constraint licenses_pkey PRIMARY KEY (id),
   constraint licenses_organization_id_id_key UNIQUE (organization_id, id),
   constraint licenses_organization_id_key_key UNIQUE (organization_id, key),
   constraint licenses_organization_id_customer_id_fkey FOREIGN KEY (organization_id, customer_id) REFERENCES customers(organization_id, id),
   constraint licenses_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint licenses_organization_id_product_id_fkey FOREIGN KEY (organization_id, product_id) REFERENCES products(organization_id, id),
+  constraint licenses_template_fkey FOREIGN KEY (organization_id, product_id, template_id) REFERENCES license_templates(organization_id, product_id, id),
   constraint licenses_duration_days_check CHECK (((duration_days >= 1) AND (duration_days <= 36500))),
   constraint licenses_entitlements CHECK (are_entitlements(entitlements, true)),
   constraint licenses_file_days_check CHECK (((file_days >= 1) AND (file_days <= 366))),
@@ -480,6 +518,8 @@ CREATE INDEX licenses_status ON licenses (organization_id, status, id);
 CREATE TRIGGER licenses_bytes_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER licenses_bytes_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER licenses_bytes_updated AFTER UPDATE OF metadata ON licenses FOR EACH ROW WHEN ((old.metadata IS DISTINCT FROM new.metadata)) EXECUTE FUNCTION count_changed_bytes();
+CREATE INDEX licenses_template ON licenses (organization_id, template_id, id) WHERE (template_id IS NOT NULL);
+CREATE UNIQUE INDEX licenses_external_id ON licenses (organization_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER licenses_count_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_truncated AFTER TRUNCATE ON licenses FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();

@@ -15,6 +15,7 @@ import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { sessionTests } from './sessions.ts'
 import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
+import { templateTests } from './templates.ts'
 import { undoTests } from './undo.ts'
 import { webhookTests } from './webhooks.ts'
 
@@ -28,6 +29,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   afterAll(() => stage.close())
 
   licenseTests(() => stage)
+  templateTests(() => stage)
   searchTests(() => stage)
   overviewTests(() => stage)
 

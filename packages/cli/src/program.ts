@@ -26,6 +26,7 @@ import { addRuleCommands } from './commands/rules.ts'
 import { addSearchCommand } from './commands/search.ts'
 import { addSetCommands } from './commands/sets.ts'
 import { addStatusCommand } from './commands/status.ts'
+import { addTemplateCommands } from './commands/templates.ts'
 import { addTokenCommands } from './commands/tokens.ts'
 import { addWhoamiCommand } from './commands/whoami.ts'
 import { EXIT, Failure } from './failure.ts'
@@ -65,6 +66,7 @@ function createProgram(context: RunContext): CliCommand {
   addApiKeyCommands(program)
   addMemberCommands(program)
   addProductCommands(program)
+  addTemplateCommands(program)
   addCustomerCommands(program)
   addLicenseCommands(program)
   addMachineCommands(program)

@@ -52,6 +52,36 @@ afterAll(async () => {
   await database.drop()
 })
 
+test('creates, changes and applies a template, and issues and moves a license with it', async () => {
+  const { id: product } = await result(identified, 'product', 'create', 'Plans')
+  const { id: customer } = await result(identified, 'customer', 'create', 'eve@example.com')
+  const terms = ['--type', 'TRIAL', '--duration-days', '14', '--max-machines', '3']
+  const { id } = await result(identified, 'template', 'create', 'Studio', '--product', product, ...terms)
+  const policyOf = z.object({
+    id: z.string(),
+    templateId: z.string().nullable(),
+    policy: z.record(z.string(), z.unknown()),
+  })
+  const create = ['license', 'create', '--template', id, '--customer', customer, '--wait', '0']
+  const license = await result(policyOf, ...create)
+  expect(license).toMatchObject({ templateId: id, policy: { type: 'TRIAL', durationDays: 14, maxMachines: 3 } })
+  expect((await result(policyOf, ...create, '--max-machines', '9')).policy).toMatchObject({ maxMachines: 9 })
+  expect(await result(listed, 'template', 'list', product)).toEqual([{ id }])
+  await result(identified, 'template', 'change', id, '--max-machines', '5')
+  const preview = await shell.cli('template', 'apply', id, '--dry-run')
+  expect(preview.out).toMatch(
+    /^1 of 2 licenses would change\.\n1 keep a value of their own, for example:\n  \S+  maxMachines\n$/,
+  )
+  expect((await shell.cli('template', 'apply', id)).out).toMatch(/^1 of 2 licenses are being changed\./)
+  const other = await result(identified, 'template', 'create', 'Suite', '--product', product)
+  const moved = await result(policyOf, 'license', 'move', license.id, '--template', other.id, '--wait', '0')
+  expect(moved.templateId).toBe(other.id)
+  const apart = await result(policyOf, 'license', 'move', license.id, '--template', 'none', '--wait', '0')
+  expect(apart.templateId).toBeNull()
+  expect((await shell.cli('template', 'delete', id)).err).toMatch(/\(IN_USE\)/)
+  expect((await shell.cli('template', 'delete', other.id)).out).toBe(`Deleted the template ${other.id}.\n`)
+})
+
 test('creates and lists products', async () => {
   const { id } = await result(identified, 'product', 'create', 'Viewer')
   expect((await result(listed, 'product', 'list'))[0]).toEqual({ id })

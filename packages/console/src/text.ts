@@ -6,6 +6,7 @@ import { accessText } from './text-access.ts'
 import { licenseText } from './text-licenses.ts'
 import { peopleText } from './text-people.ts'
 import { ruleText } from './text-rules.ts'
+import { templateText } from './text-templates.ts'
 import { webhookText } from './text-webhooks.ts'
 
 const statuses: Record<LicenseStatus, string> = {
@@ -39,6 +40,7 @@ export const text = {
   ...licenseText,
   ...peopleText,
   ...ruleText,
+  ...templateText,
   ...webhookText,
 
   name: 'Keyward',

@@ -18,12 +18,14 @@ import { propagation } from './management/propagation.ts'
 import { search } from './management/search.ts'
 import { openid, passkeys, sessions } from './management/sign-in.ts'
 import { signingKeys } from './management/signing-keys.ts'
+import { templates } from './management/templates.ts'
 import { validators } from './management/validators.ts'
 import { webhookEndpoints } from './management/webhooks.ts'
 
 export const api = {
   organizations,
   products,
+  templates,
   customers,
   licenses,
   machines,

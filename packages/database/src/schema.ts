@@ -157,11 +157,34 @@ export interface Database {
     updatedAt: DefaultMoment
   }
   mergedCustomers: { id: string; organizationId: string; mergedInto: string; mergedAt: DefaultMoment }
+  licenseTemplates: {
+    id: string
+    organizationId: string
+    productId: string
+    name: string
+    policyType: PolicyType
+    maxMachines: number | null
+    durationDays: number | null
+    maxReleases: number | null
+    leaseSeconds: number | null
+    graceDays: number
+    fileDays: number
+    entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
+    metadata: DefaultJsonColumn
+    /** The values that the template had since it was last applied, by field. */
+    former: DefaultJsonColumn
+    /** The progress of the latest application, or null if the template was never applied. */
+    application: ColumnType<unknown, string | null | undefined, string | null>
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
   licenses: {
     id: string
     organizationId: string
     productId: string
     customerId: string
+    templateId: string | null
+    externalId: string | null
     key: string
     status: Generated<LicenseStatus>
     policyType: PolicyType

@@ -23,6 +23,7 @@ import { passkeys } from './resources/passkeys/passkeys.ts'
 import { products } from './resources/products/products.ts'
 import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
+import { templates } from './resources/templates/templates.ts'
 import { propagation } from './resources/validators/propagation.ts'
 import { validators } from './resources/validators/validators.ts'
 import { webhookEndpoints } from './resources/webhook-endpoints/webhook-endpoints.ts'
@@ -33,6 +34,7 @@ import { search } from './search/search.ts'
 const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   organizations,
   products,
+  templates,
   customers,
   licenses,
   machines,

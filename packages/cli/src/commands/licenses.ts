@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { license, type License, licenseFiles, licenses, policyType } from '@keyward/contract'
-import { InvalidArgumentError, Option } from 'commander'
+import { license, type License, licenseFiles, licenses } from '@keyward/contract'
+import { Option } from 'commander'
 import { z } from 'zod'
 
 import type { ApiResponse, CallOptions } from '../api.ts'
@@ -14,6 +14,7 @@ import { addDeletion } from './deletion.ts'
 import { entitlementsOf, withEntitlements } from './entitlements.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
+import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 const licenseStatus = license.shape.status
@@ -34,6 +35,7 @@ export function addLicenseCommands(parent: CliCommand): void {
   addRenew(group)
   addExtend(group)
   addLimits(group)
+  addMove(group)
   addReplaceKey(group)
   addEntitle(group)
   addFile(group)
@@ -102,34 +104,29 @@ function addExtend(group: CliCommand): void {
   })
 }
 
-const limitFlag = z.union([z.int(), z.literal('none').transform(() => null)]).optional()
-const dayFlags = { graceDays: z.int().optional(), fileDays: z.int().optional() }
-const limitFlags = z.object({ maxMachines: limitFlag, leaseSeconds: limitFlag, maxReleases: limitFlag, ...dayFlags })
-
 function addLimits(group: CliCommand): void {
   const limits = group
     .command('limits')
     .description('change the limits of a license; options that are not set keep theirs')
-    .option('--max-machines <number>', 'the maximum number of machines, or none', numberOrNone)
-    .option(
-      '--lease-seconds <seconds>',
-      'the time for which a machine holds its slot without a check, or none',
-      numberOrNone,
-    )
-    .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
-  withDays(limits)
+  withLimits(limits)
   addChange(limits, (flags, { api }) => {
-    const policy = limitFlags.parse(flags)
+    const policy = limitsOf(flags)
     if (Object.keys(policy).length === 0)
       throw new Failure(EXIT.usage, 'Set --max-machines, --lease-seconds, --max-releases, --grace-days or --file-days')
     return (params, options) => api.call(licenses.updateLicense, { params, body: { policy } }, options)
   })
 }
 
-function withDays(command: CliCommand): CliCommand {
-  return command
-    .option('--grace-days <days>', 'the number of days after the expiry for which checks stay valid', wholeNumber)
-    .option('--file-days <days>', 'the lifetime of offline license files in days', wholeNumber)
+function addMove(group: CliCommand): void {
+  const move = group
+    .command('move')
+    .description('move a license to another template; values that equal the former template change')
+    .requiredOption('--template <id>', 'the id of a template of the product, or none')
+  addChange(move, (flags, { api }) => {
+    const { template } = z.object({ template: z.string() }).parse(flags)
+    const body = { templateId: template === 'none' ? null : template }
+    return (params, options) => api.call(licenses.updateLicense, { params, body }, options)
+  })
 }
 
 function addReplaceKey(group: CliCommand): void {
@@ -156,6 +153,7 @@ function addList(group: CliCommand): void {
   withLimit(group.command('list').description('list licenses, newest first'))
     .option('--product <id>', 'only licenses of this product')
     .option('--customer <id>', 'only licenses of this customer')
+    .option('--template <id>', 'only licenses of this template')
     .option('--email <address>', 'only licenses of customers with this e-mail address')
     .option(
       '--expires-after <when>',
@@ -169,11 +167,18 @@ function addList(group: CliCommand): void {
     )
     .addOption(new Option('--status <status>', 'only licenses with this status').choices(licenseStatus.options))
     .run(async (session, flags) => {
-      const { limit, product: productId, customer: customerId, ...filters } = filterFlags.parse(flags)
+      const {
+        limit,
+        product: productId,
+        customer: customerId,
+        template: templateId,
+        ...filters
+      } = filterFlags.parse(flags)
       const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
       const query = {
         productId,
         customerId,
+        templateId,
         ...filters,
         expiresAfter: time(filters.expiresAfter),
         expiresBefore: time(filters.expiresBefore),
@@ -217,6 +222,7 @@ function addFile(group: CliCommand): void {
 const filterFlags = listFlags.extend({
   product: z.string().optional(),
   customer: z.string().optional(),
+  template: z.string().optional(),
   email: z.string().optional(),
   expiresAfter: z.string().optional(),
   expiresBefore: z.string().optional(),
@@ -225,57 +231,41 @@ const filterFlags = listFlags.extend({
 })
 
 const createFlags = z.object({
+  template: z.string().optional(),
   product: z.string().optional(),
   customer: z.string().optional(),
-  type: policyType.optional(),
   expires: z.string().optional(),
-  durationDays: z.int().optional(),
-  maxReleases: z.int().optional(),
-  leaseSeconds: z.int().optional(),
-  maxMachines: z.int().optional(),
-  ...dayFlags,
   key: z.string().optional(),
 })
 
 function addCreate(group: CliCommand): void {
   const create = group.command('create')
   withEntitlements(create, "an override of the product's entitlements, or null to remove a default")
-    .description('create a license, which is perpetual without --expires and --duration-days')
+    .description('create a license, which is perpetual without --template, --expires and --duration-days')
+    .option('--template <id>', 'the template whose terms apply unless other options replace them')
     .option('--product <id>', "the product (default with the demo's token: the demo's product)")
     .option('--customer <id>', "the customer (default with the demo's token: the demo's customer)")
-    .addOption(new Option('--type <type>', 'the type of the license').choices(policyType.options))
     .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now')
-    .option(
-      '--duration-days <days>',
-      'the length of a term that starts with the first VALID check, instead of --expires',
-      wholeNumber,
-    )
-    .option('--max-machines <number>', 'the maximum number of machines (default: no limit)', wholeNumber)
-    .option(
-      '--lease-seconds <seconds>',
-      'the time for which a machine holds its slot without a check (default: no end)',
-      wholeNumber,
-    )
-    .option(
-      '--max-releases <number>',
-      'the number of slots that apps may release in 30 days (default: no limit)',
-      wholeNumber,
-    )
     .option('--key <key>', 'a key of your own (default: a generated one)')
-  withWait(withDays(create)).run(async (session, given) => {
+  withWait(withTerms(create)).run(async (session, given) => {
     const { api, connection, context } = session
     const flags = createFlags.parse(given)
-    const productId = flags.product ?? connection.demo?.productId
+    const { template: templateId } = flags
+    const productId = flags.product ?? (templateId === undefined ? connection.demo?.productId : undefined)
     const customerId = flags.customer ?? connection.demo?.customerId
-    if (productId === undefined || customerId === undefined)
-      throw new Failure(EXIT.usage, 'A license requires a product and a customer. Set --product and --customer')
-    const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, context.nowMs())
-    const durationDays = flags.durationDays ?? null
-    const type = flags.type ?? (expiresAt === null && durationDays === null ? 'PERPETUAL' : 'SUBSCRIPTION')
-    const { maxMachines = null, maxReleases = null, leaseSeconds = null, graceDays, fileDays } = flags
-    const policy = { type, maxMachines, expiresAt, durationDays, maxReleases, leaseSeconds, graceDays, fileDays }
+    if ((productId === undefined && templateId === undefined) || customerId === undefined)
+      throw new Failure(
+        EXIT.usage,
+        'A license requires a customer, and a product or a template. Set --customer, and --product or --template',
+      )
+    const expiresAt = flags.expires === undefined ? undefined : parseMoment(flags.expires, context.nowMs())
+    const terms = { ...termsOf(given), ...(expiresAt !== undefined && { expiresAt }) }
+    const ends = expiresAt !== undefined || (terms.durationDays ?? null) !== null
+    const policy =
+      templateId === undefined ? { type: ends ? ('SUBSCRIPTION' as const) : ('PERPETUAL' as const), ...terms } : terms
     const body = {
-      productId,
+      ...(templateId !== undefined && { templateId }),
+      ...(productId !== undefined && { productId }),
       customerId,
       policy,
       ...(flags.key !== undefined && { key: flags.key }),
@@ -284,13 +274,4 @@ function addCreate(group: CliCommand): void {
     const created = await api.call(licenses.createLicense, { body }, waitOf(given))
     printChange(session, created, describeLicense(created.data))
   })
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
-  return Number(text)
-}
-
-function numberOrNone(text: string): number | 'none' {
-  return text === 'none' ? text : wholeNumber(text)
 }

@@ -7,6 +7,7 @@ const SCREENS: Readonly<Record<string, (id: string) => string>> = {
   license: (id) => `/licenses/${id}`,
   customer: (id) => `/customers/${id}`,
   product: (id) => `/products/${id}`,
+  template: (id) => `/templates/${id}`,
   webhook_endpoint: (id) => `/webhooks/${id}`,
 }
 

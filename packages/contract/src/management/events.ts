@@ -14,6 +14,7 @@ import { operations } from './operations.ts'
 import { quotaName } from './organizations.ts'
 import { product } from './products.ts'
 import { signingKey } from './signing-keys.ts'
+import { template } from './templates.ts'
 import { webhookEndpoint } from './webhooks.ts'
 
 /** The fields of every `data`. `omitted` lists the members that are absent because the event would exceed its maximum length. */
@@ -67,6 +68,7 @@ const tokenMember = {
 /** A license in an event. Long metadata and entitlements may be omitted. */
 const licenseOf = license.partial({ metadata: true, entitlements: true }).meta({ id: 'EventLicense' })
 const customerOf = customer.partial({ metadata: true }).meta({ id: 'EventCustomer' })
+const templateOf = template.partial({ metadata: true, entitlements: true }).meta({ id: 'EventTemplate' })
 const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: 'EventProduct' })
 
 export const EXPIRING_DAYS = [30, 7, 1] as const
@@ -171,6 +173,10 @@ export const eventTypes = {
   'product.created': happened('A product was created.', productOf),
   'product.updated': changed('A product was changed.', productOf),
   'product.deleted': happened('A product was deleted, with its access rules.', productOf),
+  'template.created': happened('A template was created.', templateOf),
+  'template.updated': changed('A template was changed. Its licenses stay as they are until it is applied.', templateOf),
+  'template.applied': happened('The application of a template to its licenses was started.', templateOf),
+  'template.deleted': happened('A template was deleted.', templateOf),
   'api_key.created': happened('An API key was created.', apiKey),
   'api_key.revoked': happened('An API key was revoked.', apiKey),
   'token.created': happened('A management token or an access token was created.', token, tokenMember),

@@ -99,31 +99,68 @@ export function policyError({ type, ...term }: Policy): { field: 'expiresAt' | '
   return { field: 'expiresAt', detail: `must be a time for ${type}, unless durationDays is given` }
 }
 
-/** Adds the validation error of a complete policy, if the policy is invalid. */
-function checkPolicy({ value, issues }: z.core.ParsePayload<Policy>): void {
-  const error =
-    value.expiresAt !== null && value.durationDays !== null
-      ? { field: 'durationDays', detail: 'must be null when expiresAt is given' }
-      : policyError(value)
-  if (error !== null) issues.push({ code: 'custom', path: [error.field], message: error.detail, input: value })
+/** The fields of a policy that a template has too. */
+export const terms = {
+  type: policyType,
+  maxMachines,
+  durationDays,
+  maxReleases,
+  leaseSeconds,
+  graceDays,
+  fileDays,
 }
 
-const policyInput = z
-  .strictObject({
-    type: policyType,
-    maxMachines: maxMachines.default(null),
-    expiresAt: expiresAt.default(null),
-    durationDays: durationDays.default(null),
-    maxReleases: maxReleases.default(null),
-    leaseSeconds: leaseSeconds.default(null),
-    graceDays: graceDays.default(0),
-    fileDays: fileDays.default(DEFAULT_FILE_DAYS),
-  })
-  .check(checkPolicy)
-  .meta({
-    description: 'The policy of the license.',
-    example: { type: 'SUBSCRIPTION', maxMachines: 5, expiresAt: '2030-01-01T00:00:00.000Z' },
-  })
+export interface Terms {
+  type: PolicyType
+  maxMachines: number | null
+  durationDays: number | null
+  maxReleases: number | null
+  leaseSeconds: number | null
+  graceDays: number
+  fileDays: number
+}
+
+/** The values of terms that are not given. */
+export const TERM_DEFAULTS = {
+  type: 'PERPETUAL',
+  maxMachines: null,
+  durationDays: null,
+  maxReleases: null,
+  leaseSeconds: null,
+  graceDays: 0,
+  fileDays: DEFAULT_FILE_DAYS,
+} as const satisfies Terms
+
+const givenPolicy = z.strictObject({ ...terms, expiresAt }).partial()
+
+/** Returns the given policy, completed with the terms of a template or with the defaults. An expiry replaces the template's `durationDays`. */
+export function completePolicy(
+  given: z.output<typeof givenPolicy>,
+  base: Terms | null,
+): Terms & { expiresAt: Date | null } {
+  const other: Terms = base ?? TERM_DEFAULTS
+  const { type = other.type, maxMachines: machines = other.maxMachines, expiresAt: end = null } = given
+  const { maxReleases: releases = other.maxReleases, leaseSeconds: lease = other.leaseSeconds } = given
+  const { graceDays: grace = other.graceDays, fileDays: files = other.fileDays } = given
+  const { durationDays: days = end === null && type !== 'PERPETUAL' ? other.durationDays : null } = given
+  return {
+    type,
+    maxMachines: machines,
+    expiresAt: end,
+    durationDays: days,
+    maxReleases: releases,
+    leaseSeconds: lease,
+    graceDays: grace,
+    fileDays: files,
+  }
+}
+
+/** Returns the first invalid field of a new policy with a description of the error, or null when the policy is valid. */
+export function newPolicyError(policy: Policy): ReturnType<typeof policyError> {
+  return policy.expiresAt !== null && policy.durationDays !== null
+    ? { field: 'durationDays', detail: 'must be null when expiresAt is given' }
+    : policyError(policy)
+}
 
 export const licenseKey = z
   .string()
@@ -133,6 +170,24 @@ export const licenseKey = z
 /** A license key to store. Apps remove surrounding blanks from a typed key, so they could never send such a key. */
 const newLicenseKey = licenseKey.refine((key) => key.trim() === key, 'must not begin or end with a blank')
 
+export const storedPolicy = z
+  .object({
+    type: policyType,
+    maxMachines: storedMaxMachines,
+    expiresAt: timestamp(
+      'The time at which the license expires; null if it never expires or its term has not started.',
+    ).nullable(),
+    durationDays: durationDays.meta({
+      description: 'The length in days of a term that starts with the first `VALID` check; null for other terms.',
+      example: null,
+    }),
+    maxReleases,
+    leaseSeconds,
+    graceDays,
+    fileDays,
+  })
+  .meta({ description: 'The policy of the license.' })
+
 export const license = z
   .object({
     id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
@@ -140,23 +195,11 @@ export const license = z
     status: licenseStatus,
     productId: z.uuid().meta({ description: 'The id of the product.', example: EXAMPLE_ID }),
     customerId: z.uuid().meta({ description: 'The id of the customer.', example: EXAMPLE_ID }),
-    policy: z
-      .object({
-        type: policyType,
-        maxMachines: storedMaxMachines,
-        expiresAt: timestamp(
-          'The time at which the license expires; null if it never expires or its term has not started.',
-        ).nullable(),
-        durationDays: durationDays.meta({
-          description: 'The length in days of a term that starts with the first `VALID` check; null for other terms.',
-          example: null,
-        }),
-        maxReleases,
-        leaseSeconds,
-        graceDays,
-        fileDays,
-      })
-      .meta({ description: 'The policy of the license.' }),
+    templateId: z.uuid().nullable().meta({
+      description: 'The id of the template that the license was issued with; null without one.',
+      example: null,
+    }),
+    policy: storedPolicy,
     graceEndsAt: timestamp('The end of the grace period; null without a grace period or an expiry.').nullable(),
     machines: z
       .object({
@@ -174,13 +217,52 @@ export const license = z
   .meta({ id: 'License', description: 'The right of a customer to use a product.' })
 export type License = z.infer<typeof license>
 
-export const createLicense = z.strictObject({
-  productId: id('The id of the product.'),
+const newLicense = z.strictObject({
+  templateId: id('The id of a template. Values of the request replace those of the template.').optional(),
+  productId: id('The id of the product. Required without `templateId`.').optional(),
   customerId: id('The id of the customer.'),
-  policy: policyInput,
+  policy: givenPolicy.optional().meta({
+    description:
+      'The policy of the license. Required without `templateId`. Fields that are absent have the values of the template.',
+  }),
   key: newLicenseKey.optional(),
   entitlements: entitlementOverrides.optional(),
   metadata: metadata.optional(),
+})
+
+type Checked = Pick<z.output<typeof newLicense>, 'templateId' | 'productId' | 'policy'>
+const CHECKED: ReadonlySet<unknown> = new Set<keyof Checked | undefined>([
+  'templateId',
+  'productId',
+  'policy',
+  undefined,
+])
+
+/** Creates a check that decides by itself whether it runs after other errors. */
+const { _check: checkWhen } = z.core
+
+/** Adds the validation errors of a new license without a template, also if other fields are invalid. Only the service knows the templates. */
+export const checkNewLicense = checkWhen<Checked>(
+  ({ value: { templateId, productId, policy }, issues }) => {
+    if (templateId !== undefined) return
+    const reject = (path: string[], message: string) => issues.push({ code: 'custom', path, message, input: policy })
+    if (productId === undefined) reject(['productId'], 'is required')
+    if (policy?.type === undefined) {
+      reject(policy === undefined ? ['policy'] : ['policy', 'type'], 'is required')
+      return
+    }
+    const error = newPolicyError(completePolicy(policy, null))
+    if (error !== null) reject(['policy', error.field], error.detail)
+  },
+  { when: ({ issues }) => !issues.some(({ path }) => CHECKED.has(path?.[0])) },
+)
+
+export const createLicense = newLicense.check(checkNewLicense).meta({
+  example: {
+    productId: EXAMPLE_ID,
+    customerId: EXAMPLE_ID,
+    policy: { type: 'SUBSCRIPTION', maxMachines: 5, expiresAt: '2030-01-01T00:00:00.000Z' },
+  },
 })
 export type CreateLicense = z.infer<typeof createLicense>
 
@@ -188,22 +270,11 @@ export const updateLicense = z
   .strictObject({
     productId: id('The id of the product.').optional(),
     customerId: id('The id of the customer.').optional(),
-    policy: z
-      .strictObject({
-        type: policyType.optional(),
-        maxMachines: maxMachines.optional(),
-        expiresAt: expiresAt.optional(),
-        durationDays: durationDays.optional(),
-        maxReleases: maxReleases.optional(),
-        leaseSeconds: leaseSeconds.optional(),
-        graceDays: graceDays.optional(),
-        fileDays: fileDays.optional(),
-      })
-      .optional()
-      .meta({
-        description:
-          'The fields of the policy to change. Other fields keep their values. The resulting policy must be valid.',
-      }),
+    templateId: id('The id of a template of the product, or null to detach the license.').nullable().optional(),
+    policy: givenPolicy.optional().meta({
+      description:
+        'The fields of the policy to change. Other fields keep their values. The resulting policy must be valid.',
+    }),
     entitlements: entitlementOverrides.optional(),
     metadata: metadata.optional(),
   })
@@ -245,6 +316,7 @@ export const importedLicenses = z.object({
 const licenseFilter = {
   productId: id('Returns only licenses of this product.').optional(),
   customerId: id('Returns only licenses of this customer.').optional(),
+  templateId: id('Returns only licenses of this template.').optional(),
   status: licenseStatus.optional(),
   key: text(MAX_LICENSE_KEY_BYTES)
     .optional()
@@ -289,10 +361,10 @@ export const requestLicenseFile = z
   })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
 
-/** Returns the license with its JSON members as text, as they are stored. */
+/** Returns the license with its JSON members as text, as they are stored. An absent member is undefined, so that a template can supply it. */
 export function withJsonText({ metadata: given, entitlements, ...rest }: CreateLicense) {
-  const stored = storedEntitlements(entitlements) ?? null
-  return { ...rest, metadata: JSON.stringify(given ?? {}), entitlements: stored && JSON.stringify(stored) }
+  const stored = storedEntitlements(entitlements)
+  return { ...rest, metadata: given && JSON.stringify(given), entitlements: stored && JSON.stringify(stored) }
 }
 
 /** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */

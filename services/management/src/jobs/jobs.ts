@@ -1,6 +1,6 @@
 /**
  * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas. Also
- * signs the delegations of signing keys.
+ * signs the delegations of signing keys, and applies templates to their licenses.
  * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
  * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
@@ -17,6 +17,7 @@ import { signDelegations } from '../delegations/delegations.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
+import { applyTemplates } from '../resources/templates/apply.ts'
 import { createWebhookMetrics } from '../webhooks/metrics.ts'
 import { WebhookWorker } from '../webhooks/worker.ts'
 import { writeBlacklistedEvents } from './blacklisted.ts'
@@ -33,6 +34,7 @@ const QUOTAS_MS = 30_000
 const BLACKLISTED_MS = 5_000
 const DELEGATIONS_MS = 1_000
 const STORAGE_MS = 60_000
+const TEMPLATES_MS = 1_000
 /** The minimum time between two log entries about errors. During an outage of Postgres, every run fails. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -79,6 +81,7 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
       onError: onFailure,
     }),
     repeat(() => writeQuotaEvents(db), { everyMs: QUOTAS_MS, onError: onFailure }),
+    repeat((signal) => applyTemplates(db, signal), { everyMs: TEMPLATES_MS, onError: onFailure }),
     repeat((signal) => writeBlacklistedEvents(db, signal), { everyMs: BLACKLISTED_MS, onError: onFailure }),
     repeat((signal) => signDelegations(db, keyring, signal), {
       everyMs: DELEGATIONS_MS,

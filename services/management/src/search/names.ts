@@ -20,6 +20,7 @@ const NAMED: readonly Named[] = [
   { permission: 'licenses.read', table: 'access_rules', name: sql`value` },
   { permission: 'customers.read', table: 'customers', name: sql`convert_to(coalesce(name, email), 'UTF8')` },
   { permission: 'products.read', table: 'products', name: sql`convert_to(name, 'UTF8')` },
+  { permission: 'products.read', table: 'license_templates', name: sql`convert_to(name, 'UTF8')` },
   {
     permission: 'webhooks.read',
     table: 'webhook_endpoints',

@@ -201,7 +201,7 @@ describe('licenses', () => {
     expect(await expiry(renew({ ...earlier, allowEarlier: true }))).toBe(earlier.expiresAt)
     expect(await expiry(extend(31))).toBe('2031-01-31T23:59:59.999Z')
     expect(outcome(await extend(0))).toBe('422 INVALID_REQUEST')
-    for (let i = 0; i < 79; i++) await extend(36_500)
+    await renew({ expiresAt: '9999-06-01T00:00:00Z' })
     expect((await extend(36_500)).text).toContain('must not move the expiry beyond the year 9999')
 
     const ended = await vendor.license({ policy: { type: 'TRIAL', expiresAt: '2020-01-01T00:00:00Z', graceDays: 90 } })

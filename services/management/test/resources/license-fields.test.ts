@@ -70,7 +70,7 @@ const UPDATED = leavesOfInput(updateLicense)
 /** A license has at most one of these fields. */
 const ALTERNATIVES = new Set(['policy.expiresAt', 'policy.durationDays'])
 /** Validators do not receive changes of these fields, because no verdict depends on them. */
-const UNLOGGED = new Set(['metadata', 'policy.type', 'policy.maxReleases', 'policy.fileDays'])
+const UNLOGGED = new Set(['metadata', 'templateId', 'policy.type', 'policy.maxReleases', 'policy.fileDays'])
 
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((node, name) => fields.parse(node)[name], value)
@@ -86,8 +86,10 @@ function bodyOf(values: readonly (readonly [string, unknown])[]): Fields {
 }
 
 async function valuesOf(leaves: Map<string, JsonSchema>, variant: number): Promise<[string, unknown][]> {
+  const productId = await vendor.product()
   const references = new Map([
-    ['productId', await vendor.product()],
+    ['productId', productId],
+    ['templateId', (await vendor.template({}, productId)).id],
     ['customerId', await vendor.customer()],
   ])
   return [...leaves].map(([path, schema]) => [path, references.get(path) ?? valueOf(path, schema, variant)])

@@ -72,8 +72,8 @@ describe('an import', () => {
     expect(pointers(shapes.body)).toEqual([
       '#/licenses/0/policy/expiresAt',
       '#/licenses/1/key',
-      '#/licenses/2/productId',
       '#/licenses/2/customerId',
+      '#/licenses/2/productId',
       '#/licenses/2/policy',
     ])
     const taken = await importLicenses([

@@ -42,6 +42,7 @@ const below =
 
 const organization = async ({ harness }: World) => (await createVendor(harness)).id
 const product = ({ vendor }: World) => vendor.product()
+const template = async ({ vendor }: World) => (await vendor.template()).id
 const customer = ({ vendor }: World) => vendor.customer()
 const license = async ({ vendor }: World) => (await vendor.license()).id
 const subscription = async ({ vendor }: World) =>
@@ -164,6 +165,12 @@ const makers: Record<MakerName, Maker> = {
   readProduct: below('products', product),
   updateProduct: below('products', product, '', { name: 'Suite', metadata: {} }),
   deleteProduct: below('products', product),
+  listTemplates: below('products', product, '/templates'),
+  createTemplate: below('products', product, '/templates', { name: 'Studio', policy: { type: 'PERPETUAL' } }),
+  readTemplate: below('templates', template),
+  updateTemplate: below('templates', template, '', { policy: { maxMachines: 7 } }),
+  deleteTemplate: below('templates', template),
+  applyTemplate: below('templates', template, '/apply', { dryRun: false }),
   listCustomers: fixed('customers'),
   createCustomer: fixed('customers', () => ({
     email: 'a@example.com',

@@ -8,6 +8,7 @@ import {
   type Plan,
 } from '@keyward/contract'
 import { product as productSchema } from '@keyward/contract/management/products'
+import { template as templateSchema, type Template } from '@keyward/contract/management/templates'
 import { z } from 'zod'
 
 import type { ApiResponse, Caller, Harness } from './harness.ts'
@@ -38,6 +39,7 @@ export interface Vendor {
   apiKey: string
   product(name?: string): Promise<string>
   customer(fields?: object): Promise<string>
+  template(fields?: object, productId?: string): Promise<Template>
   license(fields?: object): Promise<z.output<typeof licenseSchema>>
   rule(fields: object): Promise<z.output<typeof accessRule>>
 }
@@ -60,6 +62,11 @@ export async function createVendor(harness: Harness, plan: Plan = 'STANDARD', na
     apiKey,
     product,
     customer,
+    async template(fields = {}, productId) {
+      const body = { name: 'Studio, yearly', policy: { type: 'SUBSCRIPTION', durationDays: 365 }, ...fields }
+      const path = `products/${productId ?? (await product())}/templates`
+      return expectBody(await call('POST', path, { body }), 201, templateSchema)
+    },
     async license(fields = {}) {
       const body: object = { policy: perpetual, ...fields }
       const whole = {

@@ -22,7 +22,15 @@ import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
 const t = text.licenses
-const FILTERS = { status: null, productId: null, customerId: null, key: null, email: null, within: null }
+const FILTERS = {
+  status: null,
+  productId: null,
+  customerId: null,
+  templateId: null,
+  key: null,
+  email: null,
+  within: null,
+}
 type Chosen = Filters<keyof typeof FILTERS>
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

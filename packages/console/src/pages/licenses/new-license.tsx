@@ -1,21 +1,29 @@
-import { createLicense, email as emailAddress, licenses } from '@keyward/contract'
+import { checkNewLicense, createLicense, email as emailAddress, licenses } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
-import { Button, Card, Grid, Group, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { type Template, templates } from '@keyward/contract/management/templates'
+import { Button, Card, Grid, Group, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
+import { z } from 'zod'
 
 import { call } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
-import { checkInput } from '../../api/input.ts'
+import { checkInput, type FieldErrors } from '../../api/input.ts'
 import { CustomerField, customerWith, ProductField } from '../../parts/choose.tsx'
-import { type EntitlementRow, EntitlementsField, entitlementsOf, hasProblem } from '../../parts/entitlements-field.tsx'
+import {
+  type EntitlementRow,
+  EntitlementsField,
+  entitlementsOf,
+  hasProblem,
+  rowsOf,
+} from '../../parts/entitlements-field.tsx'
 import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
-import { bodyOf, NEW_POLICY, PolicyFields } from './policy-fields.tsx'
+import { bodyOf, NEW_POLICY, PolicyFields, policyOf } from './policy-fields.tsx'
 
 const t = text.licenses
 const MAX_MANY = 1_000
@@ -47,7 +55,8 @@ function Keys({ keys }: { keys: readonly string[] }) {
 }
 
 /** The input of the form, in which the customer is an e-mail address. */
-const newLicense = createLicense.omit({ customerId: true }).extend({ email: emailAddress })
+const { customerId: _, ...fields } = createLicense.shape
+const newLicense = z.strictObject({ ...fields, email: emailAddress }).check(checkNewLicense)
 
 /**
  * Creates `count` licenses and returns their keys. For a single license, also returns the id. All fields are checked first, because a
@@ -67,10 +76,89 @@ async function createLicenses(draft: unknown, count: number): Promise<{ keys: st
   return { keys: created.licenses.map(({ key }) => key) }
 }
 
+/** A field for selecting one of the templates of a product. It is absent if the product has none. */
+function TemplateField({
+  productId,
+  value,
+  onChange,
+  error,
+}: {
+  productId: string | null
+  value: string | null
+  onChange: (template: Template | null) => void
+  error: string | undefined
+}) {
+  const { data } = useRead(templates.listTemplates, productId === null ? null : { params: { id: productId } })
+  if (data === undefined || data.data.length === 0) return null
+  return (
+    <Select
+      label={text.templates.one}
+      description={text.templates.choose}
+      placeholder={text.templates.none}
+      data={data.data.map(({ id, name }) => ({ value: id, label: name }))}
+      value={value}
+      onChange={(id) => onChange(data.data.find((one) => one.id === id) ?? null)}
+      error={error}
+      clearable
+    />
+  )
+}
+
+/** Returns the validation errors by field. All new licenses have the same fields, so the errors lack the license's position. */
+function sharedErrors(error: Error | null): FieldErrors {
+  const all = Object.entries(fieldErrors(error))
+  return Object.fromEntries(all.map(([pointer, detail]) => [pointer.replace(/^licenses\/\d+\//, ''), detail]))
+}
+
+/** The number of licenses, and the key of a single license. */
+function More({
+  many,
+  count,
+  onCount,
+  ownKey,
+  onKey,
+  error,
+}: {
+  many: number
+  count: number | string
+  onCount: (count: number | string) => void
+  ownKey: string
+  onKey: (key: string) => void
+  error: string | undefined
+}) {
+  return (
+    <Card withBorder component="section" aria-label={t.more}>
+      <Stack>
+        <NumberInput
+          label={t.howMany}
+          description={t.howManyHint}
+          value={count}
+          onChange={onCount}
+          min={1}
+          max={MAX_MANY}
+          allowDecimal={false}
+        />
+        {many === 1 && (
+          <TextInput
+            label={t.ownKey}
+            description={t.ownKeyHint}
+            value={ownKey}
+            onChange={(event) => onKey(event.currentTarget.value)}
+            error={error}
+            classNames={{ input: 'mono' }}
+            spellCheck={false}
+          />
+        )}
+      </Stack>
+    </Card>
+  )
+}
+
 export default function NewLicense() {
   const given = useUrlParameters()
   const [, navigate] = useLocation()
   const [productId, setProductId] = useState<string | null>(given.get('product'))
+  const [templateId, setTemplateId] = useState<string | null>(null)
   const [email, setEmail] = useState(given.get('email') ?? '')
   const [policy, setPolicy] = useState(NEW_POLICY)
   const [rows, setRows] = useState<EntitlementRow[]>([])
@@ -78,6 +166,14 @@ export default function NewLicense() {
   const [count, setCount] = useState<number | string>(1)
   const [keys, setKeys] = useState<readonly string[]>([])
   const defaults = useRead(products.readProduct, productId === null ? null : { params: { id: productId } })
+  const choose = (template: Template | null) => {
+    setTemplateId(template?.id ?? null)
+    if (template === null) return
+    const known = policyOf({ policy: { ...template.policy, expiresAt: null } })
+    // A template without days leaves the end to each license.
+    setPolicy({ ...known, startsWithFirstUse: template.policy.durationDays !== null })
+    setRows(rowsOf(template.entitlements))
+  }
   const many = Number(count) > 1 ? Math.min(Number(count), MAX_MANY) : 1
   const create = useChange(
     () =>
@@ -85,6 +181,7 @@ export default function NewLicense() {
         {
           // The message of an absent member states that the field is required.
           productId: productId ?? undefined,
+          ...(templateId !== null && { templateId }),
           email: email.trim() === '' ? undefined : email.trim(),
           policy: bodyOf(policy),
           entitlements: entitlementsOf(rows),
@@ -102,11 +199,7 @@ export default function NewLicense() {
     event.preventDefault()
     create.mutate(undefined)
   }
-  const all = fieldErrors(create.error)
-  // All new licenses have the same fields, so the errors are shown without the license's position.
-  const errors = Object.fromEntries(
-    Object.entries(all).map(([pointer, detail]) => [pointer.replace(/^licenses\/\d+\//, ''), detail]),
-  )
+  const errors = sharedErrors(create.error)
   if (keys.length > 0)
     return (
       <Screen title={t.new}>
@@ -119,7 +212,15 @@ export default function NewLicense() {
         <Grid gap="lg">
           <Grid.Col span={{ base: 12, md: 7 }}>
             <Stack>
-              <ProductField value={productId} onChange={setProductId} error={errors['productId']} />
+              <ProductField
+                value={productId}
+                onChange={(id) => {
+                  setProductId(id)
+                  setTemplateId(null)
+                }}
+                error={errors['productId']}
+              />
+              <TemplateField productId={productId} value={templateId} onChange={choose} error={errors['templateId']} />
               <CustomerField value={email} onChange={setEmail} error={errors['email']} />
               <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
             </Stack>
@@ -134,30 +235,7 @@ export default function NewLicense() {
                   errors={errors}
                 />
               </Card>
-              <Card withBorder component="section" aria-label={t.more}>
-                <Stack>
-                  <NumberInput
-                    label={t.howMany}
-                    description={t.howManyHint}
-                    value={count}
-                    onChange={setCount}
-                    min={1}
-                    max={MAX_MANY}
-                    allowDecimal={false}
-                  />
-                  {many === 1 && (
-                    <TextInput
-                      label={t.ownKey}
-                      description={t.ownKeyHint}
-                      value={key}
-                      onChange={(event) => setKey(event.currentTarget.value)}
-                      error={errors['key']}
-                      classNames={{ input: 'mono' }}
-                      spellCheck={false}
-                    />
-                  )}
-                </Stack>
-              </Card>
+              <More many={many} count={count} onCount={setCount} ownKey={key} onKey={setKey} error={errors['key']} />
               {Object.keys(errors).length === 0 && <ErrorMessage error={create.error} />}
               <Group>
                 <Button type="submit" loading={create.isPending} disabled={hasProblem(rows)}>

@@ -38,7 +38,7 @@ export const NEW_POLICY: Policy = {
   fileDays: DEFAULT_FILE_DAYS,
 }
 
-export function policyOf({ policy }: License): Policy {
+export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
   const { type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases, graceDays, fileDays } = policy
   return {
     type,
@@ -68,7 +68,7 @@ export function formerPolicy({ policy: { durationDays, ...policy } }: License): 
  * Returns the policy to send. Keeps the time of day of the expiry in `before` if the day is unchanged. Keeps `durationDays` of a term that
  * has started.
  */
-export function bodyOf(policy: Policy, before?: License): z.input<typeof createLicense>['policy'] {
+export function bodyOf(policy: Policy, before?: License): NonNullable<z.input<typeof createLicense>['policy']> {
   const ends = policy.type !== 'PERPETUAL'
   const usesDays = ends && policy.startsWithFirstUse
   const earlier = before?.policy.expiresAt ?? null
@@ -90,12 +90,27 @@ export function bodyOf(policy: Policy, before?: License): z.input<typeof createL
 }
 
 interface Props {
+  /** Whether the fields are those of a template, which has no expiry. */
+  isTemplate?: boolean
   value: Policy
   onChange: (part: Partial<Policy>) => void
   errors: FieldErrors
 }
 
-function Term({ value, onChange, errors }: Props) {
+function Term({ value, onChange, errors, isTemplate = false }: Props) {
+  if (isTemplate)
+    return (
+      <NumberInput
+        label={text.templates.days}
+        description={text.templates.daysHint}
+        value={value.days}
+        onChange={(days) => onChange({ days })}
+        min={1}
+        max={36_500}
+        allowDecimal={false}
+        error={errors['policy/durationDays']}
+      />
+    )
   return (
     <Stack gap="xs">
       <Stack gap={4}>

@@ -26,7 +26,7 @@ export interface ReadLicenses {
 
 export const MAX_ROWS = 20_000
 const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases', 'graceDays', 'fileDays'] as const
-const KNOWN = new Set<string>(['product', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
+const KNOWN = new Set<string>(['product', 'templateId', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
 /** A placeholder for the id of the customer, which is known only when the row is sent. */
 const ANY_ID = '00000000-0000-7000-8000-000000000000'
 
@@ -34,11 +34,11 @@ export const EXAMPLE = (product: string): string =>
   `product,email,name,type,expiresAt,maxMachines\n"${product}",ada@example.com,Ada Lovelace,PERPETUAL,,2\n"${product}",grace@example.com,Grace Hopper,SUBSCRIPTION,2030-01-01,5\n`
 
 function policyOf(record: Readonly<Record<string, string>>): Record<string, unknown> {
-  const { type = '', expiresAt = '' } = record
+  const { type = '', expiresAt = '', templateId = '' } = record
   const ends = (record['durationDays'] ?? '') !== '' || expiresAt !== ''
-  const policy: Record<string, unknown> = {
-    type: type === '' ? (ends ? 'SUBSCRIPTION' : 'PERPETUAL') : type.toUpperCase(),
-  }
+  const policy: Record<string, unknown> = {}
+  if (type !== '') policy['type'] = type.toUpperCase()
+  else if (templateId === '') policy['type'] = ends ? 'SUBSCRIPTION' : 'PERPETUAL'
   if (expiresAt !== '')
     policy['expiresAt'] = /^\d{4}-\d{2}-\d{2}$/.test(expiresAt) ? `${expiresAt}T00:00:00Z` : expiresAt
   for (const name of NUMBERS) {
@@ -53,7 +53,7 @@ function checkRow(
   record: Readonly<Record<string, string>>,
   products: readonly Product[],
 ): LicenseRow | BadRow {
-  const { product = '', email = '', name = '', key = '' } = record
+  const { product = '', email = '', name = '', key = '', templateId = '' } = record
   if (product === '') return { where, detail: t.missing('product') }
   if (email === '') return { where, detail: t.missing('email') }
   const found = products.find((one) => one.id === product) ?? products.find((one) => one.name === product)
@@ -64,6 +64,7 @@ function checkRow(
   const body: unknown = {
     productId: found.id,
     customerId: ANY_ID,
+    ...(templateId !== '' && { templateId }),
     policy: policyOf(record),
     ...(key !== '' && { key }),
     ...(Object.keys(metadata).length > 0 && { metadata }),

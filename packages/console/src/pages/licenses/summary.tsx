@@ -1,5 +1,6 @@
 import { customers, type License, licenses, type machines } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
+import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 
@@ -16,7 +17,7 @@ import {
 } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { machineName } from '../../parts/let-through.tsx'
-import { Copyable, distance, LastDay, TextLink, When } from '../../parts/parts.tsx'
+import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { bodyOf, formerPolicy, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
 
@@ -26,16 +27,16 @@ const MOST_BOXES = 6
 type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the text for a license without an expiry: a term that has not started, or "never". */
-export function termOf({ policy: { durationDays } }: License): string {
+export function termOf({ policy: { durationDays } }: Pick<License, 'policy'>): string {
   return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
 }
 
-function slotsOf({ policy: { leaseSeconds, maxMachines } }: License): string {
+export function slotsOf({ policy: { leaseSeconds, maxMachines } }: Pick<License, 'policy'>): string {
   return leaseSeconds === null || maxMachines === null ? t.fixedSlots : t.floatingSlots(leaseSeconds / 60)
 }
 
 /** Returns the terms in one phrase, such as "Subscription until 23 Apr 2027, in 5 months". */
-export function termText(one: License): string {
+export function termText(one: Pick<License, 'policy'>): string {
   const { type, expiresAt } = one.policy
   const name = text.licenses.types[type]
   if (expiresAt === null) return type === 'PERPETUAL' ? name : `${name}, ${termOf(one)}`
@@ -74,6 +75,15 @@ interface SummaryProps {
 export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: boolean }) {
   const { license: one, isRefused } = props
   const { used, max } = one.machines
+  const { data: template } = useRead(
+    templates.readTemplate,
+    one.templateId === null ? null : { params: { id: one.templateId } },
+  )
+  const own = (...names: (keyof Template['policy'])[]) =>
+    template !== undefined &&
+    names.some((name) => template.policy[name] !== one.policy[name]) && (
+      <DotBadge color="blue">{text.templates.differs}</DotBadge>
+    )
   return (
     <section className="card summary" aria-label={t.summary}>
       <div className="summary-head">
@@ -82,8 +92,22 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
       </div>
       <SlotBoxes {...props} />
       <dl className="kv">
+        {template !== undefined && (
+          <>
+            <dt>{text.templates.one}</dt>
+            <dd>
+              <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink>
+            </dd>
+          </>
+        )}
         <dt>{text.licenses.terms}</dt>
-        <dd>{text.licenses.types[one.policy.type]}</dd>
+        <dd>
+          {text.licenses.types[one.policy.type]} {own('type', 'durationDays')}
+        </dd>
+        <dt>{text.licenses.maxMachines}</dt>
+        <dd>
+          {max ?? text.unlimited} {own('maxMachines')}
+        </dd>
         <dt>{text.licenses.expires}</dt>
         <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
         {one.graceEndsAt !== null && (
@@ -95,11 +119,21 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
           </>
         )}
         <dt>{t.slots}</dt>
-        <dd>{slotsOf(one)}</dd>
+        <dd>
+          {slotsOf(one)} {own('leaseSeconds')}
+        </dd>
         <dt>{t.releases}</dt>
-        <dd>{one.policy.maxReleases ?? text.unlimited}</dd>
+        <dd>
+          {one.policy.maxReleases ?? text.unlimited} {own('maxReleases')}
+        </dd>
+        <dt>{text.licenses.graceDays}</dt>
+        <dd>
+          {one.policy.graceDays} {own('graceDays')}
+        </dd>
         <dt>{t.files}</dt>
-        <dd>{t.fileDays(one.policy.fileDays)}</dd>
+        <dd>
+          {t.fileDays(one.policy.fileDays)} {own('fileDays')}
+        </dd>
         <dt>{text.licenses.createdOn}</dt>
         <dd>
           <When at={one.createdAt} />
@@ -109,7 +143,7 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
           <Copyable value={one.id} />
         </dd>
       </dl>
-      <Entitlements license={one} canWrite={canWrite} />
+      <Entitlements license={one} canWrite={canWrite} template={template} />
     </section>
   )
 }
@@ -153,7 +187,21 @@ export function EditTerms({ license: one, onClose }: { license: License; onClose
   )
 }
 
-export function Entitlements({ license: one, canWrite }: { license: License; canWrite: boolean }) {
+/** Returns whether two objects have the same members, in any order. */
+function isSameRecord(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
+  const names = Object.keys(one)
+  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
+}
+
+export function Entitlements({
+  license: one,
+  canWrite,
+  template,
+}: {
+  license: License
+  canWrite: boolean
+  template: Template | undefined
+}) {
   const { data } = useRead(products.readProduct, { params: { id: one.productId } })
   const [rows, setRows] = useState<EntitlementRow[] | null>(null)
   const defaults = data?.entitlements ?? {}
@@ -174,6 +222,9 @@ export function Entitlements({ license: one, canWrite }: { license: License; can
         )}
       </div>
       <EntitlementList defaults={defaults} overrides={one.entitlements} />
+      {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && (
+        <DotBadge color="blue">{text.templates.differs}</DotBadge>
+      )}
       <FormWindow
         title={text.entitlements.title}
         action={text.save}

@@ -17,6 +17,7 @@ import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
+import { Templates } from '../templates/templates.tsx'
 import { ProductWindow } from './product-window.tsx'
 
 const t = text.products
@@ -96,6 +97,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
           </Fact>
         </SimpleGrid>
       </Card>
+      <Templates productId={id} canWrite={may('products.write')} />
       {may('licenses.read') && (
         <Part
           title={t.rules}

@@ -1,7 +1,6 @@
 /** Imports licenses in a few set-based statements: all rows or none. An error lists every invalid row. */
 
 import type { importedLicense } from '@keyward/contract'
-import { uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 import type { z } from 'zod'
 
@@ -11,10 +10,8 @@ import type { ReadContext, WriteContext } from '../../context.ts'
 import { writeEvents } from '../../events/writer.ts'
 import { ApiError, type ValidationError } from '../../http/problem.ts'
 import { invalidRows, type Row, type Rows } from '../../http/upload-rows.ts'
-import { excessiveEntitlements } from '../products/entitlements.ts'
-import { generateLicenseKey } from './key.ts'
 import { selectLicenses, showLicense } from './license-rows.ts'
-import { entitled, insertLicenses, missingParents, type NewLicense, requireLicensesWithinQuotas } from './store.ts'
+import { insertLicenses, type NewLicense, newLicenses, requireLicensesWithinQuotas } from './store.ts'
 
 type ImportedLicense = z.output<typeof importedLicense>
 type LicenseRows = readonly Row<ImportedLicense>[]
@@ -45,14 +42,13 @@ async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRo
   )
 }
 
-/** Throws INVALID_REQUEST with every invalid row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
-async function requireValid(context: WriteContext, { rows, errors }: Rows<ImportedLicense>): Promise<void> {
-  const parents = rows.map(({ input, pointer }) => ({ ...input, pointer }))
-  const excessive = await excessiveEntitlements(context, entitled(parents))
-  const invalid = [...errors, ...(await missingParents(context, parents)), ...duplicateKeys(rows), ...excessive]
-  const existing = await existingKeys(context, rows)
+/** Returns the licenses to insert. Throws INVALID_REQUEST with every invalid row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
+async function requireValid(context: WriteContext, given: Rows<ImportedLicense>): Promise<NewLicense[]> {
+  const { rows, errors } = await newLicenses(context, given.rows)
+  const invalid = [...given.errors, ...errors, ...duplicateKeys(given.rows)]
+  const existing = await existingKeys(context, given.rows)
   if (invalid.length > 0) throw invalidRows([...invalid, ...existing])
-  if (existing.length === 0) return
+  if (existing.length === 0) return rows
   const count = existing.length === 1 ? 'A license with this key exists' : `Licenses with ${existing.length} keys exist`
   throw new ApiError('LICENSE_KEY_EXISTS', `${count}. Remove the rows listed in errors or give them other keys.`, {
     errors: existing,
@@ -71,8 +67,7 @@ async function writeCreated(context: WriteContext, part: readonly NewLicense[]):
 }
 
 export async function importLicenses(context: WriteContext, given: Rows<ImportedLicense>) {
-  await requireValid(context, given)
-  const rows = given.rows.map(({ input }) => ({ ...input, id: uuidv7(), key: input.key ?? generateLicenseKey() }))
+  const rows = await requireValid(context, given)
   await requireLicensesWithinQuotas(
     context,
     rows.map(({ policy }) => policy.maxMachines),

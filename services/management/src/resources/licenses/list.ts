@@ -11,6 +11,7 @@ import { type LicenseRow, selectLicenses, showLicense } from './license-rows.ts'
 export interface LicenseQuery extends PageQuery {
   productId?: string | undefined
   customerId?: string | undefined
+  templateId?: string | undefined
   status?: License['status'] | undefined
   key?: string | undefined
   email?: string | undefined
@@ -48,10 +49,11 @@ function statusCondition(status: License['status']): RawBuilder<unknown> {
 }
 
 function conditionsOf(query: LicenseQuery): RawBuilder<unknown>[] {
-  const { productId, customerId, status, key, expiresAfter, expiresBefore } = query
+  const { productId, customerId, templateId, status, key, expiresAfter, expiresBefore } = query
   const conditions: RawBuilder<unknown>[] = []
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
   if (customerId !== undefined) conditions.push(sql`customer_id = ${customerId}`)
+  if (templateId !== undefined) conditions.push(sql`template_id = ${templateId}`)
   if (key !== undefined) conditions.push(sql`key = ${key}`)
   if (status !== undefined) conditions.push(statusCondition(status))
   if (expiresAfter !== undefined) conditions.push(sql`${EXPIRY} >= ${expiresAfter}`)

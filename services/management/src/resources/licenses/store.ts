@@ -1,8 +1,10 @@
 /** Adds, changes and deletes licenses. Additions use set-based statements. */
 
 import {
+  completePolicy,
   type CreateLicense,
   type License,
+  newPolicyError,
   policyError,
   storedEntitlements,
   type updateLicense,
@@ -25,6 +27,8 @@ import { excessiveEntitlements } from '../products/entitlements.ts'
 import { requireFeatures } from './features.ts'
 import { generateLicenseKey } from './key.ts'
 import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './license-rows.ts'
+import { termsOf, templatesById } from './template-rows.ts'
+import { type TemplateValues, valuesMoved } from './template-values.ts'
 
 /** The constraint that makes a license key unique in its organization. */
 const KEY_CONSTRAINT = 'licenses_organization_id_key_key'
@@ -78,9 +82,64 @@ export function entitled<Row extends { entitlements: string | null }>(licenses: 
   })
 }
 
-export interface NewLicense extends ReturnType<typeof withJsonText> {
+/** A license to insert. Its JSON members are text, as they are stored. */
+export interface NewLicense {
   id: string
+  templateId: string | null
+  productId: string
+  customerId: string
   key: string
+  policy: ReturnType<typeof completePolicy>
+  metadata: string
+  entitlements: string | null
+}
+
+/** A license as it was given, with its JSON members as text, and the pointer to it in the request. */
+interface GivenLicense {
+  input: ReturnType<typeof withJsonText>
+  pointer: string
+}
+
+/**
+ * Returns the licenses completed with the values of their templates, and an error for every license with a wrong reference or policy, or
+ * with entitlements that are too long.
+ */
+export async function newLicenses(
+  context: WriteContext,
+  given: readonly GivenLicense[],
+): Promise<{ rows: NewLicense[]; errors: ValidationError[] }> {
+  const templates = await templatesById(
+    context,
+    given.flatMap(({ input }) => input.templateId ?? []),
+  )
+  const errors: ValidationError[] = []
+  const rows: (NewLicense & { pointer: string })[] = []
+  for (const { input, pointer } of given) {
+    const { templateId = null, customerId, key = generateLicenseKey() } = input
+    const template = templateId === null ? null : templates.get(templateId)
+    const productId = input.productId ?? template?.productId ?? ''
+    if (template === undefined || (template !== null && productId !== template.productId)) {
+      const what = input.productId === undefined ? 'this organization' : 'the product'
+      errors.push({ pointer: `${pointer}/templateId`, detail: `must be the id of a template of ${what}` })
+      continue
+    }
+    const policy = completePolicy(input.policy ?? {}, template && termsOf(template))
+    const error = newPolicyError(policy)
+    if (error !== null) errors.push({ pointer: `${pointer}/policy/${error.field}`, detail: error.detail })
+    const own = input.entitlements === undefined ? textOf(template?.entitlements ?? null) : input.entitlements
+    const metadata = input.metadata ?? JSON.stringify(template?.metadata ?? {})
+    rows.push({ id: uuidv7(), templateId, productId, customerId, key, policy, metadata, entitlements: own, pointer })
+  }
+  const [missing, excessive] = await together(
+    missingParents(context, rows),
+    excessiveEntitlements(context, entitled(rows)),
+  )
+  errors.push(...missing, ...excessive)
+  return { rows, errors }
+}
+
+function textOf(value: object | null): string | null {
+  return value && JSON.stringify(value)
 }
 
 /** The number of characters of JSON after which a statement gets no further row. Serializing more at once would delay other requests. */
@@ -123,19 +182,19 @@ export async function insertLicenses(
 async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
-    insert into licenses (id, organization_id, product_id, customer_id, key, policy_type, max_machines, expires_at,
+    insert into licenses (id, organization_id, product_id, customer_id, template_id, key, policy_type, max_machines, expires_at,
       duration_days, max_releases, lease_seconds, grace_days, file_days, metadata, entitlements)
-    select n.id, ${organizationId}, n.product_id, n.customer_id, n.key, n.policy_type, n.max_machines, n.expires_at,
+    select n.id, ${organizationId}, n.product_id, n.customer_id, n.template_id, n.key, n.policy_type, n.max_machines, n.expires_at,
       n.duration_days, n.max_releases, n.lease_seconds, n.grace_days, n.file_days, n.metadata, n.entitlements
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
-      ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
+      ${column((row) => row.templateId)}::uuid[], ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
       ${column((row) => row.policy.leaseSeconds)}::integer[], ${column((row) => row.policy.graceDays)}::integer[],
       ${column((row) => row.policy.fileDays)}::integer[],
       ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
-    ) as n (id, product_id, customer_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
+    ) as n (id, product_id, customer_id, template_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
       lease_seconds, grace_days, file_days, metadata, entitlements)`
     .execute(db)
     .catch((error: unknown) => {
@@ -156,13 +215,10 @@ export async function requireLicensesWithinQuotas(
 }
 
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
-  const row = { ...withJsonText(input), id: uuidv7(), key: input.key ?? generateLicenseKey() }
-  await together(
-    requireParents(context, input),
-    requireLicensesWithinQuotas(context, [input.policy.maxMachines]),
-    requireEntitlementsFit(context, row),
-    requireFeatures(context, [row.policy]),
-  )
+  const { rows, errors } = await newLicenses(context, [{ input: withJsonText(input), pointer: '#' }])
+  const [row] = rows
+  if (row === undefined || errors.length > 0) throw invalidRequest(errors)
+  await together(requireLicensesWithinQuotas(context, [row.policy.maxMachines]), requireFeatures(context, [row.policy]))
   const [, inserted] = await together(insertPart(context, [row]), readLicenseRow(context, row.id))
   const license = showLicense(inserted)
   await audit(context, {
@@ -224,6 +280,25 @@ function replacedValues(row: LicenseRow, changed: object): object {
 }
 
 /**
+ * Returns the values of a license that a move to another template changes: those that still equal a value of its present template
+ * (docs/api.md#m17). Throws INVALID_REQUEST unless the template belongs to the product.
+ */
+async function movedTo(
+  context: WriteContext,
+  row: LicenseRow,
+  { productId, templateId }: { productId: string; templateId: string | null },
+): Promise<Partial<TemplateValues>> {
+  if (templateId === null) return {}
+  if (templateId === row.templateId) return {}
+  const templates = await templatesById(context, [templateId, ...(row.templateId === null ? [] : [row.templateId])])
+  const template = templates.get(templateId)
+  if (template?.productId !== productId)
+    throw invalid('#/templateId', 'must be the id of a template of the product, or null')
+  const present = row.templateId === null ? undefined : templates.get(row.templateId)
+  return present === undefined ? {} : valuesMoved(row, present, template)
+}
+
+/**
  * Changes the given fields of a license. The given fields of the policy are merged into the stored policy, and the merged policy must be valid
  * (docs/api.md#m7).
  */
@@ -233,11 +308,15 @@ export async function changeLicense(
   input: z.output<typeof updateLicense>,
 ): Promise<License> {
   const row = await lockLicenseRow(context, id)
-  const policy = mergedPolicy(row, input.policy)
-  const { productId = row.productId, customerId = row.customerId, metadata } = input
-  const entitlements = storedEntitlements(input.entitlements)
+  const { productId = row.productId, customerId = row.customerId } = input
+  // A license that moves to another product has no template unless the request names one.
+  const { templateId = productId === row.productId ? row.templateId : null } = input
   await requireParents(context, { productId, customerId })
-  const changed = differences(row, { productId, customerId, ...policy, entitlements, metadata })
+  const moved = await movedTo(context, row, { productId, templateId })
+  const policy = mergedPolicy({ ...row, ...moved }, input.policy)
+  const { metadata = moved.metadata } = input
+  const entitlements = input.entitlements === undefined ? moved.entitlements : storedEntitlements(input.entitlements)
+  const changed = differences(row, { productId, customerId, templateId, ...policy, entitlements, metadata })
   if (changed === null) return showLicense(row)
   if (changed.productId !== undefined || changed.entitlements !== undefined) {
     const own = entitlements === undefined ? row.entitlements : entitlements
