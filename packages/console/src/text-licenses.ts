@@ -112,7 +112,7 @@ export const licenseText = {
     open: 'Import',
     intro: 'Paste CSV with a heading line, or choose a file. Required columns: product, email.',
     columns:
-      'Columns: product (name or id), templateId, email, name, key, type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases, graceDays, fileDays. Other columns become metadata.',
+      'Columns: product (name or id), templateId, externalId, email, name, key, type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases, graceDays, fileDays. Other columns become metadata.',
     values: 'CSV',
     example: 'Insert an example',
     ready: (count: number) => `${licenses(count)} to import`,

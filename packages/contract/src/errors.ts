@@ -25,7 +25,7 @@ export const PROBLEMS = {
   LICENSE_REVOKED: { status: 409, title: 'The license is revoked. A revocation is final.' },
   NOT_STARTED: { status: 409, title: 'The term of the license starts with its first valid check.' },
   VALIDATORS_OUTDATED: { status: 409, title: 'A connected validator does not implement this feature yet.' },
-  EXTERNAL_ID_EXISTS: { status: 409, title: 'A customer with this external id exists.' },
+  EXTERNAL_ID_EXISTS: { status: 409, title: 'Another resource with this external id exists.' },
   MEMBER_EXISTS: { status: 409, title: 'A member with this e-mail address exists.' },
   SIGNING_KEY_CURRENT: { status: 409, title: 'The key signs new files. Rotate the keys first.' },
   LAST_CREDENTIAL: { status: 409, title: 'After this request, no credential could manage credentials.' },

@@ -45,6 +45,7 @@ export function describeLicense(shown: License): string {
     status: shown.status,
     product: shown.productId,
     customer: shown.customerId,
+    ...(shown.externalId === null ? {} : { 'external id': shown.externalId }),
     ...(shown.templateId === null ? {} : { template: shown.templateId }),
     type: policy.type,
     expires: expiryOf(policy),

@@ -154,6 +154,7 @@ function addList(group: CliCommand): void {
     .option('--product <id>', 'only licenses of this product')
     .option('--customer <id>', 'only licenses of this customer')
     .option('--template <id>', 'only licenses of this template')
+    .option('--external-id <id>', 'only the license with this id of your own system')
     .option('--email <address>', 'only licenses of customers with this e-mail address')
     .option(
       '--expires-after <when>',
@@ -223,6 +224,7 @@ const filterFlags = listFlags.extend({
   product: z.string().optional(),
   customer: z.string().optional(),
   template: z.string().optional(),
+  externalId: z.string().optional(),
   email: z.string().optional(),
   expiresAfter: z.string().optional(),
   expiresBefore: z.string().optional(),
@@ -236,6 +238,7 @@ const createFlags = z.object({
   customer: z.string().optional(),
   expires: z.string().optional(),
   key: z.string().optional(),
+  externalId: z.string().optional(),
 })
 
 function addCreate(group: CliCommand): void {
@@ -247,6 +250,7 @@ function addCreate(group: CliCommand): void {
     .option('--customer <id>', "the customer (default with the demo's token: the demo's customer)")
     .option('--expires <when>', 'the expiry: a date, or 30d, 12h, 1y from now')
     .option('--key <key>', 'a key of your own (default: a generated one)')
+    .option('--external-id <id>', 'the id of the license in your own system')
   withWait(withTerms(create)).run(async (session, given) => {
     const { api, connection, context } = session
     const flags = createFlags.parse(given)
@@ -269,6 +273,7 @@ function addCreate(group: CliCommand): void {
       customerId,
       policy,
       ...(flags.key !== undefined && { key: flags.key }),
+      ...(flags.externalId !== undefined && { externalId: flags.externalId }),
       ...entitlementsOf(given),
     }
     const created = await api.call(licenses.createLicense, { body }, waitOf(given))

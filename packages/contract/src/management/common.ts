@@ -28,6 +28,14 @@ export function moment(description: string) {
     .meta({ description, example: '2030-01-01T00:00:00.000Z' })
 }
 
+/** Returns the schema of an id that the vendor's own system assigned. */
+export function externalIdOf(resource: string, example: string) {
+  return text(200).meta({
+    description: `The id of the ${resource} in the vendor's own system. It is unique in the organization.`,
+    example,
+  })
+}
+
 /** The maximum size in bytes of a body with metadata. It allows the longest metadata with every character escaped. */
 export const MAX_METADATA_BODY_BYTES = 128 * 1024
 const MAX_METADATA_LENGTH = 16_384

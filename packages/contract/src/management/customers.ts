@@ -6,6 +6,7 @@ import { text } from '../text.ts'
 import {
   email,
   EXAMPLE_ID,
+  externalIdOf,
   id,
   listQuery,
   MAX_METADATA_BODY_BYTES,
@@ -18,10 +19,7 @@ import {
 import { operations } from './operations.ts'
 
 const customerName = name.meta({ description: 'The name of the customer.', example: 'Ada Lovelace' })
-const externalId = text(200).meta({
-  description: "The customer's id in the vendor's own system. It is unique in the organization.",
-  example: 'crm-4711',
-})
+const externalId = externalIdOf('customer', 'crm-4711')
 
 export const customer = z
   .object({

@@ -9,6 +9,7 @@ import { MAX_MACHINES } from '../vocabulary.ts'
 import {
   email,
   EXAMPLE_ID,
+  externalIdOf,
   id,
   listQuery,
   MAX_METADATA_BODY_BYTES,
@@ -188,6 +189,8 @@ export const storedPolicy = z
   })
   .meta({ description: 'The policy of the license.' })
 
+const externalId = externalIdOf('license', 'shop-4711')
+
 export const license = z
   .object({
     id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }),
@@ -195,6 +198,7 @@ export const license = z
     status: licenseStatus,
     productId: z.uuid().meta({ description: 'The id of the product.', example: EXAMPLE_ID }),
     customerId: z.uuid().meta({ description: 'The id of the customer.', example: EXAMPLE_ID }),
+    externalId: externalId.nullable(),
     templateId: z.uuid().nullable().meta({
       description: 'The id of the template that the license was issued with; null without one.',
       example: null,
@@ -226,6 +230,7 @@ const newLicense = z.strictObject({
       'The policy of the license. Required without `templateId`. Fields that are absent have the values of the template.',
   }),
   key: newLicenseKey.optional(),
+  externalId: externalId.nullable().optional(),
   entitlements: entitlementOverrides.optional(),
   metadata: metadata.optional(),
 })
@@ -270,6 +275,7 @@ export const updateLicense = z
   .strictObject({
     productId: id('The id of the product.').optional(),
     customerId: id('The id of the customer.').optional(),
+    externalId: externalId.nullable().optional(),
     templateId: id('The id of a template of the product, or null to detach the license.').nullable().optional(),
     policy: givenPolicy.optional().meta({
       description:
@@ -317,6 +323,9 @@ const licenseFilter = {
   productId: id('Returns only licenses of this product.').optional(),
   customerId: id('Returns only licenses of this customer.').optional(),
   templateId: id('Returns only licenses of this template.').optional(),
+  externalId: externalId
+    .optional()
+    .meta({ description: 'Returns only the license with this external id.', example: 'shop-4711' }),
   status: licenseStatus.optional(),
   key: text(MAX_LICENSE_KEY_BYTES)
     .optional()

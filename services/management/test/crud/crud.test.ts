@@ -186,6 +186,24 @@ describe('licenses', () => {
     expect(outcome(await call('POST', `licenses/${id}/renew`, { body: past }))).toBe('200')
   })
 
+  test('an external id is unique in the organization, and finds its license', async () => {
+    const { call } = vendor
+    const license = await vendor.license({ externalId: 'shop-1' })
+    const { productId, customerId } = license
+    const other = await vendor.license({ productId, customerId })
+    const found = await call('GET', 'licenses?externalId=shop-1')
+    expect(expectBody(found, 200, listOf(licenseSchema)).data).toEqual([license])
+    const body = { productId, customerId, policy: { type: 'PERPETUAL' }, externalId: 'shop-1' }
+    expect(outcome(await call('POST', 'licenses', { body }))).toBe('409 EXTERNAL_ID_EXISTS')
+    const change = (externalId: string | null) => call('PATCH', `licenses/${other.id}`, { body: { externalId } })
+    expect(outcome(await change('shop-1'))).toBe('409 EXTERNAL_ID_EXISTS')
+    const taken = await call('POST', 'licenses/import', { body: { licenses: [body] } })
+    expect(outcome(taken)).toBe('422 INVALID_REQUEST')
+    expect(taken.text).toContain('"#/licenses/0/externalId"')
+    expect(expectBody(await change('shop-2'), 200, licenseSchema).externalId).toBe('shop-2')
+    expect(expectBody(await change(null), 200, licenseSchema).externalId).toBeNull()
+  })
+
   test('a renewal moves an expiry back only on request, and an extension adds days to the end', async () => {
     const { call } = vendor
     const expiresAt = '2031-01-01T00:00:00.000Z'

@@ -70,7 +70,14 @@ const UPDATED = leavesOfInput(updateLicense)
 /** A license has at most one of these fields. */
 const ALTERNATIVES = new Set(['policy.expiresAt', 'policy.durationDays'])
 /** Validators do not receive changes of these fields, because no verdict depends on them. */
-const UNLOGGED = new Set(['metadata', 'templateId', 'policy.type', 'policy.maxReleases', 'policy.fileDays'])
+const UNLOGGED = new Set([
+  'metadata',
+  'externalId',
+  'templateId',
+  'policy.type',
+  'policy.maxReleases',
+  'policy.fileDays',
+])
 
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((node, name) => fields.parse(node)[name], value)
@@ -122,10 +129,10 @@ test.each([...ALTERNATIVES])(
     for (const representation of await shown(id, key))
       for (const [path, value] of created) expect([path, at(representation, path)]).toEqual([path, value])
 
-    const imported = { body: { licenses: [{ ...body, key: `${key} again` }] } }
+    const imported = { body: { licenses: [{ ...body, key: `${key} again`, externalId: 'again' }] } }
     const { licenses } = expectBody(await vendor.call('POST', 'licenses/import', imported), 200, importedLicenses)
     const copy = expectBody(await vendor.call('GET', `licenses/${licenses[0]?.id}`), 200, licenseSchema)
-    for (const [path, value] of created.filter(([name]) => name !== 'key'))
+    for (const [path, value] of created.filter(([name]) => name !== 'key' && name !== 'externalId'))
       expect([path, at(copy, path)]).toEqual([path, value])
 
     const updated = (await valuesOf(UPDATED, 2)).filter(isUsed)

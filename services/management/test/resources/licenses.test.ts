@@ -76,6 +76,11 @@ describe('an import', () => {
       '#/licenses/2/productId',
       '#/licenses/2/policy',
     ])
+    const twice = await importLicenses([
+      { ...base, externalId: 'x' },
+      { ...base, externalId: 'x' },
+    ])
+    expect(pointers(twice.body)).toEqual(['#/licenses/1/externalId'])
     const taken = await importLicenses([
       { ...base, key: 'new' },
       { ...base, key: 'old 1' },

@@ -26,7 +26,17 @@ export interface ReadLicenses {
 
 export const MAX_ROWS = 20_000
 const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases', 'graceDays', 'fileDays'] as const
-const KNOWN = new Set<string>(['product', 'templateId', 'email', 'name', 'key', 'type', 'expiresAt', ...NUMBERS])
+const KNOWN = new Set<string>([
+  'product',
+  'templateId',
+  'externalId',
+  'email',
+  'name',
+  'key',
+  'type',
+  'expiresAt',
+  ...NUMBERS,
+])
 /** A placeholder for the id of the customer, which is known only when the row is sent. */
 const ANY_ID = '00000000-0000-7000-8000-000000000000'
 
@@ -53,7 +63,7 @@ function checkRow(
   record: Readonly<Record<string, string>>,
   products: readonly Product[],
 ): LicenseRow | BadRow {
-  const { product = '', email = '', name = '', key = '', templateId = '' } = record
+  const { product = '', email = '', name = '', key = '', templateId = '', externalId = '' } = record
   if (product === '') return { where, detail: t.missing('product') }
   if (email === '') return { where, detail: t.missing('email') }
   const found = products.find((one) => one.id === product) ?? products.find((one) => one.name === product)
@@ -65,6 +75,7 @@ function checkRow(
     productId: found.id,
     customerId: ANY_ID,
     ...(templateId !== '' && { templateId }),
+    ...(externalId !== '' && { externalId }),
     policy: policyOf(record),
     ...(key !== '' && { key }),
     ...(Object.keys(metadata).length > 0 && { metadata }),

@@ -138,6 +138,14 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
         <dd>
           <When at={one.createdAt} />
         </dd>
+        {one.externalId !== null && (
+          <>
+            <dt>{text.customers.externalId}</dt>
+            <dd>
+              <Copyable value={one.externalId} />
+            </dd>
+          </>
+        )}
         <dt>Id</dt>
         <dd>
           <Copyable value={one.id} />

@@ -16,28 +16,37 @@ import { insertLicenses, type NewLicense, newLicenses, requireLicensesWithinQuot
 type ImportedLicense = z.output<typeof importedLicense>
 type LicenseRows = readonly Row<ImportedLicense>[]
 
-function duplicateKeys(rows: LicenseRows): ValidationError[] {
-  const seen = new Set<string>()
-  return rows.flatMap(({ input: { key }, pointer }) => {
-    if (key === undefined) return []
-    if (seen.has(key)) return [{ pointer: `${pointer}/key`, detail: 'is also the key of an earlier row' }]
-    seen.add(key)
-    return []
+/** The fields that are unique in the organization. */
+const UNIQUE = [
+  { field: 'key', column: 'key', name: 'the key' },
+  { field: 'externalId', column: 'external_id', name: 'the external id' },
+] as const
+
+function duplicates(rows: LicenseRows): ValidationError[] {
+  return UNIQUE.flatMap(({ field, name }) => {
+    const seen = new Set<string>()
+    return rows.flatMap(({ input: { [field]: value }, pointer }) => {
+      if (value === undefined || value === null) return []
+      if (seen.has(value)) return [{ pointer: `${pointer}/${field}`, detail: `is also ${name} of an earlier row` }]
+      seen.add(value)
+      return []
+    })
   })
 }
 
-async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRows): Promise<ValidationError[]> {
-  const keys = rows.flatMap(({ input }) => input.key ?? [])
-  const found = await db
-    .selectFrom('licenses')
-    .select('key')
-    .where('organizationId', '=', organizationId)
-    .where('key', '=', sql<string>`any(${keys}::text[])`)
-    .execute()
-  const existing = new Set(found.map((row) => row.key))
-  return rows.flatMap(({ input: { key }, pointer }) =>
-    key !== undefined && existing.has(key)
-      ? [{ pointer: `${pointer}/key`, detail: 'is the key of an existing license' }]
+async function existing(
+  { db, organizationId }: ReadContext,
+  rows: LicenseRows,
+  { field, column, name }: (typeof UNIQUE)[number],
+): Promise<ValidationError[]> {
+  const values = rows.flatMap(({ input }) => input[field] ?? [])
+  const found = await sql<{ value: string }>`
+    select ${sql.ref(column)} as value from licenses
+    where organization_id = ${organizationId} and ${sql.ref(column)} = any(${values}::text[])`.execute(db)
+  const taken = new Set(found.rows.map(({ value }) => value))
+  return rows.flatMap(({ input: { [field]: value }, pointer }) =>
+    typeof value === 'string' && taken.has(value)
+      ? [{ pointer: `${pointer}/${field}`, detail: `is ${name} of an existing license` }]
       : [],
   )
 }
@@ -45,13 +54,15 @@ async function existingKeys({ db, organizationId }: ReadContext, rows: LicenseRo
 /** Returns the licenses to insert. Throws INVALID_REQUEST with every invalid row, or LICENSE_KEY_EXISTS when existing keys are the only errors. */
 async function requireValid(context: WriteContext, given: Rows<ImportedLicense>): Promise<NewLicense[]> {
   const { rows, errors } = await newLicenses(context, given.rows)
-  const invalid = [...given.errors, ...errors, ...duplicateKeys(given.rows)]
-  const existing = await existingKeys(context, given.rows)
-  if (invalid.length > 0) throw invalidRows([...invalid, ...existing])
-  if (existing.length === 0) return rows
-  const count = existing.length === 1 ? 'A license with this key exists' : `Licenses with ${existing.length} keys exist`
+  const invalid = [...given.errors, ...errors, ...duplicates(given.rows)]
+  const takenKeys = await existing(context, given.rows, UNIQUE[0])
+  const takenIds = await existing(context, given.rows, UNIQUE[1])
+  if (invalid.length > 0 || takenIds.length > 0) throw invalidRows([...invalid, ...takenKeys, ...takenIds])
+  if (takenKeys.length === 0) return rows
+  const count =
+    takenKeys.length === 1 ? 'A license with this key exists' : `Licenses with ${takenKeys.length} keys exist`
   throw new ApiError('LICENSE_KEY_EXISTS', `${count}. Remove the rows listed in errors or give them other keys.`, {
-    errors: existing,
+    errors: takenKeys,
   })
 }
 

@@ -18,13 +18,13 @@ export const licenses = implement(tag, operations, {
   createLicense: {
     summary: 'Create a license',
     description: 'Without `key`, the license gets a generated one.',
-    errors: ['LICENSE_KEY_EXISTS', 'VALIDATORS_OUTDATED'],
+    errors: ['LICENSE_KEY_EXISTS', 'EXTERNAL_ID_EXISTS', 'VALIDATORS_OUTDATED'],
     handle: (call) => addLicense(call, call.body),
   },
   importLicenses: {
     summary: 'Import licenses',
     description: 'Adds all rows, at most 1,000, or none. An error response lists every invalid row.',
-    errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS', 'VALIDATORS_OUTDATED'],
+    errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS', 'EXTERNAL_ID_EXISTS', 'VALIDATORS_OUTDATED'],
     handle: (call) => importLicenses(call, call.body),
   },
   readLicense: {
@@ -36,7 +36,7 @@ export const licenses = implement(tag, operations, {
     description:
       'Merges the given fields of the policy into the stored policy. The merged policy must be valid. ' +
       'Machines keep their slots when the limit falls below their number.',
-    errors: ['VALIDATORS_OUTDATED'],
+    errors: ['EXTERNAL_ID_EXISTS', 'VALIDATORS_OUTDATED'],
     handle: (call) => changeLicense(call, call.params.id, call.body),
   },
   deleteLicense: {

@@ -12,6 +12,7 @@ export interface LicenseQuery extends PageQuery {
   productId?: string | undefined
   customerId?: string | undefined
   templateId?: string | undefined
+  externalId?: string | undefined
   status?: License['status'] | undefined
   key?: string | undefined
   email?: string | undefined
@@ -49,11 +50,12 @@ function statusCondition(status: License['status']): RawBuilder<unknown> {
 }
 
 function conditionsOf(query: LicenseQuery): RawBuilder<unknown>[] {
-  const { productId, customerId, templateId, status, key, expiresAfter, expiresBefore } = query
+  const { productId, customerId, templateId, externalId, status, key, expiresAfter, expiresBefore } = query
   const conditions: RawBuilder<unknown>[] = []
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
   if (customerId !== undefined) conditions.push(sql`customer_id = ${customerId}`)
   if (templateId !== undefined) conditions.push(sql`template_id = ${templateId}`)
+  if (externalId !== undefined) conditions.push(sql`external_id = ${externalId}`)
   if (key !== undefined) conditions.push(sql`key = ${key}`)
   if (status !== undefined) conditions.push(statusCondition(status))
   if (expiresAfter !== undefined) conditions.push(sql`${EXPIRY} >= ${expiresAfter}`)

@@ -30,8 +30,11 @@ import { type LicenseRow, lockLicenseRow, readLicenseRow, showLicense } from './
 import { termsOf, templatesById } from './template-rows.ts'
 import { type TemplateValues, valuesMoved } from './template-values.ts'
 
-/** The constraint that makes a license key unique in its organization. */
-const KEY_CONSTRAINT = 'licenses_organization_id_key_key'
+/** The error for each constraint that makes a field unique in the organization. */
+const CONFLICTS: Readonly<Record<string, { code: 'LICENSE_KEY_EXISTS' | 'EXTERNAL_ID_EXISTS' }>> = {
+  licenses_organization_id_key_key: { code: 'LICENSE_KEY_EXISTS' },
+  licenses_external_id: { code: 'EXTERNAL_ID_EXISTS' },
+}
 
 /** Returns an error for every reference to a product or customer that does not exist in the organization. */
 export async function missingParents(
@@ -86,6 +89,7 @@ export function entitled<Row extends { entitlements: string | null }>(licenses: 
 export interface NewLicense {
   id: string
   templateId: string | null
+  externalId: string | null
   productId: string
   customerId: string
   key: string
@@ -115,7 +119,7 @@ export async function newLicenses(
   const errors: ValidationError[] = []
   const rows: (NewLicense & { pointer: string })[] = []
   for (const { input, pointer } of given) {
-    const { templateId = null, customerId, key = generateLicenseKey() } = input
+    const { templateId = null, externalId = null, customerId, key = generateLicenseKey() } = input
     const template = templateId === null ? null : templates.get(templateId)
     const productId = input.productId ?? template?.productId ?? ''
     if (template === undefined || (template !== null && productId !== template.productId)) {
@@ -128,7 +132,18 @@ export async function newLicenses(
     if (error !== null) errors.push({ pointer: `${pointer}/policy/${error.field}`, detail: error.detail })
     const own = input.entitlements === undefined ? textOf(template?.entitlements ?? null) : input.entitlements
     const metadata = input.metadata ?? JSON.stringify(template?.metadata ?? {})
-    rows.push({ id: uuidv7(), templateId, productId, customerId, key, policy, metadata, entitlements: own, pointer })
+    rows.push({
+      id: uuidv7(),
+      templateId,
+      externalId,
+      productId,
+      customerId,
+      key,
+      policy,
+      metadata,
+      entitlements: own,
+      pointer,
+    })
   }
   const [missing, excessive] = await together(
     missingParents(context, rows),
@@ -182,24 +197,25 @@ export async function insertLicenses(
 async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
-    insert into licenses (id, organization_id, product_id, customer_id, template_id, key, policy_type, max_machines, expires_at,
+    insert into licenses (id, organization_id, product_id, customer_id, template_id, external_id, key, policy_type, max_machines, expires_at,
       duration_days, max_releases, lease_seconds, grace_days, file_days, metadata, entitlements)
-    select n.id, ${organizationId}, n.product_id, n.customer_id, n.template_id, n.key, n.policy_type, n.max_machines, n.expires_at,
+    select n.id, ${organizationId}, n.product_id, n.customer_id, n.template_id, n.external_id, n.key, n.policy_type, n.max_machines, n.expires_at,
       n.duration_days, n.max_releases, n.lease_seconds, n.grace_days, n.file_days, n.metadata, n.entitlements
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
-      ${column((row) => row.templateId)}::uuid[], ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
+      ${column((row) => row.templateId)}::uuid[], ${column((row) => row.externalId)}::text[],
+      ${column((row) => row.key)}::text[], ${column((row) => row.policy.type)}::text[],
       ${column((row) => row.policy.maxMachines)}::integer[], ${column((row) => row.policy.expiresAt)}::timestamptz[],
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
       ${column((row) => row.policy.leaseSeconds)}::integer[], ${column((row) => row.policy.graceDays)}::integer[],
       ${column((row) => row.policy.fileDays)}::integer[],
       ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
-    ) as n (id, product_id, customer_id, template_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
+    ) as n (id, product_id, customer_id, template_id, external_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
       lease_seconds, grace_days, file_days, metadata, entitlements)`
     .execute(db)
     .catch((error: unknown) => {
-      const isTaken = violatedConstraint(error) === KEY_CONSTRAINT
-      throw isTaken ? new ApiError('LICENSE_KEY_EXISTS') : error
+      const conflict = CONFLICTS[violatedConstraint(error)]
+      throw conflict ? new ApiError(conflict.code) : error
     })
 }
 
@@ -236,7 +252,7 @@ export const licenseRows: OwnedRows<'licenses', string> = {
   table: 'licenses',
   type: 'license',
   show: ({ id }) => id,
-  conflicts: { [KEY_CONSTRAINT]: { code: 'LICENSE_KEY_EXISTS' } },
+  conflicts: CONFLICTS,
 }
 
 /**
@@ -316,7 +332,8 @@ export async function changeLicense(
   const policy = mergedPolicy({ ...row, ...moved }, input.policy)
   const { metadata = moved.metadata } = input
   const entitlements = input.entitlements === undefined ? moved.entitlements : storedEntitlements(input.entitlements)
-  const changed = differences(row, { productId, customerId, templateId, ...policy, entitlements, metadata })
+  const { externalId } = input
+  const changed = differences(row, { productId, customerId, externalId, templateId, ...policy, entitlements, metadata })
   if (changed === null) return showLicense(row)
   if (changed.productId !== undefined || changed.entitlements !== undefined) {
     const own = entitlements === undefined ? row.entitlements : entitlements
