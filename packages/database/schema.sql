@@ -446,6 +446,8 @@ create table license_templates (
   application jsonb,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
+  price_ids text[] not null default '{}'::text[],
+  orders jsonb not null default '{"refund": "revoke", "dispute": "suspend", "quantity": "licenses"}'::jsonb,
   constraint license_templates_pkey PRIMARY KEY (id),
   constraint license_templates_organization_id_product_id_id_key UNIQUE (organization_id, product_id, id),
   constraint license_templates_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
@@ -458,8 +460,10 @@ create table license_templates (
   constraint license_templates_max_machines_check CHECK ((max_machines >= 1)),
   constraint license_templates_max_releases_check CHECK (((max_releases >= 0) AND (max_releases <= 1000))),
   constraint license_templates_policy_type_check CHECK ((policy_type = ANY (ARRAY['PERPETUAL'::text, 'SUBSCRIPTION'::text, 'TRIAL'::text]))),
+  constraint license_templates_price_ids_check CHECK ((array_position(price_ids, NULL::text) IS NULL)),
   constraint license_templates_term CHECK (((policy_type <> 'PERPETUAL'::text) OR (duration_days IS NULL)))
 );
+CREATE INDEX license_templates_prices ON license_templates USING gin (price_ids);
 CREATE INDEX license_templates_running ON license_templates (id) WHERE ((application IS NOT NULL) AND ((application ->> 'endedAt'::text) IS NULL));
 grant delete, insert, select, update on license_templates to keyward_management;
 
@@ -515,11 +519,11 @@ CREATE INDEX licenses_listed_by_expiry ON licenses (organization_id, COALESCE(ex
 CREATE INDEX licenses_not_started ON licenses (id) WHERE ((duration_days IS NOT NULL) AND (expires_at IS NULL));
 CREATE INDEX licenses_product ON licenses (organization_id, product_id, id);
 CREATE INDEX licenses_status ON licenses (organization_id, status, id);
+CREATE INDEX licenses_template ON licenses (organization_id, template_id, id) WHERE (template_id IS NOT NULL);
+CREATE UNIQUE INDEX licenses_external_id ON licenses (organization_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER licenses_bytes_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER licenses_bytes_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER licenses_bytes_updated AFTER UPDATE OF metadata ON licenses FOR EACH ROW WHEN ((old.metadata IS DISTINCT FROM new.metadata)) EXECUTE FUNCTION count_changed_bytes();
-CREATE INDEX licenses_template ON licenses (organization_id, template_id, id) WHERE (template_id IS NOT NULL);
-CREATE UNIQUE INDEX licenses_external_id ON licenses (organization_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER licenses_count_added AFTER INSERT ON licenses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_deleted AFTER DELETE ON licenses REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER licenses_count_truncated AFTER TRUNCATE ON licenses FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
@@ -650,6 +654,29 @@ create table openid_attempts (
 );
 CREATE INDEX openid_attempts_expiry ON openid_attempts (expires_at);
 grant delete, insert, select, update on openid_attempts to keyward_management;
+
+create table orders (
+  id uuid not null,
+  organization_id uuid not null,
+  provider text not null,
+  order_id text not null,
+  line text not null,
+  template_id uuid not null,
+  state text not null,
+  quantity integer not null,
+  paid_through timestamptz,
+  occurred_at timestamptz not null,
+  license_ids uuid[] not null default '{}'::uuid[],
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint orders_pkey PRIMARY KEY (id),
+  constraint orders_organization_id_provider_order_id_line_key UNIQUE (organization_id, provider, order_id, line),
+  constraint orders_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint orders_quantity_check CHECK (((quantity >= 1) AND (quantity <= 100))),
+  constraint orders_state_check CHECK ((state = ANY (ARRAY['paid'::text, 'canceled'::text, 'refunded'::text, 'disputed'::text])))
+);
+CREATE INDEX orders_recent ON orders (organization_id, id);
+grant delete, insert, select, update on orders to keyward_management;
 
 create table organization_usage (
   organization_id uuid not null,

@@ -36,6 +36,8 @@ export const EVERYTHING = [
   'signing-keys.write',
   'webhooks.read',
   'webhooks.write',
+  'orders.read',
+  'orders.write',
 ]
 
 export class Stage {

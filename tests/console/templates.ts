@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { violationsOf } from './accessibility.ts'
-import type { Stage } from './stage.ts'
+import { created, type Stage } from './stage.ts'
 
 export function templateTests(open: () => Stage): void {
   test('creates a template, issues licenses with it, and applies a change to those without a value of their own', async () => {
@@ -51,7 +51,18 @@ export function templateTests(open: () => Stage): void {
     expect(await violationsOf(page)).toEqual([])
     await stage.dialog().getByRole('button', { name: 'Apply to licenses' }).click()
     await page.getByText('The latest application changed 1 license.').waitFor()
+    await stage.button('Change').click()
+    await stage.dialog().getByRole('textbox', { name: 'Prices in shops' }).fill('price_1, price_2')
+    await stage.dialog().getByRole('button', { name: 'Save' }).click()
+    await page.getByText('price_1, price_2').waitFor()
     await page.goto(plain)
     await page.getByText('0 of 5').first().waitFor()
+
+    const customer = { email: 'buyer@example.com' }
+    await stage.api('/orders/shop/4711/1', { priceId: 'price_2', customer, state: 'paid' }, created, 'PUT')
+    await stage.open('/orders')
+    await page.getByText('4711 / 1').waitFor()
+    await stage.link('Studio, yearly').waitFor()
+    expect(await violationsOf(page)).toEqual([])
   })
 }

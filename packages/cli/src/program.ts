@@ -17,6 +17,7 @@ import { addKeyCommands } from './commands/keys.ts'
 import { addLicenseCommands } from './commands/licenses.ts'
 import { addMachineCommands } from './commands/machines.ts'
 import { addMemberCommands } from './commands/members.ts'
+import { addOrderCommands } from './commands/orders.ts'
 import { addOrganizationCommands } from './commands/organizations.ts'
 import { addProductCommands } from './commands/products.ts'
 import { addActivityCommands } from './commands/records/activity.ts'
@@ -67,6 +68,7 @@ function createProgram(context: RunContext): CliCommand {
   addMemberCommands(program)
   addProductCommands(program)
   addTemplateCommands(program)
+  addOrderCommands(program)
   addCustomerCommands(program)
   addLicenseCommands(program)
   addMachineCommands(program)

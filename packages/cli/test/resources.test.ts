@@ -82,6 +82,24 @@ test('creates, changes and applies a template, and issues and moves a license wi
   expect((await shell.cli('template', 'delete', other.id)).out).toBe(`Deleted the template ${other.id}.\n`)
 })
 
+test('puts an order, and shows its keys', async () => {
+  const { id: product } = await result(identified, 'product', 'create', 'Sold')
+  const sold = ['--price', 'price_1', '--on-refund', 'none']
+  await result(identified, 'template', 'create', 'Solo', '--product', product, ...sold)
+  const line = z.object({ state: z.string(), licenses: z.array(z.object({ key: z.string(), status: z.string() })) })
+  const put = ['order', 'put', 'shop', '7', '1', '--email', 'ada@example.com', '--price', 'price_1', '--wait', '0']
+  const paid = await result(line, ...put, '--state', 'paid')
+  const key = paid.licenses[0]?.key ?? ''
+  expect(await result(line, ...put, '--state', 'refunded')).toEqual({
+    state: 'refunded',
+    licenses: [{ key, status: 'active' }],
+  })
+  expect((await shell.cli('order', 'show', 'shop', '7')).out).toMatch(
+    new RegExp(`^SHOP.*\\nshop +7 +1 +refunded +${key}\\n$`),
+  )
+  expect(await result(z.array(line), 'order', 'list', '--state', 'refunded')).toHaveLength(1)
+})
+
 test('creates and lists products', async () => {
   const { id } = await result(identified, 'product', 'create', 'Viewer')
   expect((await result(listed, 'product', 'list'))[0]).toEqual({ id })

@@ -33,6 +33,8 @@ export const peopleText = {
       'signing-keys.write': 'Rotate signing keys',
       'webhooks.read': 'See events and webhooks',
       'webhooks.write': 'Change webhooks',
+      'orders.read': 'See orders and their keys',
+      'orders.write': 'Put orders, as a shop does',
     } as Record<string, string>,
     readOnly: 'Read only',
     everything: 'Everything',

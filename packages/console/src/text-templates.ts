@@ -15,6 +15,12 @@ export const templateText = {
     days: 'Days from first use',
     daysHint: 'Empty: you give each license an end of its own.',
     terms: 'Terms',
+    prices: 'Prices in shops',
+    pricesHint: 'The ids of the prices that sell this template, separated by commas.',
+    quantity: 'A quantity in an order',
+    quantities: { licenses: 'Creates several licenses', machines: 'Allows more machines' },
+    revokes: 'A refund revokes the licenses',
+    suspends: 'A dispute suspends the licenses until the payment is confirmed',
     licenses: 'Show the licenses',
     deleteTitle: 'Delete this template?',
     deleteHint: 'A template that licenses have cannot be deleted.',
@@ -40,5 +46,15 @@ export const templateText = {
       entitlements: 'entitlements',
       metadata: 'metadata',
     },
+  },
+
+  orders: {
+    title: 'Orders',
+    empty: 'No orders yet. A shop or your own backend puts them through the API.',
+    shop: 'Shop',
+    order: 'Order and line',
+    state: 'State',
+    states: { paid: 'Paid', canceled: 'Canceled', refunded: 'Refunded', disputed: 'Disputed' },
+    occurred: 'Last change',
   },
 } as const

@@ -109,6 +109,7 @@ export const text = {
     licenses: 'Licenses',
     customers: 'Customers',
     products: 'Products',
+    orders: 'Orders',
     rules: 'Access rules',
     why: 'Check',
     alerts: 'Alerts',

@@ -12,6 +12,7 @@ import { licenseFiles, licenses } from './management/licenses.ts'
 import { machines } from './management/machines.ts'
 import { members } from './management/members.ts'
 import { names } from './management/names.ts'
+import { orders } from './management/orders.ts'
 import { organizations } from './management/organizations.ts'
 import { products } from './management/products.ts'
 import { propagation } from './management/propagation.ts'
@@ -30,6 +31,7 @@ export const api = {
   licenses,
   machines,
   licenseFiles,
+  orders,
   search,
   names,
   accessRules,

@@ -171,10 +171,29 @@ export interface Database {
     fileDays: number
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
     metadata: DefaultJsonColumn
+    /** The prices of shops that sell the template. */
+    priceIds: Generated<string[]>
+    /** The effects of orders on licenses. */
+    orders: DefaultJsonColumn
     /** The values that the template had since it was last applied, by field. */
     former: DefaultJsonColumn
     /** The progress of the latest application, or null if the template was never applied. */
     application: ColumnType<unknown, string | null | undefined, string | null>
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  orders: {
+    id: string
+    organizationId: string
+    provider: string
+    orderId: string
+    line: string
+    templateId: string
+    state: 'paid' | 'canceled' | 'refunded' | 'disputed'
+    quantity: number
+    paidThrough: Moment | null
+    occurredAt: Moment
+    licenseIds: Generated<string[]>
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }

@@ -18,6 +18,7 @@ import { licenses } from './resources/licenses/licenses.ts'
 import { machines } from './resources/machines/machines.ts'
 import { members } from './resources/members/members.ts'
 import { openid } from './resources/openid/openid.ts'
+import { orders } from './resources/orders/orders.ts'
 import { organizations } from './resources/organizations/organizations.ts'
 import { passkeys } from './resources/passkeys/passkeys.ts'
 import { products } from './resources/products/products.ts'
@@ -39,6 +40,7 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   licenses,
   machines,
   licenseFiles,
+  orders,
   search,
   names,
   accessRules,

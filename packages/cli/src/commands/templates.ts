@@ -1,4 +1,11 @@
-import { type Template, templates } from '@keyward/contract/management/templates'
+import {
+  ORDER_DEFAULTS,
+  orderOptions,
+  type OrderOptions,
+  type Template,
+  templates,
+} from '@keyward/contract/management/templates'
+import { Option } from 'commander'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
@@ -9,16 +16,56 @@ import { expiryOf } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { termsOf, withTerms } from './terms.ts'
 
+const sales = z.object({
+  price: z.array(z.string()).optional(),
+  orderQuantity: orderOptions.shape.quantity.unwrap().optional(),
+  onRefund: orderOptions.shape.refund.unwrap().optional(),
+  onDispute: orderOptions.shape.dispute.unwrap().optional(),
+})
+
+/** Adds the options of `salesOf`. */
+function withSales(command: CliCommand): CliCommand {
+  return command
+    .option('--price <id>', 'a price of a shop that sells the template (repeatable)', collect)
+    .addOption(
+      new Option('--order-quantity <effect>', 'whether a quantity creates several licenses, or more machines').choices([
+        'licenses',
+        'machines',
+      ]),
+    )
+    .addOption(new Option('--on-refund <effect>', 'the effect of a refund').choices(['revoke', 'none']))
+    .addOption(new Option('--on-dispute <effect>', 'the effect of a dispute').choices(['suspend', 'none']))
+}
+
+function collect(id: string, before: readonly string[] | undefined): string[] {
+  return [...(before ?? []), id]
+}
+
+/** Returns the members of a body for the options of `withSales`. The given effects complete the present ones. */
+function salesOf(flags: unknown, present: OrderOptions = ORDER_DEFAULTS) {
+  const { price, orderQuantity, onRefund, onDispute } = sales.parse(flags)
+  const { quantity, refund, dispute } = present
+  const orders = {
+    quantity: orderQuantity ?? quantity,
+    refund: onRefund ?? refund,
+    dispute: onDispute ?? dispute,
+  }
+  return { ...(price !== undefined && { priceIds: price }), orders }
+}
+
 export function addTemplateCommands(parent: CliCommand): void {
   const group = parent.command('template').description('templates, whose terms new licenses copy')
   const create = group.command('create').description('create a template, which is perpetual without --type')
-  withEntitlements(withTerms(create), "an override of the product's entitlements, or null to remove a default")
+  withEntitlements(
+    withSales(withTerms(create)),
+    "an override of the product's entitlements, or null to remove a default",
+  )
     .argument('<name>', 'the name of the template')
     .requiredOption('--product <id>', 'the product')
     .run(async ({ api, output }, flags, name: string) => {
       const { product: id } = z.object({ product: z.string() }).parse(flags)
       const { type = 'PERPETUAL', ...terms } = termsOf(flags)
-      const body = { name, policy: { type, ...terms }, ...entitlementsOf(flags) }
+      const body = { name, policy: { type, ...terms }, ...entitlementsOf(flags), ...salesOf(flags) }
       const { data } = await api.call(templates.createTemplate, { params: { id }, body })
       output.result(data, describeTemplate(data))
     })
@@ -38,12 +85,14 @@ export function addTemplateCommands(parent: CliCommand): void {
       printList(session, list, (one) => ({ NAME: one.name, TYPE: one.policy.type, ENDS: endOf(one), ID: one.id }))
     })
   const change = group.command('change').description('change a template; its licenses stay until it is applied')
-  withEntitlements(withTerms(change), 'an override; the given ones replace all others')
+  withEntitlements(withSales(withTerms(change)), 'an override; the given ones replace all others')
     .argument('<id>', 'the id of the template')
     .option('--name <name>', 'a new name')
     .run(async ({ api, output }, flags, id: string) => {
       const { name } = z.object({ name: z.string().optional() }).parse(flags)
-      const body = { ...(name !== undefined && { name }), policy: termsOf(flags), ...entitlementsOf(flags) }
+      const present = (await api.call(templates.readTemplate, { params: { id } })).data.orders
+      const named = name === undefined ? {} : { name }
+      const body = { ...named, policy: termsOf(flags), ...entitlementsOf(flags), ...salesOf(flags, present) }
       const { data } = await api.call(templates.updateTemplate, { params: { id }, body })
       output.result(data, describeTemplate(data))
     })
@@ -85,6 +134,7 @@ function describeTemplate(shown: Template): string {
     grace: `${policy.graceDays} days`,
     files: `valid for ${policy.fileDays} days`,
     ...describeEntitlements(entitlements),
+    ...(shown.priceIds.length > 0 && { prices: shown.priceIds.join(', ') }),
     ...(unapplied.length > 0 && { unapplied: unapplied.join(', ') }),
     ...(application && {
       application: `${application.endedAt === null ? 'running' : 'ended'}, ${application.changed} changed, ${application.done} of ${application.total} read`,

@@ -41,6 +41,7 @@ const Merge = screen(() => import('../pages/merge.tsx'))
 const Products = screen(() => import('../pages/products/products.tsx'))
 const Product = screen(() => import('../pages/products/product.tsx'))
 const Template = screen(() => import('../pages/templates/template.tsx'))
+const Orders = screen(() => import('../pages/orders.tsx'))
 const Rules = screen(() => import('../pages/rules/rules.tsx'))
 const NewRule = screen(() => import('../pages/rules/new-rule.tsx'))
 const ImportRules = screen(() => import('../pages/rules/import-rules.tsx'))
@@ -108,6 +109,7 @@ export function Pages({ me, home }: { me: Me; home: string }) {
         <Products me={me} />
       </Route>
       <Route path="/products/:id">{({ id }) => <Product key={id} id={id} me={me} />}</Route>
+      <Route path="/orders" component={Orders} />
       <Route path="/templates/:id">{({ id }) => <Template key={id} id={id} me={me} />}</Route>
       <Route path="/rules">
         <Rules me={me} />

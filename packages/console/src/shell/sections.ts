@@ -12,6 +12,7 @@ import {
   IconLayoutDashboard,
   IconLicense,
   IconListDetails,
+  IconReceipt,
   IconServer,
   IconShield,
   IconUsers,
@@ -57,6 +58,7 @@ const OF_VENDORS: readonly { title: string; sections: readonly (Section & { need
       { path: '/licenses', label: nav.licenses, icon: IconLicense, needs: 'licenses.read' },
       { path: '/customers', label: nav.customers, icon: IconUsers, needs: 'customers.read' },
       { path: '/products', label: nav.products, icon: IconBox, needs: 'products.read' },
+      { path: '/orders', label: nav.orders, icon: IconReceipt, needs: 'orders.read' },
     ],
   },
   {

@@ -15,6 +15,8 @@ export const ALL_PERMISSIONS = [
   'signing-keys.write',
   'webhooks.read',
   'webhooks.write',
+  'orders.read',
+  'orders.write',
 ] as const
 
 export const permission = z.enum(ALL_PERMISSIONS).meta({ description: 'A permission.', example: 'licenses.read' })

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 
 import { entitlementOverrides } from '../entitlements.ts'
+import { text } from '../text.ts'
 import { EXAMPLE_ID, listQuery, MAX_METADATA_BODY_BYTES, metadata, name, page, timestamp } from './common.ts'
 import { licenseKey, storedPolicy, TERM_DEFAULTS, terms } from './licenses.ts'
 import { operations } from './operations.ts'
@@ -25,6 +26,31 @@ const policy = z
     example: { type: 'SUBSCRIPTION', durationDays: 365, maxMachines: 3 },
   })
 
+const priceIds = z
+  .array(text(200))
+  .max(50)
+  .transform((list) => [...new Set(list)])
+  .meta({ description: 'The prices of shops that sell the template, at most 50.', example: ['price_1'] })
+
+export const ORDER_DEFAULTS = { quantity: 'licenses', refund: 'revoke', dispute: 'suspend' } as const
+export const orderOptions = z
+  .strictObject({
+    quantity: z.enum(['licenses', 'machines']).default(ORDER_DEFAULTS.quantity).meta({
+      description: 'Whether a quantity of n creates n licenses, or one license with n times `maxMachines`.',
+      example: 'licenses',
+    }),
+    refund: z
+      .enum(['revoke', 'none'])
+      .default(ORDER_DEFAULTS.refund)
+      .meta({ description: 'Whether a refund revokes the licenses.', example: 'revoke' }),
+    dispute: z.enum(['suspend', 'none']).default(ORDER_DEFAULTS.dispute).meta({
+      description: 'Whether a dispute suspends the licenses until the payment is confirmed.',
+      example: 'suspend',
+    }),
+  })
+  .meta({ description: 'The effects of orders on licenses.' })
+export type OrderOptions = z.output<typeof orderOptions>
+
 /** The state of an application of a template to its licenses. */
 const application = z
   .object({
@@ -36,6 +62,10 @@ const application = z
   })
   .meta({ description: 'The latest application of the template to its licenses.' })
 
+const storedPriceIds = z
+  .array(z.string())
+  .meta({ description: 'The prices of shops that sell the template.', example: ['price_1'] })
+
 export const template = z
   .object({
     id: z.uuid().meta({ description: 'The id of the template.', example: EXAMPLE_ID }),
@@ -46,6 +76,8 @@ export const template = z
       .meta({ description: 'The terms of the licenses, without `expiresAt`, which belongs to a single license.' }),
     entitlements: entitlementOverrides,
     metadata,
+    priceIds: storedPriceIds,
+    orders: orderOptions,
     unapplied: z.array(z.string()).meta({
       description: 'The fields that have changed since the template was last applied.',
       example: ['maxMachines'],
@@ -62,6 +94,8 @@ export const createTemplate = z.strictObject({
   policy,
   entitlements: entitlementOverrides.optional(),
   metadata: metadata.optional(),
+  priceIds: priceIds.optional(),
+  orders: orderOptions.optional(),
 })
 export const updateTemplate = z
   .strictObject({
@@ -73,6 +107,8 @@ export const updateTemplate = z
       .meta({ description: 'The fields of the policy to change. Other fields keep their values.' }),
     entitlements: entitlementOverrides.optional(),
     metadata: metadata.optional(),
+    priceIds: priceIds.optional(),
+    orders: orderOptions.optional(),
   })
   .meta({ example: { policy: { maxMachines: 5 } } })
 

@@ -111,7 +111,7 @@ export async function listRows<Table extends OwnedTable, Shown>(
 }
 
 /** The columns of type `jsonb`. */
-const JSON_COLUMNS = new Set(['metadata', 'entitlements', 'former', 'application'])
+const JSON_COLUMNS = new Set(['metadata', 'entitlements', 'former', 'application', 'orders'])
 
 /** Returns the defined fields as columns and parameters. */
 function columnsOf(fields: object): { name: RawBuilder<unknown>; value: RawBuilder<unknown> }[] {

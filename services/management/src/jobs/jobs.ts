@@ -26,8 +26,8 @@ import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 import { createStorageMeter } from './storage.ts'
 
-/** These connections suffice for one statement of each of the six jobs and three statements of the webhook worker at the same time. */
-const CONNECTIONS = 9
+/** These connections suffice for one statement of each of the seven jobs and three statements of the webhook worker at the same time. */
+const CONNECTIONS = 10
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 const QUOTAS_MS = 30_000

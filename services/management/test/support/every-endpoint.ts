@@ -85,13 +85,19 @@ async function credentialsOf({ call, origin }: Harness, vendor: Vendor): Promise
 
 /** Returns a request for resources that do not exist. The checks before the handler do not read these resources. */
 export function unknownRequest({ path }: Endpoint): Request {
-  return { path: path.slice(1).replaceAll(/\{\w+\}/g, UNKNOWN_ID) }
+  return {
+    path: path
+      .slice(1)
+      .replace('{provider}', 'shop')
+      .replaceAll(/\{\w+\}/g, UNKNOWN_ID),
+  }
 }
 
 export const hasBody = ({ operation }: Endpoint) => operation.body !== undefined
 export const isList = ({ operation }: Endpoint) => operation.query?.shape['cursor'] !== undefined
-/** Returns whether the path contains ids. The path of a set contains its name instead. */
-export const hasParams = ({ params }: Endpoint) => params !== undefined && !('set' in params.shape)
+/** Returns whether the path contains ids. The path of a set contains its name instead, and that of an order the ids of a shop. */
+export const hasParams = ({ params }: Endpoint) =>
+  params !== undefined && !('set' in params.shape) && !('provider' in params.shape)
 
 /** Returns the endpoints that satisfy the condition, except those of a person, with their names for `test.each`. */
 export function named(condition: (endpoint: Endpoint) => boolean = () => true): [string, Endpoint][] {

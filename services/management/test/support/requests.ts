@@ -3,6 +3,7 @@
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
 import type { api } from '@keyward/contract/api'
 import { event as eventSchema } from '@keyward/contract/management/events'
+import { order as orderSchema } from '@keyward/contract/management/orders'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import {
   createdWebhookEndpoint,
@@ -43,6 +44,10 @@ const below =
 const organization = async ({ harness }: World) => (await createVendor(harness)).id
 const product = ({ vendor }: World) => vendor.product()
 const template = async ({ vendor }: World) => (await vendor.template()).id
+const paidOrder = async (world: World): Promise<Request> => ({
+  path: `orders/shop/${unique()}/1`,
+  body: { templateId: await template(world), customer: { email: 'ada@example.com' }, state: 'paid' },
+})
 const customer = ({ vendor }: World) => vendor.customer()
 const license = async ({ vendor }: World) => (await vendor.license()).id
 const subscription = async ({ vendor }: World) =>
@@ -165,6 +170,13 @@ const makers: Record<MakerName, Maker> = {
   readProduct: below('products', product),
   updateProduct: below('products', product, '', { name: 'Suite', metadata: {} }),
   deleteProduct: below('products', product),
+  listOrders: fixed('orders'),
+  readOrder: async (world) => {
+    const { path, body } = await paidOrder(world)
+    expectBody(await world.vendor.call('PUT', path, { body: body ?? {} }), 200, orderSchema)
+    return { path: path.split('/').slice(0, 3).join('/') }
+  },
+  putOrder: (world) => paidOrder(world),
   listTemplates: below('products', product, '/templates'),
   createTemplate: below('products', product, '/templates', { name: 'Studio', policy: { type: 'PERPETUAL' } }),
   readTemplate: below('templates', template),

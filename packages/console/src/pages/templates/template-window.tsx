@@ -1,5 +1,5 @@
-import { type Template, templates } from '@keyward/contract/management/templates'
-import { TextInput } from '@mantine/core'
+import { ORDER_DEFAULTS, type OrderOptions, type Template, templates } from '@keyward/contract/management/templates'
+import { Checkbox, Select, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { useCall } from '../../api/hooks.ts'
@@ -9,6 +9,38 @@ import { text } from '../../text.ts'
 import { bodyOf, NEW_POLICY, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
 const t = text.templates
+const QUANTITIES = ['licenses', 'machines'] as const
+
+const idsOf = (prices: string): string[] =>
+  prices
+    .split(',')
+    .map((price) => price.trim())
+    .filter((price) => price !== '')
+
+/** The effects of orders. */
+function Effects({ value, onChange }: { value: OrderOptions; onChange: (value: OrderOptions) => void }) {
+  return (
+    <>
+      <Select
+        label={t.quantity}
+        data={QUANTITIES.map((one) => ({ value: one, label: t.quantities[one] }))}
+        value={value.quantity}
+        onChange={(quantity) => quantity !== null && onChange({ ...value, quantity })}
+        allowDeselect={false}
+      />
+      <Checkbox
+        label={t.revokes}
+        checked={value.refund === 'revoke'}
+        onChange={(event) => onChange({ ...value, refund: event.currentTarget.checked ? 'revoke' : 'none' })}
+      />
+      <Checkbox
+        label={t.suspends}
+        checked={value.dispute === 'suspend'}
+        onChange={(event) => onChange({ ...value, dispute: event.currentTarget.checked ? 'suspend' : 'none' })}
+      />
+    </>
+  )
+}
 
 /** Creates a template of a product, or changes one. */
 export function TemplateWindow({
@@ -21,6 +53,8 @@ export function TemplateWindow({
   onClose: () => void
 }) {
   const [name, setName] = useState(before?.name ?? '')
+  const [prices, setPrices] = useState(before?.priceIds.join(', ') ?? '')
+  const [orders, setOrders] = useState<OrderOptions>(before?.orders ?? ORDER_DEFAULTS)
   const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
   const [policy, setPolicy] = useState(() => ({
     ...(before === null ? NEW_POLICY : policyOf({ policy: { ...before.policy, expiresAt: null } })),
@@ -31,7 +65,13 @@ export function TemplateWindow({
   const saving = useCall(templates.updateTemplate, { done: t.saved, quiet: true })
   const submit = () => {
     const { expiresAt: _, type = 'PERPETUAL', ...terms } = bodyOf(policy)
-    const body = { name, policy: { type, ...terms }, entitlements: entitlementsOf(rows) }
+    const body = {
+      name,
+      policy: { type, ...terms },
+      entitlements: entitlementsOf(rows),
+      priceIds: idsOf(prices),
+      orders,
+    }
     return before === null
       ? creating.mutateAsync({ params: { id: productId }, body })
       : saving.mutateAsync({ params: { id: before.id }, body })
@@ -63,6 +103,14 @@ export function TemplateWindow({
             isTemplate
           />
           <EntitlementsField rows={rows} onChange={setRows} errors={errors} />
+          <TextInput
+            label={t.prices}
+            description={t.pricesHint}
+            value={prices}
+            onChange={(event) => setPrices(event.currentTarget.value)}
+            error={errors['priceIds']}
+          />
+          <Effects value={orders} onChange={setOrders} />
         </>
       )}
     </FormWindow>

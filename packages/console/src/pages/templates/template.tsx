@@ -142,6 +142,7 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
           <Fact term={text.entitlements.title}>
             <EntitlementList defaults={{}} overrides={entitlements} />
           </Fact>
+          {one.priceIds.length > 0 && <Fact term={t.prices}>{one.priceIds.join(', ')}</Fact>}
           <Fact term="Id">
             <Copyable value={id} />
           </Fact>

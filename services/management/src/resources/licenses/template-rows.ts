@@ -1,7 +1,7 @@
 /** Reads rows of templates, and converts them to the representation of the API. */
 
 import { actor, type Terms } from '@keyward/contract'
-import type { Template } from '@keyward/contract/management/templates'
+import { orderOptions, type OrderOptions, type Template } from '@keyward/contract/management/templates'
 import { z } from 'zod'
 
 import type { ReadContext } from '../../context.ts'
@@ -24,6 +24,10 @@ export type StoredApplication = z.output<typeof storedApplication>
 /** Returns the progress of the latest application, or null if the template was never applied. */
 export function applicationOf({ application }: TemplateRow): StoredApplication | null {
   return application === null ? null : storedApplication.parse(application)
+}
+
+export function optionsOf({ orders }: TemplateRow): OrderOptions {
+  return orderOptions.parse(orders)
 }
 
 export function termsOf({ policyType: type, ...row }: TemplateRow): Terms {
@@ -49,6 +53,8 @@ export const templateRows: OwnedRows<'licenseTemplates', Template> = {
     policy: termsOf(row),
     entitlements: row.entitlements ?? {},
     metadata: row.metadata,
+    priceIds: row.priceIds,
+    orders: optionsOf(row),
     unapplied: Object.keys(formerOf(row)),
     application: showApplication(row),
     createdAt: row.createdAt.toISOString(),

@@ -49,7 +49,7 @@ async function requireValid(
 async function addTemplate(
   context: WriteContext,
   productId: string,
-  { name, policy, metadata, ...input }: z.output<typeof createTemplate>,
+  { name, policy, metadata, priceIds, orders, ...input }: z.output<typeof createTemplate>,
 ): Promise<Template> {
   // The lock on the product makes the count exact.
   await lockRow(productRows, context, productId)
@@ -61,19 +61,28 @@ async function addTemplate(
   const entitlements = storedEntitlements(input.entitlements) ?? null
   await requireValid(context, productId, { ...policy, entitlements })
   const { type: policyType, ...terms } = policy
-  return insertRow(templateRows, context, { productId, name, policyType, ...terms, entitlements, metadata })
+  return insertRow(templateRows, context, {
+    productId,
+    name,
+    policyType,
+    ...terms,
+    entitlements,
+    metadata,
+    priceIds,
+    orders,
+  })
 }
 
 async function changeTemplate(
   context: WriteContext,
   id: string,
-  { name, policy = {}, metadata, ...input }: z.output<typeof updateTemplate>,
+  { name, policy = {}, metadata, priceIds, orders, ...input }: z.output<typeof updateTemplate>,
 ): Promise<Template> {
   const before = await lockRow(templateRows, context, id)
   requireNotRunning(before)
   const { type: policyType, ...terms } = policy
   const entitlements = storedEntitlements(input.entitlements)
-  const changed = differences(before, { name, policyType, ...terms, entitlements, metadata })
+  const changed = differences(before, { name, policyType, ...terms, entitlements, metadata, priceIds, orders })
   if (changed === null) return templateRows.show(before)
   const after: TemplateRow = Object.assign({ ...before }, changed)
   await requireValid(context, before.productId, { ...termsOf(after), entitlements: after.entitlements })
@@ -103,7 +112,6 @@ export const templates = implement(tag, operations, {
   createTemplate: {
     summary: 'Create a template',
     description: 'A product has at most 100 templates.',
-    errors: ['QUOTA_EXCEEDED'],
     handle: (call) => addTemplate(call, call.params.id, call.body),
   },
   readTemplate: { summary: 'Read a template', handle: (call) => readRow(templateRows, call, call.params.id) },
@@ -125,7 +133,7 @@ export const templates = implement(tag, operations, {
     description:
       'Changes each field of a license that still equals a value that the template had. Returns the effect, and with `dryRun` ' +
       'changes nothing. Otherwise a job changes the licenses, and `application` of the template is its progress.',
-    errors: ['IN_USE', 'QUOTA_EXCEEDED', 'VALIDATORS_OUTDATED'],
+    errors: ['IN_USE', 'VALIDATORS_OUTDATED'],
     handle: (call) => applyTemplate(call, call.params.id, call.body?.dryRun ?? false),
   },
 })
