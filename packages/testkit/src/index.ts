@@ -11,6 +11,7 @@ export {
   withDatabase,
 } from './database.ts'
 export { type TestBalancer, isBehindBalancer, type Ports, startBalancer } from './test-balancer.ts'
+export { type CallProxy, startCallProxy } from './call-proxy.ts'
 export { copyPreviousSchema } from './previous-schema.ts'
 export { type Proxy, startProxy } from './proxy.ts'
 export { type Random, random } from './random.ts'

@@ -14,6 +14,16 @@ let appends: number
 let errors: unknown[]
 let isFull: boolean
 let isReadOnly: boolean
+/** The number of operations before the one that fails. */
+let goodOperations: number
+
+/** Fails the operation if it is the one to fail. `half` stores a part of it. */
+function operate(half: () => void): void {
+  if (goodOperations-- > 0) return
+  goodOperations = Infinity
+  half()
+  throw new Error('input/output error')
+}
 
 const disk: JournalDisk = {
   list: () => [...files.keys()],
@@ -21,6 +31,7 @@ const disk: JournalDisk = {
   append: async (segment, bytes) => {
     await Promise.resolve()
     const before = files.get(segment) ?? Buffer.alloc(0)
+    operate(() => files.set(segment, Buffer.concat([before, bytes.subarray(0, bytes.length >> 1)])))
     // A full disk stores a part of the bytes.
     files.set(segment, Buffer.concat([before, isFull ? bytes.subarray(0, bytes.length >> 1) : bytes]))
     appends++
@@ -29,6 +40,7 @@ const disk: JournalDisk = {
   removeBefore: async (segment) => {
     await Promise.resolve()
     if (isReadOnly) throw new Error('read-only file system')
+    operate(() => files.delete(Math.min(...files.keys())))
     for (const one of files.keys()) if (one < segment) files.delete(one)
   },
 }
@@ -38,6 +50,7 @@ beforeEach(() => {
   errors = []
   appends = 0
   isFull = isReadOnly = false
+  goodOperations = Infinity
 })
 
 const open = (): Journal => new Journal(disk, KEY, (error) => errors.push(error))
@@ -150,4 +163,32 @@ test('makes a file incomplete that is completed after an interruption', async ()
   expect(await change(journal, 1)).toBe(true)
   await journal.completed(segment)
   expect([restored(segment), journal.isRecording]).toEqual([null, false])
+})
+
+test('restores every acknowledged change or declares the file incomplete, whichever disk operation failed', async () => {
+  const outcomes = new Set<string>()
+  for (let n = 0; ; n++) {
+    files = new Map()
+    goodOperations = Infinity
+    const journal = open()
+    goodOperations = n
+    // The segment that the last completed file names, and the changes that the file contains.
+    let file: { segment: number; changes: number[] } | null = null
+    const acknowledged: number[] = []
+    for (let round = 0; round < 3; round++) {
+      const contained = [0, 1, 2].slice(0, round).flatMap((one) => [3 * one, 3 * one + 1, 3 * one + 2])
+      const segment = await journal.begin()
+      for (let i = 0; i < 3; i++) if (await change(journal, 3 * round + i)) acknowledged.push(3 * round + i)
+      if (segment === null) continue
+      await journal.completed(segment)
+      file = { segment, changes: contained }
+    }
+    const hasFailed = goodOperations === Infinity
+    const rest = file === null ? null : restored(file.segment)
+    const known = rest === null ? null : [...file!.changes, ...rest]
+    expect([n, acknowledged.filter((one) => known?.includes(one) === false)]).toEqual([n, []])
+    outcomes.add(known === null ? 'incomplete' : 'complete')
+    if (!hasFailed) break
+  }
+  expect(outcomes).toEqual(new Set(['complete', 'incomplete']))
 })
