@@ -60,8 +60,8 @@ test('no test uses skip, only or todo; a test that needs a tool uses skipIf', ()
   expect(find(programs, /\b(?:test|it|describe)\.(?:only|skip|todo)\b/)).toEqual([])
 })
 
-test('every file that the slow suite starts first exists', () => {
-  const longest = [...read('vitest.slow.config.ts').matchAll(/^ {2}'(.+\.test\.ts)',$/gm)].map(([, path = '']) => path)
+test.each(['vitest.slow.config.ts', 'tests/faults/vitest.config.ts'])('every file that %s names exists', (config) => {
+  const longest = [...read(config).matchAll(/^ {2}'(.+\.test\.ts)',$/gm)].map(([, path = '']) => path)
   expect(longest.length).toBeGreaterThan(0)
   expect(longest.filter((path) => !files.includes(path))).toEqual([])
 })

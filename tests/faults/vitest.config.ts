@@ -1,6 +1,16 @@
 import { defineConfig } from 'vitest/config'
 
+import { startingWith } from '../longest-first.ts'
 import { isLong } from './support/length.ts'
+
+const LONGEST = [
+  'tests/faults/process.test.ts',
+  'tests/faults/neighbours.test.ts',
+  'tests/faults/hostile-http.test.ts',
+  'tests/faults/security.test.ts',
+  'tests/faults/history.test.ts',
+  'tests/faults/limits.test.ts',
+]
 
 /** Configures `npm run test:faults`. KEYWARD_LONG=1 runs the long forms, one file at a time so that figures are comparable. */
 export default defineConfig({
@@ -9,6 +19,7 @@ export default defineConfig({
     include: ['tests/faults/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: isLong ? 1 : 3,
+    sequence: { sequencer: startingWith(LONGEST) },
     testTimeout: isLong ? 3_600_000 : 120_000,
     hookTimeout: isLong ? 1_200_000 : 120_000,
   },
