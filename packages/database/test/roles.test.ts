@@ -225,7 +225,9 @@ describe.each(['validator', 'management'] as const)('as the %s login', (login) =
       [ROLES[login], (await logins[login].query<{ name: string }>('select current_user as name')).rows[0]?.name],
     ])
     for (const role of roles) {
-      const error = await logins[login].query(`set role "${role}"`).catch((reason: unknown) => reason)
+      const error = await logins[login]
+        .query(`set role ${pg.escapeIdentifier(role)}`)
+        .catch((reason: unknown) => reason)
       // Other test files drop their roles meanwhile.
       expect(['42501', '22023']).toContain(error instanceof pg.DatabaseError ? error.code : error)
     }
