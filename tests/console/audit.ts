@@ -26,7 +26,9 @@ export function auditTests(open: () => Stage): void {
       expect(await rows.filter({ hasText: 'License suspended' }).locator('.differences').innerText()).toBe(
         'Status Active → Suspended',
       )
-      await rows.filter({ hasText: 'License created' }).getByText('Product of AUDIT-0000-0000-001').waitFor()
+      const creation = rows.filter({ hasText: 'License created' })
+      await creation.locator('summary').click()
+      await creation.getByText('Product of AUDIT-0000-0000-001').waitFor()
       await changed.getByRole('link', { name: 'AUDIT-0000-0000-001' }).click()
       await page.getByRole('heading', { name: 'AUDIT-0000-0000-001', exact: true }).waitFor()
     })

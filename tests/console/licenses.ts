@@ -33,7 +33,7 @@ export function licenseTests(open: () => Stage): void {
       await page.getByText('A new customer will be created.').waitFor()
       await page.getByRole('radio', { name: 'Trial' }).click()
       await page.getByText('Starts with first use').click()
-      await stage.field(/^Days/).fill('14')
+      await stage.field(/^Days( \*)?$/).fill('14')
       await page.getByText('Floating', { exact: true }).click()
       await stage.button('Take away export').click()
       await stage.button('Override seats').click()
