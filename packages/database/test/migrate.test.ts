@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import {
   copyPreviousSchema,
@@ -138,6 +139,37 @@ test('an online step creates an index beside writers, and repairs an interrupted
        where indexrelid = 'organizations_name'::regclass`,
     )
     expect(rows).toEqual([{ indisvalid: true, convalidated: true }])
+  })
+})
+
+test('counts stored bytes exactly although other transactions commit meanwhile', async () => {
+  await migrate(url)
+  await onServer(url, async (client) => {
+    const organizationId = await insertOrganization(client)
+    const add = () =>
+      client.query(
+        `insert into products (id, organization_id, name, metadata) values (gen_random_uuid(), $1, 'p', '{"a": 1}')`,
+        [organizationId],
+      )
+    await add()
+    // The count waits after it has deleted the counters, and before it reads the last table.
+    await onServer(url, async (holder) => {
+      await holder.query('begin; lock table webhook_endpoints in access exclusive mode')
+      const counted = onServer(url, async (step) => {
+        await step.query('delete from online_steps')
+        await runOnlineSteps(step)
+      })
+      const waits = `select from pg_locks where relation = 'webhook_endpoints'::regclass and not granted`
+      while ((await client.query(waits)).rowCount === 0) await sleep(10)
+      await add()
+      await holder.query('rollback')
+      await counted
+    })
+    const { rows } = await client.query<{ counted: number; stored: number }>(
+      `select (select sum(used)::integer from organization_usage where quota = 'storedBytes') as counted,
+         (select sum(octet_length(metadata::text))::integer from products) as stored`,
+    )
+    expect(rows).toEqual([{ counted: 16, stored: 16 }])
   })
 })
 
