@@ -465,6 +465,10 @@ create table license_templates (
 );
 CREATE INDEX license_templates_prices ON license_templates USING gin (price_ids);
 CREATE INDEX license_templates_running ON license_templates (id) WHERE ((application IS NOT NULL) AND ((application ->> 'endedAt'::text) IS NULL));
+CREATE TRIGGER license_templates_bytes_added AFTER INSERT ON license_templates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER license_templates_bytes_deleted AFTER DELETE ON license_templates REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER license_templates_bytes_truncated AFTER TRUNCATE ON license_templates FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
+CREATE TRIGGER license_templates_bytes_updated AFTER UPDATE OF metadata, former ON license_templates FOR EACH ROW WHEN (((old.metadata IS DISTINCT FROM new.metadata) OR (old.former IS DISTINCT FROM new.former))) EXECUTE FUNCTION count_changed_bytes();
 grant delete, insert, select, update on license_templates to keyward_management;
 
 create table licenses (

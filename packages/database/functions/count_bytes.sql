@@ -16,6 +16,8 @@ begin
       perform add_bytes(array_agg(organization_id), array_agg(bytes), utc_day()) from changed
       where bytes <> 0 and is_of_caller;
     end if;
+  elsif tg_table_name = 'license_templates' then
+    perform add_bytes(array_agg(organization_id), array_agg(sign * octet_length(metadata::text || former::text)), null) from changed;
   else
     perform add_bytes(array_agg(organization_id), array_agg(sign * octet_length(metadata::text)), null) from changed
     where metadata <> '{}';

@@ -18,5 +18,6 @@ create or replace function recount_usage() returns void language sql set search_
     union all select organization_id, octet_length(metadata::text) from customers where metadata <> '{}'
     union all select organization_id, octet_length(metadata::text) from products where metadata <> '{}'
     union all select organization_id, octet_length(metadata::text) from licenses where metadata <> '{}'
+    union all select organization_id, octet_length(metadata::text || former::text) from license_templates
   ) stored group by 1 having sum(bytes) <> 0;
 $$;

@@ -231,6 +231,7 @@ async function countStoredBytes({ id }: Vendor): Promise<number> {
        union all select bytes from events where organization_id = $1
        union all select octet_length(metadata::text) from licenses where organization_id = $1 and metadata <> '{}'
        union all select octet_length(metadata::text) from products where organization_id = $1 and metadata <> '{}'
+       union all select octet_length(metadata::text || former::text) from license_templates where organization_id = $1
        union all select octet_length(metadata::text) from customers where organization_id = $1 and metadata <> '{}') stored`,
     [id],
   )
@@ -248,6 +249,13 @@ test('counts the bytes of metadata, audit entries and events, and forgets delete
   await put(LONG)
   await isExact()
   await put({})
+  await isExact()
+  const terms = { name: 't', policy: { type: 'PERPETUAL' }, metadata: LONG }
+  const made = await vendor.call('POST', `products/${product}/templates`, { body: terms })
+  const template = expectBody(made, 201, z.looseObject({ id: z.string() }))
+  await isExact()
+  const other = { metadata: { note: 'y'.repeat(16_000) } }
+  expect((await vendor.call('PATCH', `templates/${template.id}`, { body: other })).status).toBe(200)
   await isExact()
   const license = { productId: product, customerId: await vendor.customer(), policy: { type: 'PERPETUAL' } }
   const rows = Array.from({ length: 20 }, () => ({ ...license, metadata: LONG }))
