@@ -55,5 +55,10 @@ function parentOf(left: Buffer, right: Buffer): Buffer {
   bytes[0] = INNER
   left.copy(bytes, 1)
   right.copy(bytes, 1 + HASH_BYTES)
-  return hash('sha256', bytes, 'buffer')
+  return sha256(bytes)
+}
+
+/** Returns the SHA-256 of bytes, or of the UTF-8 bytes of a text. Node creates a string of the hash in half of the time of a buffer. */
+export function sha256(data: string | Uint8Array): Buffer {
+  return Buffer.from(hash('sha256', data, 'binary'), 'binary')
 }

@@ -11,10 +11,12 @@ import type { IndexReader } from '@keyward/engine'
 import type { Exchange, ResponseSigner } from '../http/exchange.ts'
 import type { PublicKeyReplica } from '../public-keys/replica.ts'
 import type { Counters } from '../shared/counters.ts'
-import { treeOf } from './merkle.ts'
+import { sha256, treeOf } from './merkle.ts'
 
 /** The maximum number of responses that share a signature. It bounds the length of a path. */
-export const MAX_LEAVES = 64
+const MAX_LEAVES = 64
+/** The maximum number of API keys whose hash is kept. */
+const MAX_KEY_HASHES = 1_000
 
 interface Waiting {
   /** The first two parts of the signature. */
@@ -35,6 +37,8 @@ export class AnswerSigner {
   /** The responses of this turn. */
   #waiting: Waiting[] = []
   readonly #organizationId = new Uint8Array(16)
+  /** The hashes of API keys by the header that contained the key. All keys are valid, because `begin` follows the authentication. */
+  readonly #keyHashes = new Map<string, string>()
 
   constructor(parts: SignerParts) {
     this.#parts = parts
@@ -49,16 +53,25 @@ export class AnswerSigner {
     const isKnown = reader.organizationId(organization, this.#organizationId)
     const delegation = isKnown ? replica.delegation(toHex(this.#organizationId), kid, nowMs) : null
     if (delegation === null) return counters.count('unsigned')
-    const apiKey = sha256(exchange.authorization.slice(7).trim())
-    exchange.signer = this.#signerOf(delegation, exchange.path, `${apiKey} ${sha256(body)}`)
+    const request = `${this.#hashOfKey(exchange.authorization)} ${textHash(body)}`
+    exchange.signer = this.#signerOf(delegation, exchange.path, request)
+  }
+
+  /** Returns the hash of the API key in a header. Most requests have one of a few API keys. */
+  #hashOfKey(authorization: string): string {
+    const known = this.#keyHashes.get(authorization)
+    if (known !== undefined) return known
+    if (this.#keyHashes.size === MAX_KEY_HASHES) this.#keyHashes.clear()
+    const hashed = textHash(authorization.slice(7).trim())
+    this.#keyHashes.set(authorization, hashed)
+    return hashed
   }
 
   #signerOf(delegation: string, path: string, request: string): ResponseSigner {
     return (status, body, done) => {
-      const text = `keyward-answer-v1 ${path} ${status} ${request} ${sha256(body)}`
+      const text = `keyward-answer-v1 ${path} ${status} ${request} ${textHash(body)}`
       this.#parts.counters.count('signed')
-      if (this.#waiting.push({ delegation, leaf: hash('sha256', text, 'buffer'), done }) === 1)
-        setImmediate(() => this.#signAll())
+      if (this.#waiting.push({ delegation, leaf: sha256(text), done }) === 1) setImmediate(() => this.#signAll())
     }
   }
 
@@ -79,6 +92,6 @@ export class AnswerSigner {
   }
 }
 
-function sha256(data: string | Uint8Array): string {
+function textHash(data: string | Uint8Array): string {
   return hash('sha256', data, 'base64url')
 }

@@ -80,6 +80,7 @@ const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
  */
 const copied = new Uint8Array(MAX_BATCH_BODY_BYTES + 16)
 const words = new DataView(copied.buffer)
+const text = Buffer.from(copied.buffer)
 
 /** Begins to read a body. Returns false when the body is longer than MAX_BATCH_BODY_BYTES. */
 export function beginBody(body: Uint8Array): boolean {
@@ -167,8 +168,8 @@ function copy(start: number, length: number, out: DataView): void {
 }
 
 /** Returns the value of a name, or '' if the name is missing. */
-function textAt(body: Uint8Array, name: number): string {
-  return starts[name] === 0 ? '' : String.fromCharCode(...body.subarray(starts[name], ends[name]))
+function textAt(name: number): string {
+  return starts[name] === 0 ? '' : text.toString('latin1', starts[name], ends[name])
 }
 
 /** Fills a body from plain objects. Copying words instead of bytes saves a third of the time. */
@@ -219,14 +220,15 @@ export class PlainBodyParser {
     out.wantsEntitlements = include >= 0 && starts[include] !== 0
     out.kid = null
     if (starts[nonce] !== 0 || starts[nonce + 1] !== 0) {
-      if (!NONCE.test(textAt(body, nonce)) || !KID.test(textAt(body, nonce + 1))) return -1
-      out.kid = textAt(body, nonce + 1)
+      const kid = textAt(nonce + 1)
+      if (!NONCE.test(textAt(nonce)) || !KID.test(kid)) return -1
+      out.kid = kid
     }
     out.hostname = null
     if (hostname < 0 || starts[hostname] === 0) return objectEnd
     const length = ends[hostname]! - starts[hostname]!
     if (length > MAX_MACHINE_ID_BYTES) return -1
-    if (length > 0) out.hostname = textAt(body, hostname)
+    if (length > 0) out.hostname = textAt(hostname)
     return objectEnd
   }
 }

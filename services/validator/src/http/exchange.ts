@@ -87,6 +87,8 @@ export class Exchange implements Expiring {
   readonly #endpoint: Endpoint
   readonly #isHead: boolean
   #state: 'reading' | 'running' | 'waiting' | 'done' = 'reading'
+  /** Whether nothing is read from the connection. */
+  #isPaused = false
   /** Whether the client has closed the connection. After that, the native response must not be used. */
   #isClosed = false
   /** Copies of the pieces of the body before the last one. Null while there is at most one piece, and in the state `done`. */
@@ -135,6 +137,7 @@ export class Exchange implements Expiring {
    */
   wait(): void {
     this.#state = 'waiting'
+    this.#isPaused = true
     this.native.pause()
   }
 
@@ -175,7 +178,8 @@ export class Exchange implements Expiring {
   }
 
   #sign(signer: ResponseSigner, response: PreparedResponse): void {
-    if (this.#state !== 'waiting') this.wait()
+    // The connection is not paused. The signature follows in the same turn of the event loop, in which no further packet is read.
+    this.#state = 'waiting'
     this.signer = null
     // The body is copied, because a later response may be written into the same bytes.
     const body = response.body.slice()
@@ -249,7 +253,7 @@ export class Exchange implements Expiring {
   }
 
   #finish(): void {
-    if (this.#state === 'waiting' && !this.#isClosed) this.native.resume()
+    if (this.#isPaused && !this.#isClosed) this.native.resume()
     this.#state = 'done'
     this.#chunks = null
     if (typeof this.#admission === 'number') this.#endpoint.largeBodies?.release(this.#admission)

@@ -59,8 +59,8 @@ export class PublicKeyReplica {
     for (const id of this.#organizations.get(organization) ?? []) {
       const key = this.#keys.get(id)
       if (key?.keyId !== keyId || key.delegation === null) continue
-      const { signed, notBefore, notAfter } = key.delegation
-      return Date.parse(notBefore) <= nowMs && nowMs < Date.parse(notAfter) ? signed : null
+      const { signed, fromMs, untilMs } = key.delegation
+      return fromMs <= nowMs && nowMs < untilMs ? signed : null
     }
     return null
   }

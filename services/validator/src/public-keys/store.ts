@@ -17,10 +17,13 @@ export interface SigningKeyChange {
   row: SigningKeyRow | null
 }
 
-const delegation = z.object({ signed: z.string(), notBefore: z.iso.datetime(), notAfter: z.iso.datetime() })
+/** A delegation as management stores it. */
+const delegationRow = z.object({ signed: z.string(), notBefore: z.iso.datetime(), notAfter: z.iso.datetime() })
 
-/** A delegation to this validator (docs/api.md#g2). Responses contain `signed`. */
-export type Delegation = z.infer<typeof delegation>
+const delegation = z.object({ signed: z.string(), fromMs: z.number(), untilMs: z.number() })
+
+/** A delegation to this validator (docs/api.md#g2), which is valid from `fromMs` until before `untilMs`. Responses contain `signed`. */
+type Delegation = z.infer<typeof delegation>
 
 export interface PublicKey {
   /** The organization's id in hexadecimal. */
@@ -90,8 +93,11 @@ export class PublicKeyStore {
 
   /** `answerKey` is the public key with which this validator signs responses, in base64url. */
   constructor(answerKey: string) {
-    const own = z.object({ [answerKey]: delegation })
-    this.#readDelegation = (json) => own.safeParse(JSON.parse(json)).data?.[answerKey] ?? null
+    const own = z.object({ [answerKey]: delegationRow })
+    this.#readDelegation = (json) => {
+      const row = own.safeParse(JSON.parse(json)).data?.[answerKey]
+      return row ? { signed: row.signed, fromMs: Date.parse(row.notBefore), untilMs: Date.parse(row.notAfter) } : null
+    }
   }
 
   /** Every key, as the changes that would fill an empty store. */
