@@ -14,12 +14,13 @@ import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '
 import { freePort } from '../shared/ports.ts'
 import { VALIDATION_PATHS } from '../start/gateway.ts'
 import { INFRA } from './manifests.ts'
-import { Upstream } from './upstream.ts'
+import { SIGNATURE, Upstream } from './upstream.ts'
 
 interface HttpResponse {
   status: number
   type: string
   body: string
+  signature: unknown
 }
 
 const hasOpenssl = isInstalled('openssl', 'version')
@@ -66,7 +67,12 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
         sent.on('error', reject).end(body)
       })
       const { statusCode: status = 0, headers } = response
-      return { status, type: headers['content-type'] ?? '', body: await text(response) }
+      return {
+        status,
+        type: headers['content-type'] ?? '',
+        body: await text(response),
+        signature: headers['keyward-signature'],
+      }
     }
 
     /** Sends bytes and returns the whole response. */
@@ -156,7 +162,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
 
     test('forwards verdicts unchanged', async () => {
       const response = await send('/api/v2/license/validate', { method: 'POST', body: '{"license":"x"}' })
-      expect(response).toMatchObject({ status: 400, type: 'application/json' })
+      expect(response).toMatchObject({ status: 400, type: 'application/json', signature: SIGNATURE })
       const [seen] = validators.flatMap((one) => one.seen)
       expect(seen?.body.toString()).toBe('{"license":"x"}')
     })

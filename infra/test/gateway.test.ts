@@ -8,7 +8,7 @@ import { z } from 'zod'
 
 import { listenOn } from '../shared/ports.ts'
 import { startGateway, VALIDATION_PATHS, type Gateway } from '../start/gateway.ts'
-import { Upstream } from './upstream.ts'
+import { SIGNATURE, Upstream } from './upstream.ts'
 
 let validator: Upstream
 let management: Upstream
@@ -58,6 +58,7 @@ test('forwards method, path, query, body, status and headers unchanged', async (
   const response = await fetch(base + path, { method: 'POST', body, headers: { authorization: 'Bearer kwk_x' } })
   expect([response.status, response.headers.get('x-of-service')]).toEqual([400, 'validator'])
   expect(response.headers.get('location')).toBe('/elsewhere')
+  expect(response.headers.get('keyward-signature')).toBe(SIGNATURE)
   expect(validator.seen[0]).toMatchObject({ method: 'POST', url: path, headers: { authorization: 'Bearer kwk_x' } })
   expect(validator.seen[0]?.body).toEqual(body)
 })

@@ -14,6 +14,9 @@ export interface Seen {
   body: Buffer
 }
 
+/** A header as long as the longest signature of a response (docs/api.md#g3). */
+export const SIGNATURE = 'x'.repeat(735)
+
 export class Upstream {
   readonly seen: Seen[] = []
   /** The remote ports of all connections. */
@@ -59,7 +62,12 @@ export class Upstream {
       return
     }
     this.seen.push({ method, url, version: incoming.httpVersion, headers, body: await buffer(incoming) })
-    response.writeHead(400, { 'content-type': 'application/json', 'x-of-service': this.name, location: '/elsewhere' })
+    response.writeHead(400, {
+      'content-type': 'application/json',
+      'x-of-service': this.name,
+      location: '/elsewhere',
+      'keyward-signature': SIGNATURE,
+    })
     response.end(JSON.stringify({ from: this.name }))
   }
 }
