@@ -80,7 +80,7 @@ const ENTITLEMENTS = new TextEncoder().encode('"entitlements"')
  */
 const copied = new Uint8Array(MAX_BATCH_BODY_BYTES + 16)
 const words = new DataView(copied.buffer)
-const text = Buffer.from(copied.buffer)
+const copiedText = Buffer.from(copied.buffer)
 
 /** Begins to read a body. Returns false when the body is longer than MAX_BATCH_BODY_BYTES. */
 export function beginBody(body: Uint8Array): boolean {
@@ -169,7 +169,7 @@ function copy(start: number, length: number, out: DataView): void {
 
 /** Returns the value of a name, or '' if the name is missing. */
 function textAt(name: number): string {
-  return starts[name] === 0 ? '' : text.toString('latin1', starts[name], ends[name])
+  return starts[name] === 0 ? '' : copiedText.toString('latin1', starts[name], ends[name])
 }
 
 /** Fills a body from plain objects. Copying words instead of bytes saves a third of the time. */
