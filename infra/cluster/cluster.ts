@@ -3,6 +3,8 @@
  * shipped configuration.
  */
 
+import { join } from 'node:path'
+
 import { ConfigError } from '@keyward/runtime'
 
 import { freePort } from '../shared/ports.ts'
@@ -37,14 +39,17 @@ async function freePorts(): Promise<Ports> {
 /** A process of the cluster. It keeps its name and ports when it restarts. */
 export class Member {
   readonly name: string
+  /** The path of the Unix socket of a validator, otherwise null. */
+  readonly socketPath: string | null
   readonly #kind: ServiceName
   readonly #env: Record<string, string>
   #service: ServiceProcess | undefined
 
-  constructor(kind: ServiceName, number: number, env: Record<string, string>) {
+  constructor(kind: ServiceName, number: number, env: Record<string, string>, folder: string) {
     this.name = `${kind}-${number}`
+    this.socketPath = kind === 'validator' ? join(folder, `${this.name}.sock`) : null
     this.#kind = kind
-    this.#env = env
+    this.#env = { ...env, ...(this.socketPath !== null && { VALIDATOR_SOCKET: this.socketPath }) }
   }
 
   get service(): ServiceProcess {
@@ -114,6 +119,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     TRUSTED_PROXIES: '127.0.0.1',
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'error',
   }
+  const balancer = new Haproxy()
+  const members = (kind: ServiceName, count: number, env: Record<string, string>): Member[] =>
+    Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env, balancer.folder))
   const validators = members('validator', options.validators ?? 3, {
     ...common,
     VALIDATOR_DATABASE_URL: options.validatorUrl,
@@ -127,7 +135,6 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     MANAGEMENT_RATE_LIMIT: '1000000',
   })
   const all = [...validators, ...managements]
-  const balancer = new Haproxy()
   const stop = async (): Promise<void> => {
     await balancer.stop()
     await Promise.all(all.map((member) => member.stop()))
@@ -151,10 +158,6 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-function members(kind: ServiceName, count: number, env: Record<string, string>): Member[] {
-  return Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env))
-}
-
 function replacePorts(text: string, ports: { https: number; http: number; metrics: number }): string {
   return text
     .replace('bind :443', `bind 127.0.0.1:${ports.https}`)
@@ -162,10 +165,16 @@ function replacePorts(text: string, ports: { https: number; http: number; metric
     .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`)
 }
 
-/** Inserts the ports into lines such as `server validator-2 validator-2:8080 port 9080`. Removes lines of other servers. */
+/**
+ * Inserts the addresses into lines such as `server validator-2 validator-2:8080 port 9080`. Removes lines of other servers. Checks reach the
+ * validators over Unix sockets, because the balancer runs on the same host.
+ */
 function replaceServers(text: string, all: readonly Member[]): string {
   return text.replaceAll(/^ {4}server (\S+) \S+ port \d+$/gm, (_line, name: string) => {
-    const service = all.find((member) => member.name === name)?.service
-    return service ? `    server ${name} 127.0.0.1:${service.port} port ${service.adminPort}` : ''
+    const member = all.find((one) => one.name === name)
+    if (!member) return ''
+    const { port, adminPort } = member.service
+    const address = member.socketPath === null ? `127.0.0.1:${port}` : `unix@${member.socketPath}`
+    return `    server ${name} ${address} port ${adminPort} addr 127.0.0.1`
   })
 }

@@ -15,6 +15,8 @@ export interface OriginResolverOptions {
   countryHeader?: string | null
   /** The preset that sets the names of both headers. An explicit name takes precedence. */
   edge?: EdgePreset | null
+  /** Whether some requests arrive over a Unix socket, whose peers are trusted (`OriginSource.isTrusted`). */
+  hasUnixSocket?: boolean
 }
 
 /**
@@ -29,7 +31,9 @@ export interface RequestOrigin extends Address {
 export interface OriginSource {
   /** Returns the value of the header with this lower-case name. Repeated headers are joined by commas; '' means no header. */
   header(name: string): string
-  /** Writes the address of the TCP peer to `out`. The resolver calls this function only when it needs the peer's address. */
+  /** Whether the peer is trusted without regard to its address. */
+  readonly isTrusted?: boolean
+  /** Writes the address of the TCP peer to `out`, or no address for another peer. The resolver calls this function only when it needs the peer's address. */
   peer(out: Address): void
 }
 
@@ -93,7 +97,7 @@ function isPort(text: string, start: number, end: number): boolean {
 
 /** Returns a resolver for the configured proxies and headers. */
 export function createOriginResolver(options: OriginResolverOptions): OriginResolver {
-  const { trustedProxies } = options
+  const { trustedProxies, hasUnixSocket = false } = options
   const preset = options.edge ? EDGE_HEADERS[options.edge] : null
   const clientIpHeader = (options.clientIpHeader ?? preset?.clientIp)?.toLowerCase() ?? null
   const countryHeader = (options.countryHeader ?? preset?.country)?.toLowerCase() ?? null
@@ -121,7 +125,7 @@ export function createOriginResolver(options: OriginResolverOptions): OriginReso
   function resolve(source: OriginSource, out: RequestOrigin): void {
     clearAddress(out)
     out.country = 0
-    if (trustedProxies !== 'all') {
+    if (trustedProxies !== 'all' && source.isTrusted !== true) {
       source.peer(out)
       if (!isTrusted(out)) return
     }
@@ -134,7 +138,7 @@ export function createOriginResolver(options: OriginResolverOptions): OriginReso
 
   return {
     headers:
-      trustedProxies !== 'all' && trustedProxies.length === 0
+      trustedProxies !== 'all' && trustedProxies.length === 0 && !hasUnixSocket
         ? []
         : [clientIpHeader ?? 'x-forwarded-for', ...(countryHeader === null ? [] : [countryHeader])],
     resolve,

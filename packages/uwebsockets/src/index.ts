@@ -9,6 +9,8 @@ import { isLibrary, loadNewest } from './load.ts'
 
 export type { HttpRequest, HttpResponse, TemplatedApp }
 
+export type Listener = us_listen_socket
+
 /** Identifies an app in every thread of the process, until the app is closed. */
 export type AppDescriptor = ReturnType<TemplatedApp['getDescriptor']>
 

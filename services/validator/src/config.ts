@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
+import { isAbsolute } from 'node:path'
 
 import { type OriginResolverOptions, EDGE_PRESETS, parseTrustedProxies } from '@keyward/address'
 import {
@@ -23,6 +24,8 @@ export interface ValidatorConfig {
   databaseUrl: string
   host: string
   port: number
+  /** The path of a Unix socket for a balancer on this host, or null for none. */
+  socketPath: string | null
   adminHost: string
   adminPort: number
   /** The address at which management reaches the admin port. Null selects the address that the function `adminUrl` derives. */
@@ -46,12 +49,18 @@ export interface ValidatorConfig {
 const trustedProxies = (): z.ZodType<OriginResolverOptions['trustedProxies'], string> =>
   variable('addresses and CIDR ranges separated by commas, or all', (value) => parseTrustedProxies(value) ?? undefined)
 
+/** The maximum length of the path of a Unix socket on all systems. */
+const MAX_SOCKET_PATH = 103
+
 /** The schema of each environment variable, by name. */
 export const variables = z.object({
   DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_HOST: host().default('127.0.0.1'),
   VALIDATOR_PORT: port().default(8080),
+  VALIDATOR_SOCKET: variable(`an absolute path of at most ${MAX_SOCKET_PATH} bytes`, (value) =>
+    isAbsolute(value) && Buffer.byteLength(value) <= MAX_SOCKET_PATH ? value : undefined,
+  ).optional(),
   VALIDATOR_WORKERS: integer(1, 256).default(availableParallelism()),
   VALIDATOR_ADMIN_PORT: port().default(9080),
   VALIDATOR_ADMIN_HOST: host().default('127.0.0.1'),
@@ -86,6 +95,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     databaseUrl,
     host: env.VALIDATOR_HOST,
     port: env.VALIDATOR_PORT,
+    socketPath: env.VALIDATOR_SOCKET ?? null,
     adminHost: env.VALIDATOR_ADMIN_HOST,
     adminPort: env.VALIDATOR_ADMIN_PORT,
     adminUrl: env.VALIDATOR_ADMIN_URL ?? null,
@@ -96,6 +106,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
       clientIpHeader: env.CLIENT_IP_HEADER ?? null,
       countryHeader: env.COUNTRY_HEADER ?? null,
       edge: env.EDGE ?? null,
+      hasUnixSocket: env.VALIDATOR_SOCKET !== undefined,
     },
     staleAfterMs: env.STALE_AFTER,
     staleLimitMs: env.STALE_LIMIT,

@@ -362,11 +362,12 @@ class Validator {
   }
 
   #createPool(): WorkerPool {
-    const { host, port, workers, corsOrigins, resolver } = this.#config
+    const { host, port, socketPath, workers, corsOrigins, resolver } = this.#config
     return new WorkerPool({
       count: workers,
       host,
       port,
+      socketPath,
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,

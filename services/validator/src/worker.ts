@@ -18,7 +18,7 @@ import { createHeaderRoutes, createRoutes } from './endpoints/routes.ts'
 import { Validation } from './endpoints/validate.ts'
 import { Authenticator } from './http/authenticator.ts'
 import { LargeBodies } from './http/large-bodies.ts'
-import { Server } from './http/server.ts'
+import { Server, type ServerOptions } from './http/server.ts'
 import { PublicKeysEndpoint } from './public-keys/endpoint.ts'
 import { PublicKeyReplica } from './public-keys/replica.ts'
 import { Control } from './shared/control.ts'
@@ -37,7 +37,8 @@ function errorMessage(error: unknown, fatal: boolean): MessageToMain {
   return { type: 'error', name, message, stack: stack ?? '', fatal }
 }
 
-function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
+/** Returns a server for TCP, and with a Unix socket one for its connections. They share all other parts. */
+function createServers(setup: WorkerSetup, client: MainThreadClient): Server[] {
   const counters = new Counters(setup.counters)
   const control = new Control(setup.control)
   const reader = openIndex(setup.index)
@@ -66,39 +67,43 @@ function createServer(setup: WorkerSetup, client: MainThreadClient): Server {
     deactivation: new Deactivation({ ...common, releases: client, signer }),
     publicKeys: new PublicKeysEndpoint({ ...common, replica }),
   })
-  return new Server({
+  const options: ServerOptions = {
     routes,
     headerRoutes: createHeaderRoutes({ validation }),
     control,
     counters,
     corsOrigins: setup.corsOrigins,
     forwardedHeaders: resolver.headers,
+    isOnUnixSocket: false,
     onError: (error) => client.send(errorMessage(error, false)),
-  })
+  }
+  const servers = [new Server(options)]
+  if (setup.resolver.hasUnixSocket === true) servers.push(new Server({ ...options, isOnUnixSocket: true }))
+  return servers
 }
 
 /** Waits at most `graceMs` for the open requests, then closes every connection. */
-function stopServer(server: Server, graceMs: number, onClosed: () => void): void {
+function stopServers(servers: readonly Server[], graceMs: number, onClosed: () => void): void {
   const startedMs = performance.now()
   const timer = setInterval(() => {
     const waitedMs = performance.now() - startedMs
-    if (server.deadlines.count > 0 && waitedMs < graceMs) return
+    if (servers.some(({ deadlines }) => deadlines.count > 0) && waitedMs < graceMs) return
     clearInterval(timer)
-    server.close()
+    for (const server of servers) server.close()
     onClosed()
   }, STOP_TICK_MS)
 }
 
 function start(setup: WorkerSetup, port: NonNullable<typeof parentPort>): void {
-  let server: Server | null = null
+  let servers: readonly Server[] = []
   const client = new MainThreadClient(port, (graceMs) => {
-    if (server) stopServer(server, graceMs, () => port.close())
+    if (servers.length > 0) stopServers(servers, graceMs, () => port.close())
     else port.close()
   })
   process.on('uncaughtException', (error) => client.send(errorMessage(error, true)))
-  server = createServer(setup, client)
+  servers = createServers(setup, client)
   collectGarbage() // before the first connection
-  client.send({ type: 'ready', descriptor: server.descriptor })
+  client.send({ type: 'ready', descriptors: servers.map(({ descriptor }) => descriptor) })
 }
 
 const port = parentPort

@@ -58,6 +58,7 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     databaseUrl,
     host: '127.0.0.1',
     port: 0,
+    socketPath: null,
     adminHost: '127.0.0.1',
     adminPort: 0,
     adminUrl: null,

@@ -49,6 +49,8 @@ export interface ExchangeHost {
   readonly control: Control
   readonly counters: Counters
   readonly deadlines: Deadlines
+  /** Whether the requests arrive over the Unix socket, whose peer is a trusted balancer. */
+  readonly isOnUnixSocket: boolean
   /** Reports an error that an endpoint threw. */
   failed(error: unknown): void
   writeCors(response: HttpResponse, exchange: Exchange): void
@@ -112,6 +114,10 @@ export class Exchange implements Expiring {
 
   get isDone(): boolean {
     return this.#state === 'done'
+  }
+
+  get isFromUnixSocket(): boolean {
+    return this.#server.isOnUnixSocket
   }
 
   get shape(): Shape {

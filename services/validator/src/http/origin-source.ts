@@ -26,6 +26,10 @@ export class ExchangeSource implements OriginSource {
     return this.#exchange?.forwarded[this.#names.indexOf(name)] ?? ''
   }
 
+  get isTrusted(): boolean {
+    return this.#exchange?.isFromUnixSocket === true
+  }
+
   peer(out: Address): void {
     if (this.#exchange) readAddressBytes(new Uint8Array(this.#exchange.native.getRemoteAddress()), out)
   }

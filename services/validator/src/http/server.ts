@@ -27,7 +27,7 @@ export interface HeaderRoute {
   read(request: HttpRequest): Endpoint['run']
 }
 
-interface ServerOptions {
+export interface ServerOptions {
   routes: readonly Route[]
   headerRoutes: readonly HeaderRoute[]
   control: Control
@@ -35,6 +35,7 @@ interface ServerOptions {
   corsOrigins: readonly string[]
   /** The lower-case names of the headers that contain the client's address and country. */
   forwardedHeaders: readonly string[]
+  isOnUnixSocket: boolean
   /** Receives the errors that endpoints throw. The caller receives a 503. */
   onError(error: unknown): void
 }
@@ -42,6 +43,7 @@ interface ServerOptions {
 export class Server implements ExchangeHost {
   readonly control: Control
   readonly counters: Counters
+  readonly isOnUnixSocket: boolean
   readonly deadlines = new Deadlines(DEADLINE_MS)
   readonly #app = App()
   readonly #cors: Cors
@@ -52,6 +54,7 @@ export class Server implements ExchangeHost {
     this.#options = options
     this.control = options.control
     this.counters = options.counters
+    this.isOnUnixSocket = options.isOnUnixSocket
     this.#cors = new Cors(options.corsOrigins)
     this.#headers = new RequestHeaders(options.forwardedHeaders, this.#cors.isOn)
     for (const route of options.routes) this.#register(route)

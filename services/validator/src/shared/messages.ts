@@ -78,8 +78,8 @@ export type WorkResponse =
   | { kind: 'renew'; requestId: number }
 
 export type MessageToMain =
-  /** The worker accepts connections under this descriptor. */
-  | { type: 'ready'; descriptor: AppDescriptor }
+  /** The worker accepts connections under these descriptors: of TCP, and of the Unix socket if there is one. */
+  | { type: 'ready'; descriptors: readonly AppDescriptor[] }
   | { type: 'work'; requests: WorkRequest[] }
   /** The use of an API key: the row and generation of the key in the index, and the time in milliseconds since 1970. */
   | { type: 'keyUsed'; row: number; generation: number; atMs: number }

@@ -4,9 +4,10 @@
  * closes, because a connection that is passed to a closed worker aborts the process.
  */
 
-import { createServer } from 'node:net'
+import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 
-import { App, type AppDescriptor, closeListener, portOf } from '@keyward/uwebsockets'
+import { App, type AppDescriptor, closeListener, type Listener, portOf } from '@keyward/uwebsockets'
 
 export class Acceptor {
   readonly #app = App()
@@ -33,6 +34,29 @@ export class Acceptor {
     })
   }
 
+  /**
+   * Listens on a Unix socket that the user and the group of this process may use. Rejects when a program listens on the path, or when the
+   * path is not a socket. Replaces the socket of a program that has ended.
+   */
+  async listenOnSocket(path: string): Promise<void> {
+    if (await isInUse(path)) throw new Error(`Another program listens on ${path}.`)
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() === false)
+      throw new Error(`${path} exists and is not a socket.`)
+    rmSync(path, { force: true })
+    await new Promise<void>((resolve, reject) => {
+      const onListen = (socket: Listener | false): void => {
+        if (socket === false) return reject(new Error(`Cannot listen on ${path}.`))
+        this.#stopListening = () => {
+          closeListener(socket)
+          rmSync(path, { force: true })
+        }
+        resolve()
+      }
+      this.#app.listen_unix(onListen, path)
+    })
+    chmodSync(path, 0o660)
+  }
+
   add(worker: AppDescriptor): void {
     this.#workers.add(worker)
     this.#app.addChildAppDescriptor(worker)
@@ -53,6 +77,16 @@ export class Acceptor {
     this.stopListening()
     this.#app.close()
   }
+}
+
+function isInUse(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path, () => {
+      probe.destroy()
+      resolve(true)
+    })
+    probe.once('error', () => resolve(false))
+  })
 }
 
 /** Rejects when the port is in use. The native listener would silently share the port with a program that allows sharing. */

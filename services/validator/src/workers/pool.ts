@@ -16,6 +16,8 @@ interface WorkerPoolOptions {
   host: string
   /** The TCP port. With 0, the system chooses a free port. */
   port: number
+  /** The path of the Unix socket, or null without one. */
+  socketPath: string | null
   /** The parts of the setup that all workers share. */
   setup: Omit<WorkerSetup, 'counters' | 'ring' | 'publicKeys'>
   /** Returns the ring for a new worker. */
@@ -37,8 +39,8 @@ interface RunningWorker {
   readonly thread: Worker
   readonly counters: Counters
   readonly ring: SharedArrayBuffer
-  /** The descriptor is null until the worker accepts connections. */
-  descriptor: AppDescriptor | null
+  /** The descriptors of the worker for each acceptor. The list is empty until the worker accepts connections. */
+  descriptors: readonly AppDescriptor[]
 }
 
 export class WorkerPool {
@@ -47,7 +49,11 @@ export class WorkerPool {
   readonly #workers = new Set<RunningWorker>()
   /** The sums of the counters of ended workers. */
   readonly #past = new Counters()
+  /** Accepts the connections over TCP. */
   readonly #acceptor = new Acceptor()
+  /** Accepts the connections of the Unix socket, if there is one. */
+  readonly #unixAcceptor = new Acceptor()
+  readonly #acceptors = [this.#acceptor, this.#unixAcceptor]
   /** Whether all initial workers are ready. Ended workers are replaced only from then on. */
   #isStarted = false
   #isStopping = false
@@ -70,33 +76,34 @@ export class WorkerPool {
 
   /** Resolves to the port when every worker is ready. Rejects when a worker fails or the port is not available. */
   async start(): Promise<number> {
-    const { count, host, port } = this.#options
+    const { count, host, port, socketPath } = this.#options
     await Promise.all(Array.from({ length: count }, () => this.#startOne()))
     this.#isStarted = true
+    if (socketPath !== null) await this.#unixAcceptor.listenOnSocket(socketPath)
     return await this.#acceptor.listen(host, port)
   }
 
   /** Stops every worker, which may finish its requests for at most `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true
-    this.#acceptor.stopListening()
+    for (const acceptor of this.#acceptors) acceptor.stopListening()
     await Promise.all([...this.#workers].map((worker) => this.#stopOne(worker, graceMs)))
-    this.#acceptor.close()
+    for (const acceptor of this.#acceptors) acceptor.close()
   }
 
   #startOne(): Promise<void> {
     const counters = new Counters()
     const ring = this.#options.createRing()
     const thread = new Worker(new URL('../worker.ts', import.meta.url), { name: 'keyward-worker' })
-    const worker: RunningWorker = { thread, counters, ring, descriptor: null }
+    const worker: RunningWorker = { thread, counters, ring, descriptors: [] }
     this.#workers.add(worker)
     const respond = batchResponses(thread)
     const ready = Promise.withResolvers<void>()
     thread.on('message', (message: MessageToMain) => {
       switch (message.type) {
         case 'ready':
-          worker.descriptor = message.descriptor
-          this.#acceptor.add(message.descriptor)
+          worker.descriptors = message.descriptors
+          worker.descriptors.forEach((descriptor, i) => this.#acceptors[i]?.add(descriptor))
           ready.resolve()
           return
         case 'work':
@@ -126,15 +133,19 @@ export class WorkerPool {
 
   /** Removes the worker from the acceptor, then stops the worker. Resolves when the worker's thread has ended. */
   async #stopOne(worker: RunningWorker, graceMs: number): Promise<void> {
-    const { descriptor, thread } = worker
+    const { thread } = worker
     const ended = new Promise((resolve) => thread.once('exit', resolve))
-    if (descriptor !== null) this.#acceptor.remove(descriptor)
+    this.#removeFromAcceptors(worker)
     send(thread, { type: 'stop', graceMs })
     await ended
   }
 
+  #removeFromAcceptors({ descriptors }: RunningWorker): void {
+    descriptors.forEach((descriptor, i) => this.#acceptors[i]?.remove(descriptor))
+  }
+
   #ended(worker: RunningWorker): void {
-    if (worker.descriptor !== null) this.#acceptor.remove(worker.descriptor)
+    this.#removeFromAcceptors(worker)
     this.#workers.delete(worker)
     this.#past.add(worker.counters)
     this.#options.releaseRing(worker.ring)

@@ -20,6 +20,7 @@ test('replaces a failed worker and keeps its counts', async () => {
     count: 2,
     host: '127.0.0.1',
     port: 0,
+    socketPath: null,
     setup: {
       index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
       control: new Control().shared,
@@ -66,6 +67,7 @@ test('passes the same number of connections to each worker', async () => {
     count: 3,
     host: '127.0.0.1',
     port: 0,
+    socketPath: null,
     setup: {
       index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
       control: new Control().shared,
