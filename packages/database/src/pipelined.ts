@@ -4,7 +4,7 @@
  */
 
 import type { CompiledQuery, Kysely } from 'kysely'
-import type pg from 'pg'
+import pg from 'pg'
 
 import { collectLast } from './last-statements.ts'
 import { createDatabase } from './query-builder.ts'
@@ -26,9 +26,16 @@ export async function runPipelined<Result>(
   collectLast(db, last)
   let isBroken = false
   try {
-    const [, result] = await together(client.query('begin'), work(db))
+    const begun = client.query('begin')
+    // Without a transaction, each statement of `work` would take effect by itself.
+    begun.catch(() => client instanceof pg.Client && client.connection.stream.destroy())
+    const [, result] = await together(begun, work(db))
     const statements = last.map(({ sql, parameters }) => client.query(sql, [...parameters]))
-    await together(...statements, client.query('commit'))
+    const committed = client.query('commit')
+    await together(...statements, committed)
+    // Postgres rolls back a transaction in which a statement has failed, and reports no error.
+    if ((await committed).command === 'ROLLBACK')
+      throw new Error('The transaction was rolled back, because a statement has failed')
     return result
   } catch (error) {
     await client.query('rollback').catch(() => (isBroken = true))
