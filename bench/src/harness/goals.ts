@@ -20,6 +20,8 @@ const GOALS = {
   againstRedis: atLeast('checks a second against Fastify + Redis, all on one core', 1, 'x'),
   againstExpress: atLeast('checks a second against Express + Postgres, all on one core', 1, 'x'),
   growth: atLeast('checks a second, 3 M licenses + 1 M rules against 1 k + 10', 0.85, 'x'),
+  headers: atMost('processor time of a known machine with 12 headers against the ceiling, 1 M licenses', 1.8, 'x'),
+  organizations: atMost('processor time with 30,000 organizations against 10', 1.15, 'x'),
   bytesPerLicense: atMost('process memory per license with 3 machines, 100 k rules included', 200, 'bytes'),
   start: atMost('1 M licenses + 3 M machines + 100 k rules from start to ready', 8, 's'),
   p99: atMost('p99 at half of the peak rate, against the ceiling', 1.5, 'x'),

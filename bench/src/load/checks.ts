@@ -21,6 +21,8 @@ export interface Check {
   machineId: string
   /** The value of `x-forwarded-for`; null omits the header. */
   forwardedFor: string | null
+  /** Further headers. */
+  headers?: Readonly<Record<string, string>>
   /** The id of the public key of a signed response. Without it, the check asks for no signature. */
   kid?: string
 }
@@ -82,7 +84,20 @@ export function checkHeaders(check: Check): Record<string, string> {
     authorization: `Bearer ${check.apiKey}`,
     'content-type': 'application/json',
     ...(check.forwardedFor === null ? {} : { 'x-forwarded-for': check.forwardedFor }),
+    ...check.headers,
   }
+}
+
+/** The headers that HTTP clients of apps and balancers add to those of `checkHeaders`. A request then has 12 headers. */
+export const CLIENT_HEADERS: Readonly<Record<string, string>> = {
+  accept: '*/*',
+  'accept-encoding': 'gzip, deflate, br',
+  'accept-language': 'en-US,en;q=0.9',
+  connection: 'keep-alive',
+  'user-agent': 'Editor/7.2 (Windows NT 10.0; Win64; x64)',
+  'x-forwarded-host': 'licenses.example.com',
+  'x-forwarded-proto': 'https',
+  traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
 }
 
 let newMachines = 0

@@ -10,6 +10,7 @@ import { alternate, column, compare, type Contender } from '../harness/rounds.ts
 import type { Outcome, Scenario } from '../harness/scenario.ts'
 import { startBaseline, startKeyward } from '../harness/servers.ts'
 import { summarize } from '../harness/stats.ts'
+import { CLIENT_HEADERS } from '../load/checks.ts'
 
 /**
  * The contenders, each with the ceiling that receives requests of the same form, and with the goal for the ratio of their processor times.
@@ -19,6 +20,7 @@ const COMPARED = [
   { name: 'no address rules', ceiling: 'ceiling', goal: 'knownUnaddressed' },
   { name: 'all proxies trusted', ceiling: 'ceiling, x-forwarded-for', goal: 'knownTrusted' },
   { name: 'peer lookup', ceiling: 'ceiling', goal: 'knownPeer' },
+  { name: '12 headers', ceiling: 'ceiling, 12 headers', goal: 'headers' },
 ] as const
 const BATCHES = 'batches of 100'
 
@@ -39,6 +41,7 @@ export const known: Scenario = {
       const plain = knownChecks(shape, { count, addressRules: false })
       const addressed = knownChecks(shape, { count, addressRules: true })
       const forwarded = knownChecks(shape, { count, addressRules: true, forwarded: true })
+      const headed = plain.map((check) => ({ ...check, headers: CLIENT_HEADERS }))
       const all = knownChecks(shape, { count, forwarded: true })
       const contenders: Contender[] = [
         { name: 'ceiling', server: ceiling, checks: plain, constant: true },
@@ -46,6 +49,8 @@ export const known: Scenario = {
         { name: 'no address rules', server: keyward, checks: plain },
         { name: 'peer lookup', server: keyward, checks: addressed },
         { name: 'ceiling, x-forwarded-for', server: ceiling, checks: forwarded, constant: true },
+        { name: 'ceiling, 12 headers', server: ceiling, checks: headed, constant: true },
+        { name: '12 headers', server: keyward, checks: headed },
         { name: 'all proxies trusted', server: trusting, checks: forwarded },
         { name: BATCHES, server: trusting, checks: all, batchSize: 100 },
       ]
