@@ -104,6 +104,11 @@ interface GivenLicense {
   pointer: string
 }
 
+interface CompletedLicenses {
+  rows: (NewLicense & { pointer: string })[]
+  errors: ValidationError[]
+}
+
 /**
  * Returns the licenses completed with the values of their templates, and an error for every license with a wrong reference or policy, or
  * with entitlements that are too long.
@@ -112,12 +117,33 @@ export async function newLicenses(
   context: WriteContext,
   given: readonly GivenLicense[],
 ): Promise<{ rows: NewLicense[]; errors: ValidationError[] }> {
+  const { rows, errors } = await completeLicenses(context, given)
+  return { rows, errors: [...errors, ...(await wrongReferences(context, rows))] }
+}
+
+/** Returns the errors of references to products and customers, and of entitlements that are too long. */
+async function wrongReferences(context: WriteContext, rows: CompletedLicenses['rows']): Promise<ValidationError[]> {
+  const errors = await together(missingParents(context, rows), excessiveEntitlements(context, entitled(rows)))
+  return errors.flat()
+}
+
+/** Throws INVALID_REQUEST with `errors` and those of `wrongReferences`. */
+async function requireReferences(
+  context: WriteContext,
+  rows: CompletedLicenses['rows'],
+  errors: readonly ValidationError[],
+): Promise<void> {
+  const all = [...errors, ...(await wrongReferences(context, rows))]
+  if (all.length > 0) throw invalidRequest(all)
+}
+
+async function completeLicenses(context: WriteContext, given: readonly GivenLicense[]): Promise<CompletedLicenses> {
   const templates = await templatesById(
     context,
     given.flatMap(({ input }) => input.templateId ?? []),
   )
   const errors: ValidationError[] = []
-  const rows: (NewLicense & { pointer: string })[] = []
+  const rows: CompletedLicenses['rows'] = []
   for (const { input, pointer } of given) {
     const { templateId = null, externalId = null, customerId, key = generateLicenseKey() } = input
     const template = templateId === null ? null : templates.get(templateId)
@@ -145,11 +171,6 @@ export async function newLicenses(
       pointer,
     })
   }
-  const [missing, excessive] = await together(
-    missingParents(context, rows),
-    excessiveEntitlements(context, entitled(rows)),
-  )
-  errors.push(...missing, ...excessive)
   return { rows, errors }
 }
 
@@ -231,10 +252,14 @@ export async function requireLicensesWithinQuotas(
 }
 
 export async function addLicense(context: WriteContext, input: CreateLicense): Promise<License> {
-  const { rows, errors } = await newLicenses(context, [{ input: withJsonText(input), pointer: '#' }])
+  const { rows, errors } = await completeLicenses(context, [{ input: withJsonText(input), pointer: '#' }])
   const [row] = rows
-  if (row === undefined || errors.length > 0) throw invalidRequest(errors)
-  await together(requireLicensesWithinQuotas(context, [row.policy.maxMachines]), requireFeatures(context, [row.policy]))
+  if (row === undefined) throw invalidRequest(errors)
+  await together(
+    requireReferences(context, rows, errors),
+    requireLicensesWithinQuotas(context, [row.policy.maxMachines]),
+    requireFeatures(context, [row.policy]),
+  )
   const [, inserted] = await together(insertPart(context, [row]), readLicenseRow(context, row.id))
   const license = showLicense(inserted)
   await audit(context, {
