@@ -9,10 +9,10 @@ const { version: VERSION } = z.object({ version: z.string() }).parse(JSON.parse(
 
 /** Matches the tag of an image, the name of a packed package, and the constants of programs and builds, with their versions. */
 const MENTION =
-  /(?:keyward-(?:\w+|\$part|\$\{\w+\})[:-]|newTag: '|"VERSION": \{ "default": "|\bVERSION=|\bVERSION = '|^ {2}"version": ")(\d+\.\d+\.\d+)/gm
+  /(?:keyward-(?:\w+|\$part|\$\{\w+\})[:-]|newTag: '|"VERSION": \{ "default": "|\bVERSION=|\bVERSION = '|^ {2}"version": "|^version = ")(\d+\.\d+\.\d+)/gm
 
 test('every tag, file name and manifest of this project has the same version', () => {
-  const files = projectFiles().filter((path) => /\.(?:md|ya?ml|json|ts)$/.test(path) && !/results\//.test(path))
+  const files = projectFiles().filter((path) => /\.(?:md|ya?ml|json|toml|ts)$/.test(path) && !/results\//.test(path))
   const mentions = files.flatMap((path) =>
     [...read(path).matchAll(MENTION)].map(([text, version]) => ({ path, text, version })),
   )

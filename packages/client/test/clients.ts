@@ -1,7 +1,7 @@
 /** The clients of this project as programs for the contract suite, with the tools that each requires. */
 
 import { execFile, spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { copyFileSync, cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -18,7 +18,32 @@ export interface ClientUnderTest {
 }
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
-export const python = ['python3', '/usr/bin/python3'].find((each) => succeeds(each, ['-c', 'import cryptography']))
+const PYTHONS = ['python3', '/usr/bin/python3']
+/** A Python that can pack the client. setuptools must be imported first, because it replaces a module that pip imports. */
+const packing = PYTHONS.find((each) => succeeds(each, ['-c', 'import setuptools, pip, wheel, cryptography']))
+export const python = packing ?? PYTHONS.find((each) => succeeds(each, ['-c', 'import cryptography']))
+
+/**
+ * Packs the Python client as a wheel, installs it into the folder without network, and returns the path for PYTHONPATH. Returns the path of
+ * the sources if this machine cannot pack them.
+ */
+async function installPython(folder: string): Promise<string> {
+  const sources = at('other-languages/python')
+  if (packing === undefined) return sources
+  const copy = join(folder, 'python-source')
+  const wheels = join(folder, 'wheels')
+  const site = join(folder, 'python')
+  cpSync(sources, copy, { recursive: true }) // pip writes into the folder of the sources.
+  const offline = ['--no-deps', '--no-index', '--quiet', '--disable-pip-version-check']
+  await compile(
+    packing,
+    ['-m', 'pip', 'wheel', ...offline, '--no-build-isolation', '--wheel-dir', wheels, copy],
+    folder,
+  )
+  const built = readdirSync(wheels).map((name) => join(wheels, name))
+  await compile(packing, ['-m', 'pip', 'install', ...offline, '--target', site, ...built], folder)
+  return site
+}
 
 export const clients: readonly ClientUnderTest[] = [
   {
@@ -29,7 +54,11 @@ export const clients: readonly ClientUnderTest[] = [
   {
     language: 'Python',
     missing: () => (python === undefined ? 'skipped: no Python with the package cryptography' : null),
-    build: async () => [python ?? 'python3', '-B', at('other-languages/python/contract.py')],
+    async build(folder) {
+      const program = join(folder, 'contract.py')
+      copyFileSync(at('other-languages/python/contract.py'), program)
+      return ['env', `PYTHONPATH=${await installPython(folder)}`, python ?? 'python3', '-B', program]
+    },
   },
   {
     language: 'Go',

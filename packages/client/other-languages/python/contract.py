@@ -5,7 +5,7 @@ import sys
 import time
 
 import keyward
-import license_file
+from keyward import license_file
 
 
 def open_client(command):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 from urllib.parse import urlsplit
 
-from license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify, verify_answer
+from .license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify, verify_answer
 
 DAY_MS = 24 * 60 * 60 * 1000
 FILE_PATH = "/api/v1/licenses/file"
