@@ -56,11 +56,13 @@ async function main(): Promise<void> {
 async function signInMember(page: Page, link: string): Promise<void> {
   await page.goto(link)
   await page.getByRole('button', { name: 'Accept the invitation' }).click()
-  await page.getByRole('heading', { name: 'Your account' }).waitFor()
+  // The pictures show a set-up organization.
+  await page.getByRole('button', { name: 'Hide' }).click()
 }
 
 async function signInOperator(page: Page, origin: string, token: string): Promise<void> {
   await page.goto(`${origin}/console`)
+  await page.getByRole('button', { name: 'Use a token' }).click()
   await page.getByLabel('Personal access token or operator token').fill(token)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('heading', { name: 'Organizations' }).waitFor()

@@ -94,6 +94,7 @@ CREATE TRIGGER access_rules_sets_inserted AFTER INSERT ON access_rules REFERENCI
 CREATE TRIGGER access_rules_sets_updated AFTER UPDATE ON access_rules REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION version_sets();
 CREATE TRIGGER access_rules_truncated BEFORE TRUNCATE ON access_rules FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER access_rules_updated AFTER UPDATE ON access_rules REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_access_rules();
+CREATE TRIGGER access_rules_version BEFORE UPDATE ON access_rules FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on access_rules to keyward_management;
 grant select (id, organization_id, kind, type, value, scope, product_id, license_id, scope_id, customer_id, expires_at, allow_suspended_or_expired, mode) on access_rules to keyward_validator;
 
@@ -287,6 +288,7 @@ CREATE TRIGGER customers_deleted AFTER DELETE ON customers REFERENCING OLD TABLE
 CREATE TRIGGER customers_inserted AFTER INSERT ON customers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_customers();
 CREATE TRIGGER customers_truncated BEFORE TRUNCATE ON customers FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER customers_updated AFTER UPDATE ON customers REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_customers();
+CREATE TRIGGER customers_version BEFORE UPDATE ON customers FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on customers to keyward_management;
 grant select (id, organization_id) on customers to keyward_validator;
 
@@ -538,6 +540,7 @@ CREATE TRIGGER licenses_limit BEFORE UPDATE OF max_machines ON licenses FOR EACH
 CREATE TRIGGER licenses_slots AFTER INSERT ON licenses REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION add_license_slots();
 CREATE TRIGGER licenses_truncated BEFORE TRUNCATE ON licenses FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER licenses_updated AFTER UPDATE ON licenses REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_licenses();
+CREATE TRIGGER licenses_version BEFORE UPDATE ON licenses FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on licenses to keyward_management;
 grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds, grace_days) on licenses to keyward_validator;
 
@@ -587,6 +590,7 @@ CREATE UNIQUE INDEX members_openid ON members (openid_issuer, openid_subject, or
 CREATE TRIGGER members_count_added AFTER INSERT ON members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER members_count_deleted AFTER DELETE ON members REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER members_count_truncated AFTER TRUNCATE ON members FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
+CREATE TRIGGER members_version BEFORE UPDATE ON members FOR EACH ROW EXECUTE FUNCTION next_version();
 CREATE TRIGGER unbind_openid BEFORE UPDATE OF email ON members FOR EACH ROW WHEN ((lower(old.email) <> lower(new.email))) EXECUTE FUNCTION members_unbind_openid();
 grant delete, insert, select, update on members to keyward_management;
 
@@ -699,6 +703,7 @@ create table organizations (
   updated_at timestamptz not null default now(),
   quotas jsonb not null default '{}'::jsonb,
   suspended_at timestamptz,
+  time_zone text,
   signs_answers boolean not null default true,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))
@@ -708,6 +713,7 @@ CREATE TRIGGER organizations_inserted AFTER INSERT ON organizations REFERENCING 
 CREATE TRIGGER organizations_noted_deleted AFTER DELETE ON organizations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION note_deleted_organizations();
 CREATE TRIGGER organizations_truncated BEFORE TRUNCATE ON organizations FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER organizations_updated AFTER UPDATE ON organizations REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_organizations();
+CREATE TRIGGER organizations_version BEFORE UPDATE ON organizations FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on organizations to keyward_management;
 grant select (id) on organizations to keyward_validator;
 
@@ -766,6 +772,7 @@ CREATE TRIGGER products_inserted AFTER INSERT ON products REFERENCING NEW TABLE 
 CREATE TRIGGER products_revoke_keys AFTER DELETE ON products REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION revoke_keys_of_products();
 CREATE TRIGGER products_truncated BEFORE TRUNCATE ON products FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 CREATE TRIGGER products_updated AFTER UPDATE ON products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_products();
+CREATE TRIGGER products_version BEFORE UPDATE ON products FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on products to keyward_management;
 grant select (id, organization_id, entitlements) on products to keyward_validator;
 
@@ -935,6 +942,7 @@ CREATE INDEX webhook_endpoints_listing ON webhook_endpoints (organization_id, id
 CREATE TRIGGER webhook_endpoints_count_added AFTER INSERT ON webhook_endpoints REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER webhook_endpoints_count_deleted AFTER DELETE ON webhook_endpoints REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 CREATE TRIGGER webhook_endpoints_count_truncated AFTER TRUNCATE ON webhook_endpoints FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
+CREATE TRIGGER webhook_endpoints_version BEFORE UPDATE OF url, types, description, enabled, disabled_reason ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on webhook_endpoints to keyward_management;
 
 create table webhook_workers (
@@ -980,6 +988,7 @@ function log_place() returns text;
 function log_truncate() returns trigger;
 function members_unbind_openid() returns trigger;
 function new_id() returns uuid to keyward_management;
+function next_version() returns trigger;
 function note_activity() returns trigger;
 function note_alert() returns trigger;
 function note_deleted_organizations() returns trigger;

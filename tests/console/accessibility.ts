@@ -112,6 +112,7 @@ export function accessibilityTests(open: () => Stage): void {
       const context = await stage.browser.newContext()
       const page = await context.newPage()
       expect(await violationsOn(page, stage.origin, [''])).toEqual([])
+      await page.getByRole('button', { name: 'Use a token' }).click()
       await page.getByLabel('Personal access token or operator token').fill(OPERATOR_TOKEN)
       await page.getByRole('button', { name: 'Sign in', exact: true }).click()
       await page.getByRole('heading', { name: 'Organizations' }).waitFor()

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
 import { callTests, productSearchTests } from './calls.ts'
+import { conflictTests } from './conflicts.ts'
 import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
 import { operatorTests } from './operator.ts'
@@ -208,6 +209,7 @@ describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, 
   ruleTests(() => stage)
   webhookTests(() => stage)
   undoTests(() => stage)
+  conflictTests(() => stage)
   auditTests(() => stage)
   keyboardTests(() => stage)
 

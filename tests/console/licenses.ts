@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -31,10 +33,11 @@ export function licenseTests(open: () => Stage): void {
       await stage.choose('Product', 'Studio')
       await stage.page.getByRole('combobox', { name: /Customer/ }).fill('grace@example.com')
       await page.getByText('A new customer will be created.').waitFor()
-      await page.getByRole('radio', { name: 'Trial' }).click()
+      await page.getByText('Trial', { exact: true }).click()
       await page.getByText('Starts with first use').click()
       await stage.field(/^Days( \*)?$/).fill('14')
-      await page.getByText('Floating', { exact: true }).click()
+      await page.getByRole('switch', { name: 'Floating' }).click()
+      await page.getByText('More options').click()
       await stage.button('Take away export').click()
       await stage.button('Override seats').click()
       await page.getByRole('textbox', { name: 'Value' }).fill('7')
@@ -64,6 +67,7 @@ export function licenseTests(open: () => Stage): void {
       await stage.open('/licenses/new')
       await stage.choose('Product', 'Studio')
       await stage.page.getByRole('combobox', { name: /Customer/ }).fill('many@example.com')
+      await stage.page.getByText('More options').click()
       await stage.field('How many licenses').fill('3')
       await stage.button('Create 3 licenses').click()
       await stage.page.getByRole('heading', { name: '3 licenses created' }).waitFor()
@@ -150,6 +154,56 @@ export function licenseTests(open: () => Stage): void {
       await stage.open('/licenses?email=one%40example.com')
       await page.getByRole('row').nth(2).waitFor()
       expect(await page.getByRole('row').count()).toBe(3)
+    })
+
+    test('selects and exports all licenses that match a filter, also those that the list does not show yet', async () => {
+      const stage = open()
+      const { page } = stage
+      const product = await stage.api('/products', { name: '=Product' }, created)
+      const customer = await stage.api('/customers', { email: 'many-licenses@example.com' }, created)
+      const row = { productId: product.id, customerId: customer.id, policy: { type: 'PERPETUAL' } }
+      const rows = Array.from({ length: 60 }, (_, at) => ({ ...row, key: `MANY-${String(at).padStart(4, '0')}` }))
+      await stage.api('/licenses/import', { licenses: rows }, z.unknown())
+      await stage.open('/licenses?keyPrefix=many-')
+      await page.getByRole('checkbox', { name: 'Select all' }).click()
+      await page.getByRole('region', { name: '50 selected' }).waitFor()
+      await stage.button('Select all that match').click()
+      await page.getByRole('region', { name: '60 selected' }).getByRole('button', { name: 'Suspend' }).waitFor()
+      const [download] = await Promise.all([page.waitForEvent('download'), stage.button('Export CSV').click()])
+      const [heading, ...lines] = readFileSync(await download.path(), 'utf8')
+        .trim()
+        .split('\r\n')
+      expect(heading).toMatch(/^key,status,productId,/)
+      expect(lines).toHaveLength(60)
+      expect(lines[0]).toMatch(/^MANY-\d{4},active,/)
+    })
+
+    test('keeps the rows of a list while the service does not respond, and reads them again by itself', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.addLicense('LOST-0000-0000-0001')
+      expect(await stage.check('LOST-0000-0000-0001', 'lost machine')).toBe('VALID')
+      await stage.open('/activity')
+      await page.getByRole('cell', { name: 'lost machine' }).first().waitFor()
+      await page.route('**/api/v1/activity?*', (route) => route.abort())
+      await page.getByText('These rows may be out of date.').waitFor()
+      expect(await page.getByRole('cell', { name: 'lost machine' }).count()).toBeGreaterThan(0)
+      await page.unroute('**/api/v1/activity?*')
+      await page.getByText('These rows may be out of date.').waitFor({ state: 'detached' })
+    })
+
+    test('imports CSV with semicolons, and names the missing columns of a heading', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.api('/products', { name: 'Semicolon' }, created)
+      await stage.open('/licenses/import')
+      const field = page.getByRole('textbox', { name: 'CSV' })
+      await field.fill('product;mail\nSemicolon;a@example.com')
+      await page.getByText('The heading lacks the column email. Its columns: product, mail.').waitFor()
+      await field.fill('product;email\nSemicolon;semicolon@example.com')
+      await stage.button('Import 1 license').click()
+      await page.getByText('Created 1 license.').first().waitFor()
+      expect(await page.getByText('The heading lacks').count()).toBe(0)
     })
 
     test('shows what a merge of two customers will move, and then merges them', async () => {

@@ -10,6 +10,7 @@ export function operatorTests(open: () => Stage): void {
       const context = await stage.browser.newContext()
       const page = await context.newPage()
       await page.goto(`${stage.origin}/console`)
+      await page.getByRole('button', { name: 'Use a token' }).click()
       await page.getByLabel('Personal access token or operator token').fill(OPERATOR_TOKEN)
       await page.getByRole('button', { name: 'Sign in', exact: true }).click()
       await page.getByRole('button', { name: 'New organization' }).click()

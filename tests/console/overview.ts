@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { created, invited, type Stage } from './stage.ts'
+import { violationsOf } from './accessibility.ts'
+import { created, EVERYTHING, invited, type Stage } from './stage.ts'
 
 const DAY_MS = 86_400_000
 const READ = ['licenses.read', 'products.read', 'customers.read']
@@ -78,6 +79,44 @@ export function overviewTests(open: () => Stage): void {
       // The console and the validation API have different addresses in this test, so the test check fails.
       await stage.button('Send a test check').click()
       await page.getByText(/The validation API did not respond at the address of the console/).waitFor()
+      await page.getByRole('heading', { name: 'Waiting for your first check…' }).waitFor()
+      expect(await stage.check('CODE-0000-0000-0001', 'my first machine')).toBe('VALID')
+      await page.getByRole('heading', { name: 'Your first check has arrived' }).waitFor()
+      await page.getByText('my first machine').waitFor()
+    })
+
+    test('integrates the product of a license, and its newest license first', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.addLicense('CODE-0000-0000-0002')
+      const key = page.getByRole('combobox', { name: 'License to check' })
+      const product = page.getByRole('combobox', { name: 'Product' })
+      await stage.open('/integrate')
+      await key.fill('code-0000-0000-0001')
+      await page.getByRole('option', { name: 'CODE-0000-0000-0001' }).click()
+      await expect.poll(() => product.inputValue()).toBe('Product of CODE-0000-0000-0001')
+      await product.click()
+      await page.getByRole('option', { name: 'Product of CODE-0000-0000-0002' }).click()
+      await expect.poll(() => key.inputValue()).toBe('CODE-0000-0000-0002')
+    })
+
+    test('shows the steps of the set-up until the person hides them', async () => {
+      const stage = open()
+      const member = await stage.api('/members', { email: 'set-up@example.com', permissions: EVERYTHING }, invited)
+      const other = await stage.browser.newContext()
+      const page = await other.newPage()
+      await page.goto(`${stage.origin}${member.invitation.path}`)
+      await page.getByRole('button', { name: 'Accept the invitation' }).click()
+      const card = page.getByRole('region', { name: 'Set up' })
+      await card.getByRole('link', { name: 'Add a passkey' }).waitFor()
+      await card.getByRole('heading', { name: 'Create a product (done)' }).waitFor()
+      expect(await violationsOf(page)).toEqual([])
+      await card.getByRole('button', { name: 'Hide' }).click()
+      await page.reload()
+      await page.getByRole('heading', { name: 'Overview' }).waitFor()
+      await page.getByRole('region', { name: 'Checks', exact: true }).waitFor()
+      expect(await card.count()).toBe(0)
+      await other.close()
     })
   })
 }

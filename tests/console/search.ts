@@ -25,6 +25,27 @@ export function searchTests(open: () => Stage): void {
       expect(await stage.page.getByRole('heading', { level: 1 }).innerText()).toBe('FIND-ME00-0000-0001')
     })
 
+    test('lists licenses by the beginning of the key in any case, and customers by a part of the name', async () => {
+      const stage = open()
+      const { page } = stage
+      await stage.addLicense('PREF-IX00-0000-0001', 'prefix@example.com')
+      await stage.addLicense('PREF-IX00-0000-0002', 'prefix@example.com')
+      await stage.addLicense('OTHR-IX00-0000-0001')
+      await stage.open('/licenses')
+      await stage.field('License key or e-mail').fill('pref-ix')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => page.getByRole('row').filter({ hasText: 'PREF-IX00' }).count()).toBe(2)
+      expect(await stage.cell('OTHR-IX00-0000-0001').count()).toBe(0)
+      await stage.open('/customers')
+      await stage.field('E-mail, name or external id').fill('REFIX@exam')
+      await page.keyboard.press('Enter')
+      await page.waitForURL('**/customers?q=*')
+      await expect.poll(() => page.getByRole('row').filter({ hasText: '@example.com' }).count()).toBe(2)
+      await stage.field('E-mail, name or external id').fill('nobody at all')
+      await page.keyboard.press('Enter')
+      await page.getByText('No customer contains this text.').waitFor()
+    })
+
     test('finds a customer by e-mail and a machine by its id, and lists recently opened resources', async () => {
       const stage = open()
       const { page } = stage

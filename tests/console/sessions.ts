@@ -25,6 +25,7 @@ export function sessionTests(open: () => Stage): void {
       await context.clearCookies()
       await form.getByRole('button', { name: 'New customer' }).click()
       const gate = page.getByRole('dialog', { name: 'Your session has ended' })
+      await gate.getByRole('button', { name: 'Use a token' }).click()
       await gate.getByLabel('Personal access token or operator token').fill('kwp_wrong')
       await gate.getByRole('button', { name: 'Sign in', exact: true }).click()
       await gate.getByRole('alert').waitFor()

@@ -177,7 +177,7 @@ export class Stage {
     const member = await this.api('/members', { email, permissions: EVERYTHING }, invited)
     await this.page.goto(`${this.origin}${member.invitation.path}`)
     await this.button('Accept the invitation').click()
-    await this.page.getByRole('heading', { name: 'Your account' }).waitFor()
+    await this.page.getByRole('heading', { name: 'Overview' }).waitFor()
   }
 
   async close(): Promise<void> {

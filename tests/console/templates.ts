@@ -15,7 +15,7 @@ export function templateTests(open: () => Stage): void {
     await page.getByRole('cell', { name: 'Templated', exact: true }).click()
     await stage.button('New template').click()
     await stage.dialog().getByRole('textbox', { name: 'Name' }).first().fill('Studio, yearly')
-    await stage.dialog().getByRole('radio', { name: 'Subscription' }).click()
+    await stage.dialog().getByText('Subscription', { exact: true }).click()
     await stage.dialog().getByRole('textbox', { name: 'Days from first use' }).fill('365')
     await stage.dialog().getByRole('textbox', { name: 'Machines at the same time' }).fill('3')
     await stage.dialog().getByRole('textbox', { name: 'Grace period in days' }).fill('7')

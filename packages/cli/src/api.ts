@@ -24,6 +24,8 @@ export interface CallOptions {
   retry?: { idempotencyKey?: string; attempts?: number }
   /** The maximum time, in seconds, to wait until all live validators have applied the change. */
   waitS?: number
+  /** The version that the resource must still have (docs/api.md#m18). */
+  version?: string
 }
 
 export interface ApiResponse<T> {
@@ -98,12 +100,13 @@ function requestOf(
   connection: Connection,
   operation: Operation,
   input: AnyInput,
-  { retry, waitS }: CallOptions,
+  { retry, waitS, version }: CallOptions,
 ): [url: string, init: RequestInit] {
   const token = operation.needs === 'operator' ? connection.operatorToken() : connection.token()
   const headers: Record<string, string> = { authorization: `Bearer ${token}` }
   if (input.body !== undefined) headers['content-type'] = 'application/json'
   if (retry?.idempotencyKey !== undefined) headers['idempotency-key'] = retry.idempotencyKey
+  if (version !== undefined) headers['if-match'] = `"${version}"`
   if (waitS !== undefined) headers['prefer'] = `wait=${waitS}`
   const init: RequestInit = { method: methodOf(operation), headers }
   if (input.body !== undefined) init.body = JSON.stringify(input.body)

@@ -47,6 +47,17 @@ async function setPlan(organizationId: string, plan: string): Promise<void> {
   expect(response.status).toBe(200)
 }
 
+test('changes a license only if it still has the version of --if-match', async () => {
+  const shape = z.object({ id: z.string(), updatedAt: z.string() })
+  const create = ['license', 'create', '--product', productId, '--customer', customerId]
+  const read = await result(shape, ...create)
+  const limits = ['license', 'limits', read.id, '--max-machines']
+  await result(shape, ...limits, '9')
+  const stale = await shell.cli(...limits, '7', '--if-match', read.updatedAt)
+  expect(stale.code).toBe(1)
+  expect(stale.err).toContain('VERSION_MISMATCH')
+})
+
 async function ruleCount(): Promise<number> {
   const { rows } = await database.pool.query<{ count: string }>('select count(*) from access_rules')
   return Number(rows[0]?.count)

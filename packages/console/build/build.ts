@@ -26,9 +26,22 @@ const SOURCES = [
 /** The stylesheets of the component library, in the order in which they apply. */
 const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
 /** The stylesheets of the console. Later ones override earlier ones. */
-const OWN_STYLES = ['tokens', 'base', 'mantine', 'shell', 'parts', 'lists', 'screens'].map((name) =>
-  join(HOME, `src/styles/${name}.css`),
-)
+const OWN_STYLES = [
+  'tokens',
+  'base',
+  'mantine',
+  'shell',
+  'parts',
+  'lists',
+  'forms',
+  'flow',
+  'screens',
+  'status',
+  'check',
+  'rules',
+  'license',
+  'overview',
+].map((name) => join(HOME, `src/styles/${name}.css`))
 const STAMP = 'sources.sha256'
 
 const compress = [

@@ -15,7 +15,7 @@ export const licenseText = {
     emptyFiltered: 'No license matches these filters.',
     key: 'License key',
     find: 'License key or e-mail',
-    findHint: 'The whole key, or the whole e-mail address',
+    findHint: 'Beginning of the key, or e-mail',
     status: 'Status',
     product: 'Product',
     customer: 'Customer',
@@ -37,7 +37,6 @@ export const licenseText = {
     term: 'The term',
     termEnds: 'Ends on a day',
     termFirstUse: 'Starts with first use',
-    expiresHint: 'The license expires on this day at midnight UTC.',
     days: 'Days',
     daysHint: 'The term starts with the first valid check, and lasts this many days.',
     daysFromFirstUse: (days: number) => `${days} days from first use`,
@@ -57,6 +56,17 @@ export const licenseText = {
     howMany: 'How many licenses',
     howManyHint: 'All get the same terms, and each its own key.',
     more: 'More options',
+    moreHint: 'quantity, own key, grace, files, entitlements',
+    summary: (count: number, type: string, product: string) =>
+      `${licenses(count)}${product === '' ? '' : ` of ${product}`}: ${type.toLowerCase()}`,
+    forCustomer: (email: string) => `for ${email}`,
+    forMachines: (max: number | string) =>
+      max === ''
+        ? 'any number of machines'
+        : Number(max) === 1
+          ? '1 machine'
+          : `${Number(max).toLocaleString()} machines`,
+    untilDay: (day: string) => `until ${day}`,
     reinstated: (count: number) => `Reinstated ${licenses(count)}.`,
   },
 
@@ -125,6 +135,8 @@ export const licenseText = {
         : `For ${count.toLocaleString()} customers. Customers are created if there are none with their e-mail addresses.`,
     result: (created: number) => `Created ${licenses(created)}.`,
     unknownProduct: (name: string) => `product: no product has the name or id "${name}"`,
+    noColumn: (missing: readonly string[], columns: readonly string[]) =>
+      `The heading lacks the column ${missing.join(' and ')}. Its columns: ${columns.join(', ')}.`,
     missing: (name: string) => `${name}: is required`,
     toLicenses: 'Open the licenses',
     keys: 'Download the keys',

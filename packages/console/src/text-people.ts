@@ -1,6 +1,9 @@
 export const peopleText = {
   team: {
     title: 'Team',
+    zone: 'Time zone',
+    zoneHint: 'A license that ends on a day ends when the day is over in this zone.',
+    zoneSaved: 'Changed the time zone.',
     invite: 'Invite a member',
     email: 'E-mail',
     may: 'May',
@@ -166,6 +169,15 @@ export const peopleText = {
     ready: 'Ready',
     notReady: 'Not ready',
     behind: 'Behind by',
+    behindHint: 'changes that the slowest validator has not applied',
+    readyOf: (ready: number, all: number) => `${ready} of ${all}`,
+    oneVersion: (version: string) => `ready, version ${version} on all`,
+    versions: (versions: readonly string[]) => `ready, versions ${new Intl.ListFormat('en').format(versions)}`,
+    postgres: 'Postgres',
+    mebibytes: (count: number) => `${count.toLocaleString()} MiB`,
+    postgresVersion: (version: string) => `version ${version}`,
+    webhooksHint: (disabled: number) =>
+      `deliveries waiting, ${disabled === 0 ? 'no endpoint' : disabled === 1 ? '1 endpoint' : `${disabled.toLocaleString()} endpoints`} disabled`,
     changes: (count: number) => (count === 1 ? '1 change' : `${count} changes`),
     seen: 'Last seen',
     started: 'Started',

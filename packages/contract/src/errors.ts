@@ -102,6 +102,13 @@ export const problem = z
       })
       .optional()
       .meta({ description: 'The quota that the request would exceed (`QUOTA_EXCEEDED`).' }),
+    current: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .meta({
+        description: 'The current representation of the resource (`VERSION_MISMATCH`).',
+        example: { name: 'Studio 3', updatedAt: '2026-11-20T09:30:00.000Z' },
+      }),
     mergedInto: z.uuid().optional().meta({
       description: 'The customer that remained after a merge (`NOT_FOUND`).',
       example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',

@@ -35,6 +35,8 @@ export interface Database {
     suspendedAt: Moment | null
     /** Whether validators may sign responses for the organization (docs/api.md#g1). */
     signsAnswers: Generated<boolean>
+    /** The IANA name of the time zone in which the days of the organization begin and end. */
+    timeZone: string | null
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }

@@ -29,8 +29,16 @@ import {
 import { siteOf } from './http/site.ts'
 import type { RequestOrigin } from './operations/call.ts'
 import type { Dependencies } from './operations/dependencies.ts'
-import { acceptsIdempotencyKey, type Endpoint, isRead, locationOf, takesBody } from './operations/implement.ts'
+import {
+  acceptsIdempotencyKey,
+  type Endpoint,
+  isRead,
+  locationOf,
+  returnsVersion,
+  takesBody,
+} from './operations/implement.ts'
 import { type Input, parseInput } from './operations/input.ts'
+import { etagOf, requireVersion } from './operations/versions.ts'
 import { requireBytes } from './quotas/quotas.ts'
 
 const MAX_ATTEMPTS = 4
@@ -187,10 +195,11 @@ async function change(work: Work): Promise<Served> {
 
 /**
  * Returns whether the response to an error is stored. Validation errors are not stored, because a repeated request can be validated again
- * and the caller controls the length of their list.
+ * and the caller controls the length of their list. A version mismatch is not stored, because the caller repeats the request with another
+ * version.
  */
 function isStored(error: ApiError): boolean {
-  return error.status < 500 && error.status !== 422 && error.options.errors === undefined
+  return error.status < 500 && error.status !== 422 && error.status !== 412 && error.options.errors === undefined
 }
 
 /**
@@ -233,23 +242,25 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
   const browser = { cookie: request.headers.cookie, origin: request.headers.origin }
   const { organizationId, permissions, actor, credential, session } = caller
   const known = { organizationId, permissions, actor, credential, session }
+  const isHead = request.method === 'HEAD'
+  const context = { ...known, db, dependencies, headers, site, browser, origin, isHead }
+  const ifMatch = isRead(endpoint) ? undefined : headerOf(request, 'if-match')
+  if (ifMatch !== undefined) {
+    const { versioned } = endpoint
+    if (!versioned) throw new ApiError('INVALID_REQUEST', 'The header If-Match is not supported here. Omit it.')
+    const { id = '' } = input.params
+    const readCurrent = () => versioned.read({ ...context, params: { id }, query: {}, body: undefined })
+    await requireVersion(versioned, { db, organizationId, id }, ifMatch, readCurrent)
+  }
   const hasBody = endpoint.operation.body !== undefined || endpoint.rows !== null
   const isCounted = caller.kind === 'vendor' && !isRead(endpoint)
   const allowed = isCounted ? requireBytes({ db, organizationId }, hasBody) : Promise.resolve()
   // The transaction of a handler that is not detached is rolled back when its organization has no bytes left.
   if (endpoint.detached) await allowed
-  const handled: Promise<unknown> = endpoint.handle({
-    ...input,
-    ...known,
-    db,
-    dependencies,
-    headers,
-    site,
-    browser,
-    origin,
-    isHead: request.method === 'HEAD',
-  })
+  const handled: Promise<unknown> = endpoint.handle({ ...input, ...context })
   const [result] = await together(handled, allowed)
+  const etag = returnsVersion(endpoint.operation) ? etagOf(result) : null
+  if (etag !== null) headers['etag'] = etag
   const location = locationOf(endpoint, input.params, result)
   if (location !== null) headers['location'] = location
   if (status === 204) return unchanged({ status, headers, body: '' })

@@ -15,6 +15,7 @@ import { entitlementsOf, withEntitlements } from './entitlements.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
+import { versionOf, withVersion } from './version.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 const licenseStatus = license.shape.status
@@ -56,12 +57,12 @@ type Prepare = (
 
 /** Completes a command that changes a license and prints the changed license. */
 function addChange(command: CliCommand, prepare: Prepare): void {
-  withWait(command)
+  withVersion(withWait(command))
     .argument('<license>', 'the id or key of the license')
     .run(async (session, flags, idOrKey: string) => {
       const send = prepare(flags, session)
-      const { id } = await findLicense(session.api, idOrKey)
-      const changed = await send({ id }, waitOf(flags))
+      const found = await findLicense(session.api, idOrKey)
+      const changed = await send({ id: found.id }, { ...waitOf(flags), ...versionOf(flags, found) })
       printChange(session, changed, describeLicense(changed.data))
     })
 }
@@ -156,6 +157,7 @@ function addList(group: CliCommand): void {
     .option('--template <id>', 'only licenses of this template')
     .option('--external-id <id>', 'only the license with this id of your own system')
     .option('--email <address>', 'only licenses of customers with this e-mail address')
+    .option('--key-prefix <text>', 'only licenses whose key begins with this text, in any case')
     .option(
       '--expires-after <when>',
       'only licenses that expire at this time or later: a date, or 30d, 12h, 1y from now',
@@ -226,6 +228,7 @@ const filterFlags = listFlags.extend({
   template: z.string().optional(),
   externalId: z.string().optional(),
   email: z.string().optional(),
+  keyPrefix: z.string().optional(),
   expiresAfter: z.string().optional(),
   expiresBefore: z.string().optional(),
   sort: z.string(),

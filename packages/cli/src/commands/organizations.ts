@@ -14,6 +14,7 @@ import { describe, oneLine, table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { expiryOf, printSecret, withExpiry } from './credential-options.ts'
 import { addList, listFlags, printList, readList, withLimit } from './lists.ts'
+import { versionOf, withVersion } from './version.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 const auditFlags = listFlags.extend({ org: z.string().optional() })
@@ -78,26 +79,24 @@ function addReads(org: CliCommand): void {
 }
 
 function addPlan(org: CliCommand): void {
-  org
-    .command('plan')
+  withVersion(org.command('plan'))
     .description('change the plan of an organization; existing rules stay in force')
     .argument('<id>', 'the id of the organization')
     .addArgument(new Argument('<plan>', 'the new plan').choices(plan.options))
-    .run(async (session, _flags, id: string, newPlan: string) => {
+    .run(async (session, flags, id: string, newPlan: string) => {
       const input = { params: { id }, body: { plan: plan.parse(newPlan) } }
-      printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
+      printDetails(session, (await session.api.call(organizations.updateOrganization, input, versionOf(flags))).data)
     })
 }
 
 function addQuota(org: CliCommand): void {
-  org
-    .command('quota')
+  withVersion(org.command('quota'))
     .description('change the quotas of an organization')
     .argument('<id>', 'the id of the organization')
     .argument('<limits...>', 'the new limits, such as licenses=2000000 or licenses=default')
-    .run(async (session, _flags, id: string, ...limits: string[]) => {
+    .run(async (session, flags, id: string, ...limits: string[]) => {
       const input = { params: { id }, body: { quotas: Object.fromEntries(limits.map(parseLimit)) } }
-      printDetails(session, (await session.api.call(organizations.updateOrganization, input)).data)
+      printDetails(session, (await session.api.call(organizations.updateOrganization, input, versionOf(flags))).data)
     })
 }
 

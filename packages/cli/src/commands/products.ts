@@ -7,6 +7,7 @@ import { describe } from '../output.ts'
 import { addDeletion } from './deletion.ts'
 import { describeEntitlements, grantsOf, withEntitlements } from './entitlements.ts'
 import { addList } from './lists.ts'
+import { versionOf, withVersion } from './version.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
 export function addProductCommands(parent: CliCommand): void {
@@ -19,11 +20,12 @@ export function addProductCommands(parent: CliCommand): void {
       output.result(data, describeProduct(data))
     })
   const entitle = group.command('entitle').description('replace the default entitlements of a product')
-  withWait(withEntitlements(entitle, 'a default entitlement of its licenses; none without this option'))
+  withVersion(withWait(withEntitlements(entitle, 'a default entitlement of its licenses; none without this option')))
     .argument('<id>', 'the id of the product')
     .run(async (session, flags, id: string) => {
       const body = { entitlements: {}, ...grantsOf(flags) }
-      const changed = await session.api.call(products.updateProduct, { params: { id }, body }, waitOf(flags))
+      const options = { ...waitOf(flags), ...versionOf(flags) }
+      const changed = await session.api.call(products.updateProduct, { params: { id }, body }, options)
       printChange(session, changed, describeProduct(changed.data))
     })
   addList(group, products.listProducts, 'products', (one) => ({

@@ -73,12 +73,13 @@ export function onUnauthorized(listener: () => void): () => void {
   return () => void unauthorized.delete(listener)
 }
 
-async function send(operation: Operation, input: AnyInput, waits: boolean, token?: string): Promise<Response> {
+async function send(operation: Operation, input: AnyInput, { waits, token, version }: Options): Promise<Response> {
   const { body } = input
   const headers: Record<string, string> = {}
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
-  if (waits) headers['prefer'] = `wait=${WAIT_SECONDS}`
+  if (version !== undefined) headers['if-match'] = `"${version}"`
+  if (waits && operation.propagates === true) headers['prefer'] = `wait=${WAIT_SECONDS}`
   const init = { method: methodOf(operation), headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
   try {
     return await fetch(hrefOf(operation, input), init)
@@ -92,6 +93,8 @@ interface Options {
   waits: boolean
   /** A secret that authenticates the request instead of the session. */
   token?: string
+  /** The version that the resource must still have. */
+  version?: string
 }
 
 /**
@@ -103,8 +106,8 @@ export async function callAndApply<One extends Operation>(
   input: InputOf<One>,
   options?: Options,
 ): Promise<{ result: ResultOf<One>; applied: Applied | null }>
-export async function callAndApply(operation: Operation, input: AnyInput, { waits, token }: Options = { waits: true }) {
-  const response = await send(operation, input, waits && operation.propagates === true, token)
+export async function callAndApply(operation: Operation, input: AnyInput, options: Options = { waits: true }) {
+  const response = await send(operation, input, options)
   if (response.status === 401 && operation.needs !== 'nothing') for (const listener of unauthorized) listener()
   if (!response.ok) throw await errorOf(response)
   return { result: await resultOf(operation, response), applied: appliedBy(response) }

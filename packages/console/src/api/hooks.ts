@@ -28,7 +28,7 @@ export function useRead<One extends Operation>(
   })
 }
 
-type ListOperation = Operation & { returns: z.ZodType<{ data: unknown[]; nextCursor: string | null }> }
+export type ListOperation = Operation & { returns: z.ZodType<{ data: unknown[]; nextCursor: string | null }> }
 type PageOf<One extends ListOperation> = z.output<One['returns']>
 export type ItemOf<One extends ListOperation> = PageOf<One>['data'][number]
 
@@ -36,15 +36,39 @@ export type ItemOf<One extends ListOperation> = PageOf<One>['data'][number]
 export const ME = ['me']
 
 const PAGE_SIZE = 50
+const MAX_PAGE_SIZE = 100
 const REFRESH_MS = 2_000
 
 function readPage<One extends ListOperation>(
   operation: One,
   input: InputOf<One>,
   cursor: string | null,
+  limit?: number,
 ): Promise<PageOf<One>>
-function readPage(operation: ListOperation, input: AnyInput, cursor: string | null): Promise<unknown> {
-  return call(operation, { ...input, query: { ...input.query, limit: PAGE_SIZE, cursor } })
+function readPage(
+  operation: ListOperation,
+  input: AnyInput,
+  cursor: string | null,
+  limit = PAGE_SIZE,
+): Promise<unknown> {
+  return call(operation, { ...input, query: { ...input.query, limit, cursor } })
+}
+
+/** The maximum number of items that are read at once, for an export or an action on all items of a list. */
+const MAX_READ = 20_000
+
+/** Reads all items of a list that match the filters, or the first `MAX_READ`. `isWhole` is false if there are more. */
+export async function readAll<One extends ListOperation>(
+  operation: One,
+  input: InputOf<One>,
+): Promise<{ items: ItemOf<One>[]; isWhole: boolean }> {
+  const items: ItemOf<One>[] = []
+  for (let cursor: string | null = null; ;) {
+    const page: PageOf<One> = await readPage(operation, input, cursor, MAX_PAGE_SIZE)
+    items.push(...page.data)
+    cursor = page.nextCursor
+    if (cursor === null || items.length >= MAX_READ) return { items, isWhole: cursor === null }
+  }
 }
 
 /**
@@ -111,7 +135,7 @@ interface Changed<Output> {
   applied: Applied | null
 }
 
-function useMutating<Input, Output>(
+export function useMutating<Input, Output>(
   run: (input: Input) => Promise<Changed<Output>>,
   { done, onDone, undo, canUndo, quiet }: ChangeOptions<Input, Output>,
 ) {

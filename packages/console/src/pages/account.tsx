@@ -29,11 +29,12 @@ function Passkeys() {
     { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
-      cell: ({ id }) => (
+      cell: ({ id, name: its }) => (
         <ConfirmButton
           size="xs"
           label={t.remove}
           title={t.removeTitle}
+          object={<bdi>{its}</bdi>}
           consequence={t.removeHint}
           onConfirm={() => remove.mutateAsync({ params: { id } })}
         />

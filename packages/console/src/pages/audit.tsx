@@ -10,6 +10,7 @@ import { useName } from '../api/names.ts'
 import { actorName } from '../parts/actor.ts'
 import { Differences } from '../parts/differences-list.tsx'
 import { differencesOf } from '../parts/differences.ts'
+import { ExportButton } from '../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { TextLink, When } from '../parts/parts.tsx'
@@ -80,15 +81,24 @@ const NARROW_COLUMNS: readonly Column<Entry>[] = [
   },
 ]
 
+function csvRow({ at, actor, action, resourceType, resourceId, before, changes }: Entry) {
+  const json = (value: object | null) => value && JSON.stringify(value)
+  return { at, by: actorName(actor), action, resourceType, resourceId, before: json(before), changes: json(changes) }
+}
+
 export default function Audit() {
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
   const [filters, setFilters, clear] = useUrlFilters(FILTERS)
   const { hours, ...query } = filters
-  const list = useList(auditLog.listAuditLog, { query: { ...query, from: fromOf(hours) } })
+  const input = { query: { ...query, from: fromOf(hours) } }
+  const list = useList(auditLog.listAuditLog, input)
   const resourceName = useName(filters.resourceId)
   const actor = list.items.find((entry) => entry.actor.id === filters.actorId)?.actor
   return (
-    <Screen title={t.title}>
+    <Screen
+      title={t.title}
+      actions={<ExportButton operation={auditLog.listAuditLog} input={input} file="changes" row={csvRow} />}
+    >
       <FilterBar onClear={clear}>
         <ChoiceFilter
           label={t.about}

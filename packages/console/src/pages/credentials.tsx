@@ -60,6 +60,7 @@ function SigningKeys() {
             size="xs"
             label={t.withdraw}
             title={t.withdrawTitle}
+            object={<span className="mono">{key.keyId}</span>}
             consequence={t.withdrawHint}
             onConfirm={() => withdraw.mutateAsync({ params: { id: key.id } })}
           />

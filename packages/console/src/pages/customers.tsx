@@ -1,14 +1,16 @@
 import { type Customer, customers } from '@keyward/contract'
+import { search as finding } from '@keyward/contract/management/search'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, TextInput } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from 'wouter'
 
-import { useList } from '../api/hooks.ts'
+import { useList, useRead } from '../api/hooks.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
+import { FilterBar, TextFilter } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { When } from '../parts/parts.tsx'
-import { type Column, ListTable } from '../parts/table.tsx'
+import { type Column, ListTable, type ListState } from '../parts/table.tsx'
 import { useUrlFilters, useUrlParameters } from '../parts/url.ts'
 import { text } from '../text.ts'
 
@@ -21,21 +23,28 @@ const COLUMNS: readonly Column<Customer>[] = [
   { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
+const NO_MORE = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+
+/** Returns all customers, or the first ones whose e-mail address, name or external id contains the text. */
+function useFound(q: string | null): ListState<Customer> {
+  const list = useList(customers.listCustomers, {})
+  const found = useRead(finding.search, q === null ? null : { query: { q } })
+  if (q === null) return list
+  const { error, isPending, refetch } = found
+  return { ...NO_MORE, items: found.data?.customers ?? [], error, isPending, retry: () => void refetch() }
+}
+
 export default function Customers({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters({ email: null })
+  const [{ q }, setFilters, clear] = useUrlFilters({ q: null })
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
-  const list = useList(customers.listCustomers, { query: filters })
+  const list = useFound(q)
   const create = me.permissions.includes('customers.write') && <Button onClick={creating.open}>{t.new}</Button>
   return (
     <Screen title={t.title} actions={create}>
-      <TextInput
-        label={t.exactEmail}
-        defaultValue={filters.email ?? ''}
-        onBlur={(event) => setFilters({ email: event.currentTarget.value.trim() })}
-        onKeyDown={(event) => event.key === 'Enter' && setFilters({ email: event.currentTarget.value.trim() })}
-        maw={320}
-      />
+      <FilterBar onClear={clear}>
+        <TextFilter label={t.find} placeholder={t.findHint} value={q} onChange={(value) => setFilters({ q: value })} />
+      </FilterBar>
       <ListTable
         list={list}
         columns={COLUMNS}

@@ -7,6 +7,7 @@ import { IconDots, IconPlus } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 
 import { call } from '../api/client.ts'
+import { useEdit } from '../api/edit.ts'
 import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
 import { Confirm } from '../parts/confirm.tsx'
 import { fieldErrors, FormWindow } from '../parts/form.tsx'
@@ -107,14 +108,8 @@ function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) =>
   )
 }
 
-function useDetails(id: string) {
-  return useRead(organizations.readOrganization, { params: { id } }).data
-}
-
-function State({ id }: { id: string }) {
-  const details = useDetails(id)
-  if (!details) return null
-  return details.suspendedAt === null ? (
+function State({ organization: { suspendedAt } }: { organization: Organization }) {
+  return suspendedAt === null ? (
     <DotBadge color="teal">{t.active}</DotBadge>
   ) : (
     <DotBadge color="red">{t.suspended}</DotBadge>
@@ -122,7 +117,24 @@ function State({ id }: { id: string }) {
 }
 
 function Use({ id, quota }: { id: string; quota: 'licenses' | 'members' }) {
-  return useDetails(id)?.quotas[quota]?.used?.toLocaleString() ?? ''
+  const { data } = useRead(organizations.readOrganization, { params: { id } })
+  return data?.quotas[quota]?.used?.toLocaleString() ?? ''
+}
+
+function EditPlan({ organization: one, onClose }: { organization: Organization; onClose: () => void }) {
+  const [chosen, setChosen] = useState<Plan>(one.plan)
+  const saving = useEdit(organizations.updateOrganization, one, { done: t.changed })
+  return (
+    <FormWindow
+      title={`${t.changePlan}: ${one.name}`}
+      action={text.save}
+      opened
+      onClose={onClose}
+      onSubmit={() => saving.mutateAsync({ plan: chosen })}
+    >
+      {() => <PlanField value={chosen} onChange={setChosen} />}
+    </FormWindow>
+  )
 }
 
 type Opened = 'plan' | 'suspend' | 'recover'
@@ -138,13 +150,7 @@ function Actions({
   const { id, name } = one
   const params = { id }
   const [opened, setOpened] = useState<Opened | null>(null)
-  const [chosen, setChosen] = useState<Plan>(one.plan)
-  const isSuspended = (useDetails(id)?.suspendedAt ?? null) !== null
-  const change = useCall(organizations.updateOrganization, {
-    done: t.changed,
-    undo: () => call(organizations.updateOrganization, { params, body: { plan: one.plan } }),
-    quiet: true,
-  })
+  const isSuspended = one.suspendedAt !== null
   const suspend = useCall(organizations.suspendOrganization, {
     done: t.suspendedName(name),
     undo: () => call(organizations.reinstateOrganization, { params }),
@@ -178,15 +184,7 @@ function Actions({
           )}
         </Menu.Dropdown>
       </Menu>
-      <FormWindow
-        title={`${t.changePlan}: ${name}`}
-        action={text.save}
-        opened={opened === 'plan'}
-        onClose={close}
-        onSubmit={() => change.mutateAsync({ params, body: { plan: chosen } })}
-      >
-        {() => <PlanField value={chosen} onChange={setChosen} />}
-      </FormWindow>
+      {opened === 'plan' && <EditPlan organization={one} onClose={close} />}
       {opened === 'suspend' && (
         <Confirm
           label={t.suspend}
@@ -221,7 +219,7 @@ export default function Organizations() {
   const create = useCall(organizations.createOrganization, { onDone: setSecrets, quiet: true })
   const columns: readonly Column<Organization>[] = [
     { title: t.nameOf, cell: (one) => <bdi className="name">{one.name}</bdi> },
-    { title: t.state, cell: ({ id }) => <State id={id} /> },
+    { title: t.state, cell: (one) => <State organization={one} /> },
     { title: t.plan, cell: (one) => text.plans[one.plan] },
     { title: text.nav.licenses, cell: ({ id }) => <Use id={id} quota="licenses" />, isNumber: true },
     { title: t.members, cell: ({ id }) => <Use id={id} quota="members" />, isNumber: true },

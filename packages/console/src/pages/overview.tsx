@@ -5,7 +5,7 @@ import { alerts } from '@keyward/contract/management/activity'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Progress, SegmentedControl } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
-import type { ReactNode } from 'react'
+import { lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
@@ -19,6 +19,9 @@ import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 import { Renew } from './licenses/renew.tsx'
 import { Checks, type Span, SPANS } from './overview-checks.tsx'
+
+/** Loaded after the rest of the screen, because few people see it. */
+const SetUp = lazy(async () => ({ default: (await import('./set-up.tsx')).SetUp }))
 
 const t = text.overview
 const HOUR_MS = 3_600_000
@@ -184,6 +187,9 @@ export default function Overview({ me }: { me: Me }) {
         </>
       }
     >
+      <Suspense>
+        <SetUp me={me} />
+      </Suspense>
       <Checks span={span} />
       {seesLicenses && (
         <div className="attention">

@@ -1,13 +1,14 @@
-import { ALL_PERMISSIONS } from '@keyward/contract'
-/** Lists the members of the organization, invites and removes members, and changes their permissions. */
-import type { Member } from '@keyward/contract'
+/** Lists the members of the organization, invites and removes members, and changes their permissions and the time zone. */
+
+import { ALL_PERMISSIONS, type Member, organizations } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
 import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../api/client.ts'
-import { useCall, useChange, useList } from '../api/hooks.ts'
+import { useEdit } from '../api/edit.ts'
+import { useCall, useList } from '../api/hooks.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
@@ -20,13 +21,6 @@ import { text } from '../text.ts'
 
 const t = text.team
 
-interface Edited {
-  /** The member to change, or null for a new one. */
-  before: Member | null
-  email: string
-  permissions: readonly string[]
-}
-
 /** Returns the name of the role whose permissions these are. */
 function roleOf(permissions: readonly string[]): string {
   if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return t.roles.owner
@@ -34,10 +28,70 @@ function roleOf(permissions: readonly string[]): string {
   return permissions.includes('credentials.write') ? t.roles.manager : t.roles.custom
 }
 
-const NEW: Edited = { before: null, email: '', permissions: READ_ONLY }
+/** The window that invites a member, or changes one. */
+function MemberWindow({
+  before,
+  own,
+  onClose,
+  onInvited,
+}: {
+  before: Member | null
+  own: readonly string[]
+  onClose: () => void
+  onInvited: (path: string | null) => void
+}) {
+  const [email, setEmail] = useState(before?.email ?? '')
+  const [granted, setGranted] = useState<readonly string[]>(before?.permissions ?? READ_ONLY)
+  const saving = useEdit(members.updateMember, before, {
+    done: t.saved,
+    create: members.createMember,
+    onCreated: ({ invitation }) => onInvited(invitation?.path ?? null),
+  })
+  return (
+    <FormWindow
+      title={before ? t.edit : t.invite}
+      action={before ? text.save : t.invite}
+      opened
+      onClose={onClose}
+      onSubmit={() => saving.mutateAsync({ email, permissions: permissionsOf(granted) })}
+    >
+      {(errors) => (
+        <>
+          <TextInput
+            label={t.email}
+            type="email"
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+            error={errors['email']}
+            required
+            data-autofocus
+          />
+          <PermissionsField value={granted} onChange={setGranted} own={own} />
+        </>
+      )}
+    </FormWindow>
+  )
+}
 
-function update({ id }: Member, { email, permissions }: Pick<Edited, 'email' | 'permissions'>): Promise<Member> {
-  return call(members.updateMember, { params: { id }, body: { email, permissions: permissionsOf(permissions) } })
+/** The time zone in which the days of the organization end. */
+function ZoneField({ value }: { value: string | null }) {
+  const change = useCall(organizations.updateOwnOrganization, {
+    done: t.zoneSaved,
+    undo: () => call(organizations.updateOwnOrganization, { body: { timeZone: value } }),
+  })
+  return (
+    <Select
+      label={t.zone}
+      description={t.zoneHint}
+      // The list of the browser lacks aliases and UTC.
+      data={[...new Set([...(value === null ? [] : [value]), 'UTC', ...Intl.supportedValuesOf('timeZone')])]}
+      value={value}
+      onChange={(timeZone) => change.mutate({ body: { timeZone } })}
+      allowDeselect={false}
+      searchable
+      maw={360}
+    />
+  )
 }
 
 /** Shows the link of an invitation. */
@@ -57,28 +111,13 @@ function LinkWindow({ path, onClose }: { path: string; onClose: () => void }) {
 
 export default function Team({ me }: { me: Me }) {
   const list = useList(members.listMembers, {})
-  const [edited, setEdited] = useState<Edited | null>(useUrlParameters().has('new') ? NEW : null)
+  const [edited, setEdited] = useState<Member | 'new' | null>(useUrlParameters().has('new') ? 'new' : null)
   const [path, setPath] = useState<string | null>(null)
-  const saving = useChange(
-    async ({ before, email, permissions }: Edited) => {
-      if (before) return update(before, { email, permissions })
-      const body = { email, permissions: permissionsOf(permissions) }
-      const created = await call(members.createMember, { body })
-      setPath(created.invitation?.path ?? null)
-      return created
-    },
-    {
-      done: t.saved,
-      undo: async (_, { before }) => before && update(before, { email: before.email, permissions: before.permissions }),
-      canUndo: ({ before }) => before !== null,
-      quiet: true,
-    },
-  )
   const invite = useCall(members.createInvitation, {
     onDone: (created) => setPath(created.path ?? null),
   })
   const remove = useCall(members.deleteMember, { done: t.removed })
-  const open = () => setEdited(NEW)
+  const open = () => setEdited('new')
   const columns: readonly Column<Member>[] = [
     {
       title: t.email,
@@ -103,7 +142,7 @@ export default function Team({ me }: { me: Me }) {
       title: text.actions,
       cell: (one) => (
         <Group gap="xs" wrap="nowrap">
-          <Button size="xs" variant="default" onClick={() => setEdited({ ...one, before: one })}>
+          <Button size="xs" variant="default" onClick={() => setEdited(one)}>
             {t.edit}
           </Button>
           <Button size="xs" variant="default" onClick={() => invite.mutate({ params: { id: one.id } })}>
@@ -137,32 +176,15 @@ export default function Team({ me }: { me: Me }) {
           </>
         }
       />
-      <FormWindow
-        title={edited?.before ? t.edit : t.invite}
-        action={edited?.before ? text.save : t.invite}
-        opened={edited !== null}
-        onClose={() => setEdited(null)}
-        onSubmit={() => (edited ? saving.mutateAsync(edited) : Promise.resolve())}
-      >
-        {(errors) => (
-          <>
-            <TextInput
-              label={t.email}
-              type="email"
-              value={edited?.email ?? ''}
-              onChange={(event) => setEdited(edited && { ...edited, email: event.currentTarget.value })}
-              error={errors['email']}
-              required
-              data-autofocus
-            />
-            <PermissionsField
-              value={edited?.permissions ?? []}
-              onChange={(permissions) => setEdited(edited && { ...edited, permissions })}
-              own={me.permissions}
-            />
-          </>
-        )}
-      </FormWindow>
+      {me.organization && <ZoneField value={me.organization.timeZone} />}
+      {edited !== null && (
+        <MemberWindow
+          before={edited === 'new' ? null : edited}
+          own={me.permissions}
+          onClose={() => setEdited(null)}
+          onInvited={setPath}
+        />
+      )}
       {path !== null && <LinkWindow path={path} onClose={() => setPath(null)} />}
     </Screen>
   )

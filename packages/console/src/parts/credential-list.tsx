@@ -93,11 +93,16 @@ export function CredentialList({
     { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
-      cell: ({ id }) => (
+      cell: ({ id, name, prefix }) => (
         <ConfirmButton
           size="xs"
           label={t.revoke}
           title={texts.revokeTitle}
+          object={
+            <>
+              <bdi>{name}</bdi> <span className="mono">{prefix}…</span>
+            </>
+          }
           consequence={texts.revokeHint}
           onConfirm={() => onRevoke(id)}
         />

@@ -2,8 +2,7 @@ import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../api/client.ts'
-import { useChange } from '../api/hooks.ts'
+import { useEdit } from '../api/edit.ts'
 import { text } from '../text.ts'
 import { FormWindow } from './form.tsx'
 
@@ -24,33 +23,19 @@ export function CustomerWindow({
   const [email, setEmail] = useState(before?.email ?? '')
   const [name, setName] = useState(before?.name ?? '')
   const [externalId, setExternalId] = useState(before?.externalId ?? '')
-  const saving = useChange(
-    () => {
-      const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
-      return before
-        ? call(customers.updateCustomer, { params: { id: before.id }, body })
-        : call(customers.createCustomer, { body })
-    },
-    {
-      done: before ? t.saved : t.created,
-      ...(before && {
-        undo: () =>
-          call(customers.updateCustomer, {
-            params: { id: before.id },
-            body: { email: before.email, name: before.name, externalId: before.externalId },
-          }),
-      }),
-      quiet: true,
-      ...(onSaved && { onDone: onSaved }),
-    },
-  )
+  const saving = useEdit(customers.updateCustomer, before ?? null, {
+    done: before ? t.saved : t.created,
+    create: customers.createCustomer,
+    ...(onSaved && { onCreated: onSaved }),
+  })
+  const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
   return (
     <FormWindow
       title={before ? t.edit : t.new}
       action={before ? text.save : t.new}
       opened={opened}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(undefined)}
+      onSubmit={() => saving.mutateAsync(body)}
     >
       {(errors) => (
         <>

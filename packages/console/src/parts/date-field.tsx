@@ -25,7 +25,7 @@ export function DateField({
   min?: string
 }) {
   const usual = usualEnds(endsAt)
-  const isDay = !Number.isNaN(Date.parse(endOf(value)))
+  const ends = Number.isNaN(Date.parse(endOf(value))) ? null : longDay(value)
   return (
     <div>
       <TextInput
@@ -50,7 +50,7 @@ export function DateField({
           </button>
         ))}
       </div>
-      {isDay && <p className="sub">{t.over(longDay(value))}</p>}
+      {ends && <p className="sub">{t.over(ends.day, ends.timeZone)}</p>}
     </div>
   )
 }

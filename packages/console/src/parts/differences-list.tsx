@@ -37,13 +37,28 @@ function labelOf(field: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
+export function FieldLabel({ field }: { field: string }) {
+  return labelOf(field)
+}
+
 function Name({ id }: { id: string }) {
   const name = useName(id)
   return name === '' ? id.slice(0, 8) : name
 }
 
+/** Shows one value, or all elements of a list. */
+export function FieldValue({ field, value }: { field: string; value: unknown }) {
+  if (!Array.isArray(value)) return <Value field={field} value={value} />
+  const elements: unknown[] = value
+  return elements.map((one, index) => (
+    <div key={index}>
+      <Value field={field} value={one} />
+    </div>
+  ))
+}
+
 function Value({ field, value }: { field: string; value: unknown }) {
-  if (value === null || value === '') return t.nothing
+  if (value === null || value === undefined || value === '') return t.nothing
   if (typeof value === 'boolean') return value ? t.yes : t.no
   if (typeof value === 'number') return value.toLocaleString()
   if (typeof value !== 'string') return JSON.stringify(value)

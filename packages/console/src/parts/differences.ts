@@ -27,6 +27,18 @@ function isEmpty(value: unknown): boolean {
 }
 
 /**
+ * Returns the fields of `after` that differ from `before`, except its times. A field that `after` lacks is unchanged.
+ * A renewal names the expiry without the policy that contains it.
+ */
+export function changesBetween(before: object, after: object): Difference[] {
+  const former = new Map(flatten(before))
+  const valueOf = (field: string) => former.get(field) ?? former.get(`policy.${field}`) ?? null
+  return flatten(after)
+    .map(([field, value]) => ({ field, before: valueOf(field), after: value }))
+    .filter((one) => one.field !== 'updatedAt' && JSON.stringify(one.before) !== JSON.stringify(one.after))
+}
+
+/**
  * Returns the fields that a change replaced. `changes` contains the request, which may repeat unchanged values; `before` contains only
  * replaced values. Without `before`, returns all non-empty values of the new or deleted resource.
  */
@@ -37,9 +49,13 @@ export function differencesOf(before: object | null, changes: object | null, isD
   if (formerKey !== undefined)
     return [{ field: 'key', before: formerKey, ...(after.has('key') && { after: after.get('key') }) }]
   if (before === null)
-    return [...after]
-      .filter(([, value]) => !isEmpty(value))
-      .map(([field, value]) => (isDeletion ? { field, before: value } : { field, after: value }))
+    return (
+      [...after]
+        .filter(([, value]) => !isEmpty(value))
+        // The members of an object, such as those of a policy, follow the fields of the resource, such as its product.
+        .toSorted(([one], [other]) => Number(one.includes('.')) - Number(other.includes('.')))
+        .map(([field, value]) => (isDeletion ? { field, before: value } : { field, after: value }))
+    )
   const former = new Map(flatten(before))
   /** The top-level fields that were replaced. A new member of `metadata` is only in `changes`. */
   const replaced = new Set(Object.keys(before))

@@ -1,7 +1,7 @@
 /** An editor for entitlements: names with "on", a whole number or a text. On a license, rows override the defaults of the product. */
 
 import type { EntitlementOverrides } from '@keyward/contract'
-import { Badge, Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/core'
 import { IconPlus, IconTrash } from '@tabler/icons-react'
 
 import type { FieldErrors } from '../api/input.ts'
@@ -196,44 +196,5 @@ export function EntitlementsField({
         </Button>
       </Group>
     </Stack>
-  )
-}
-
-/** The effective entitlements of a license, with their origin. */
-export function EntitlementList({
-  defaults,
-  overrides,
-}: {
-  defaults: EntitlementOverrides
-  overrides: EntitlementOverrides
-}) {
-  const names = [...new Set([...Object.keys(defaults), ...Object.keys(overrides)])].toSorted()
-  if (names.length === 0)
-    return (
-      <Text size="sm" c="dimmed">
-        {t.none}
-      </Text>
-    )
-  return (
-    <Group gap="xs">
-      {names.map((name) => {
-        const isOwn = name in overrides
-        const value = overrides[name] ?? (isOwn ? null : (defaults[name] ?? null))
-        return (
-          <Badge
-            key={name}
-            variant={isOwn ? 'light' : 'default'}
-            color={value === null ? 'gray' : 'indigo'}
-            size="lg"
-            radius="sm"
-            title={isOwn ? t.own : t.fromProduct}
-            {...(value === null && { td: 'line-through' })}
-          >
-            {name}
-            {value === true || value === null ? '' : `: ${String(value)}`}
-          </Badge>
-        )
-      })}
-    </Group>
   )
 }

@@ -1,11 +1,13 @@
 /** A form in a window. Validation errors appear at their fields, and all other errors above the buttons. */
 
 import { Button, Group, Stack } from '@mantine/core'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 
 import { ApiError } from '../api/client.ts'
+import { ConflictError } from '../api/edit.ts'
 import { type FieldErrors, InputError } from '../api/input.ts'
 import { text } from '../text.ts'
+import { Conflict } from './conflict.tsx'
 import { ErrorMessage } from './states.tsx'
 import { Window } from './window.tsx'
 
@@ -19,6 +21,16 @@ export function fieldErrors(error: Error | null): FieldErrors {
       detail,
     ]),
   )
+}
+
+/** Moves the focus to the first invalid field of a form after an error. Returns the reference for the form. */
+export function useFocusOnError(error: Error | null) {
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    const field = error && form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')
+    field?.focus()
+  }, [error])
+  return form
 }
 
 export function FormWindow({
@@ -46,6 +58,7 @@ export function FormWindow({
 }) {
   const [error, setError] = useState<Error | null>(null)
   const [isPending, setIsPending] = useState(false)
+  const form = useFocusOnError(error)
   const run = async () => {
     setIsPending(true)
     try {
@@ -62,28 +75,26 @@ export function FormWindow({
     event.preventDefault()
     void run()
   }
+  const close = () => {
+    setError(null)
+    onClose()
+  }
   const errors = fieldErrors(error)
+  const conflict = error instanceof ConflictError ? error : null
   if (!opened) return null
   return (
-    <Window
-      onClose={() => {
-        setError(null)
-        onClose()
-      }}
-      title={title}
-      size={size}
-      centered
-    >
-      <form onSubmit={submit} noValidate>
+    <Window onClose={close} title={title} size={size} centered>
+      <form onSubmit={submit} noValidate ref={form}>
         <Stack>
           {children(errors)}
-          {error && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
+          {conflict && <Conflict conflict={conflict} />}
+          {error && !conflict && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              {text.cancel}
+            <Button variant="default" onClick={close}>
+              {conflict ? text.conflict.keepTheirs : text.cancel}
             </Button>
             <Button type="submit" loading={isPending} disabled={isInvalid}>
-              {action}
+              {conflict ? text.conflict.saveMine : action}
             </Button>
           </Group>
         </Stack>

@@ -44,7 +44,7 @@ export function Screen({
   meta?: readonly ReactNode[]
   /** At most one primary and two other buttons. A menu contains all other actions. */
   actions?: ReactNode
-  width?: 'wide' | 'form'
+  width?: 'wide' | 'middle' | 'form'
   children: ReactNode
 }) {
   useDocumentTitle(title)

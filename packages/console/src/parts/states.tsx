@@ -87,6 +87,21 @@ export function ErrorState({ error, retry }: { error: Error; retry: () => void }
   )
 }
 
+/** Shows above rows that could not be read again, and reads them again by itself. */
+export function StaleNotice({ error, retry }: { error: Error; retry: () => void }) {
+  const left = useCountdown(retry)
+  return (
+    <div className="stale" role="alert">
+      <span>
+        {error.message} {t.stale}
+      </span>
+      <Button size="xs" variant="default" onClick={retry}>
+        {t.retryIn(left)}
+      </Button>
+    </div>
+  )
+}
+
 export function ErrorMessage({ error }: { error: Error | null }) {
   if (!error) return null
   return (

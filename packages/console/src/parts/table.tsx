@@ -9,7 +9,7 @@ import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { text } from '../text.ts'
-import { ErrorMessage, ErrorState, LoadingRows, State } from './states.tsx'
+import { ErrorState, LoadingRows, StaleNotice, State } from './states.tsx'
 
 export interface Column<Item> {
   title: string
@@ -204,7 +204,7 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
   return (
     <div className="card">
       {head}
-      <ErrorMessage error={list.error} />
+      {list.error && <StaleNotice error={list.error} retry={list.retry} />}
       <div className="list-frame" tabIndex={0} role="group" aria-label={label}>
         <table className="list" role="table" aria-label={label} data-lines={hasTwoLines === true ? 2 : undefined}>
           <Head {...props} />

@@ -1,15 +1,29 @@
 /** Shows the shell to signed-in callers, and the sign-in to everybody else. */
 
+import { organizations } from '@keyward/contract'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 
-import { onUnauthorized } from '../api/client.ts'
+import { call, onUnauthorized } from '../api/client.ts'
 import { ME, useMe } from '../api/hooks.ts'
+import { HERE, setZone } from '../parts/days.ts'
 import { LoadingPage, ErrorState } from '../parts/states.tsx'
 import { SessionGate } from './session-gate.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
+
+/** Sets the time zone of an organization that has none to the zone of the browser of the first member who may set it. */
+function useZoneOf(me: Me | null): void {
+  const queries = useQueryClient()
+  const isUnset = me?.organization?.timeZone === null && me.permissions.includes('credentials.write')
+  useEffect(() => {
+    if (!isUnset) return
+    void call(organizations.updateOwnOrganization, { body: { timeZone: HERE } })
+      .then(() => queries.invalidateQueries({ queryKey: ME }))
+      .catch(() => undefined)
+  }, [isUnset, queries])
+}
 
 export function Console() {
   const queries = useQueryClient()
@@ -26,6 +40,8 @@ export function Console() {
     [queries],
   )
   const shown = me ?? former
+  setZone(shown?.organization?.timeZone ?? null)
+  useZoneOf(shown)
   if (shown)
     return (
       <>

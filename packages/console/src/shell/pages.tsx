@@ -97,7 +97,9 @@ export function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/licenses">
         <Licenses me={me} />
       </Route>
-      <Route path="/licenses/new" component={NewLicense} />
+      <Route path="/licenses/new">
+        <NewLicense me={me} />
+      </Route>
       <Route path="/licenses/import" component={ImportLicenses} />
       <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
       <Route path="/customers">

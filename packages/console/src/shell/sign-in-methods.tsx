@@ -2,6 +2,7 @@
 
 import { type Me, openid as provider, sessions } from '@keyward/contract/management/sign-in'
 import { Button, Divider, PasswordInput, Stack } from '@mantine/core'
+import { IconBuilding, IconFingerprint } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 
 import { call } from '../api/client.ts'
@@ -25,6 +26,7 @@ export function Methods({ isPending, run }: FormProps) {
   const [token, setToken] = useState('')
   const openid = useRead(provider.readSignInMethods, {}).data?.openid ?? null
   const hasButton = openid !== null || offersPasskeys()
+  const [wantsToken, setWantsToken] = useState(false)
   const withToken = (event: FormEvent) => {
     event.preventDefault()
     run(() => call(sessions.createSession, { body: { token: token.trim() } }))
@@ -36,7 +38,7 @@ export function Methods({ isPending, run }: FormProps) {
   return (
     <>
       {openid && (
-        <Button onClick={() => run(leave)} loading={isPending} fullWidth>
+        <Button onClick={() => run(leave)} loading={isPending} leftSection={<IconBuilding size={16} />} fullWidth>
           {openid.label}
         </Button>
       )}
@@ -45,27 +47,35 @@ export function Methods({ isPending, run }: FormProps) {
           variant={openid ? 'default' : 'filled'}
           onClick={() => run(signInWithPasskey)}
           loading={isPending}
+          leftSection={<IconFingerprint size={16} />}
           fullWidth
         >
           {t.passkey}
         </Button>
       )}
       {hasButton && <Divider label={t.or} />}
-      <form onSubmit={withToken}>
-        <Stack>
-          <PasswordInput
-            label={t.token}
-            description={t.tokenHint}
-            value={token}
-            onChange={(event) => setToken(event.currentTarget.value)}
-            autoComplete="off"
-            required
-          />
-          <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
-            {t.submit}
-          </Button>
-        </Stack>
-      </form>
+      {hasButton && !wantsToken ? (
+        <Button variant="default" onClick={() => setWantsToken(true)} fullWidth>
+          {t.useToken}
+        </Button>
+      ) : (
+        <form onSubmit={withToken}>
+          <Stack>
+            <PasswordInput
+              label={t.token}
+              description={t.tokenHint}
+              value={token}
+              onChange={(event) => setToken(event.currentTarget.value)}
+              autoComplete="off"
+              required
+              {...(wantsToken && { autoFocus: true })}
+            />
+            <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
+              {t.submit}
+            </Button>
+          </Stack>
+        </form>
+      )}
     </>
   )
 }

@@ -19,18 +19,17 @@ import { type FormProps, Methods, type SignInStep } from './sign-in-methods.tsx'
 
 const t = text.signIn
 
-function Frame({ title, children }: { title: string; children: ReactNode }) {
+function Frame({ title, hint, children }: { title: string; hint?: string | undefined; children: ReactNode }) {
   return (
     <main className="auth">
       <div className="auth-column">
-        <span className="wordmark">
+        <header className="auth-head">
           <Mark size="large" />
-          {text.name}
-        </span>
-        <div className="card auth-card">
           <h1>{title}</h1>
-          {children}
-        </div>
+          <span>{window.location.host}</span>
+        </header>
+        <div className="card auth-card">{children}</div>
+        {hint !== undefined && <p className="sub">{hint}</p>}
       </div>
     </main>
   )
@@ -81,7 +80,9 @@ export function SignIn() {
       const signedIn = await step()
       if (signedIn === null) return
       queries.setQueryData(ME, signedIn)
-      if (location === '/invitation') navigate('/account', { replace: true })
+      // The overview contains the step to register a passkey, if the person may see it.
+      if (location === '/invitation')
+        navigate(signedIn.permissions.includes('analytics.read') ? '/' : '/account', { replace: true })
       if (location === '/sign-in') navigate(takeReturnPath(), { replace: true })
     } catch (failure) {
       // The verified identity is valid for one sign-in.
@@ -108,22 +109,18 @@ export function SignIn() {
     // The effect runs once, because the service accepts a response of the identity provider once.
   }, [])
 
-  const title = identity ? t.choose : invitation === '' ? t.title : t.invited
+  const isInviting = invitation !== ''
+  const title = identity ? t.choose : isInviting ? t.invited : t.title
   return (
-    <Frame title={title}>
+    <Frame title={title} hint={isInviting || identity ? undefined : t.lost}>
       {isFinishing ? (
         <Text role="status">{t.finishing}</Text>
       ) : identity ? (
         <Organizations identity={identity} isPending={isPending} run={run} />
-      ) : invitation === '' ? (
-        <>
-          <Methods isPending={isPending} run={run} />
-          <Text size="sm" c="dimmed">
-            {t.lost}
-          </Text>
-        </>
-      ) : (
+      ) : isInviting ? (
         <Invitation secret={invitation} isPending={isPending} run={run} />
+      ) : (
+        <Methods isPending={isPending} run={run} />
       )}
       <ErrorMessage error={error} />
     </Frame>

@@ -79,7 +79,12 @@ export const accessTokenParams = z.strictObject({
 })
 
 export const apiKeys = operations({
-  listApiKeys: { route: 'GET /api-keys', needs: 'credentials.write', query: listQuery({}), returns: page(apiKey) },
+  listApiKeys: {
+    route: 'GET /api-keys',
+    needs: 'credentials.write',
+    query: listQuery({ productId: id('Returns only API keys that are bound to this product.').optional() }),
+    returns: page(apiKey),
+  },
   createApiKey: {
     route: 'POST /api-keys',
     needs: 'credentials.write',

@@ -94,18 +94,43 @@ const signsAnswers = z.boolean().meta({
   example: true,
 })
 
+function isTimeZone(value: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: value }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
+const timeZone = text(64)
+  .refine(
+    (value) => /^[A-Z]/i.test(value) && isTimeZone(value),
+    'must be the name of an IANA time zone, such as Europe/Zurich',
+  )
+  .meta({
+    description:
+      'The time zone in which the days of the organization begin and end. Times in requests and responses do not depend on it.',
+    example: 'Europe/Zurich',
+  })
+
 export const organization = z
   .object({
     id: z.uuid().meta({ description: 'The id of the organization.', example: EXAMPLE_ID }),
     name: organizationName,
     plan,
+    suspendedAt: suspendedAt.nullable(),
+    timeZone: z
+      .string()
+      .nullable()
+      .meta({ description: `${timeZone.meta()?.description} Null: not set.`, example: 'Europe/Zurich' }),
     createdAt: timestamp('The time of creation.'),
+    updatedAt: timestamp('The time of the last change.'),
   })
   .meta({ id: 'Organization', description: 'A vendor.' })
 export type Organization = z.infer<typeof organization>
 
 export const organizationDetails = organization
-  .extend({ suspendedAt: suspendedAt.nullable(), signsAnswers, quotas })
+  .extend({ signsAnswers, quotas })
   .meta({ id: 'OrganizationDetails', description: 'A vendor with its quotas.' })
 
 export type OrganizationDetails = z.infer<typeof organizationDetails>
@@ -156,12 +181,17 @@ export const updateOrganization = z
     name: organizationName.optional(),
     plan: plan.optional(),
     signsAnswers: signsAnswers.optional(),
+    timeZone: timeZone.nullable().optional(),
     quotas: quotaLimits.optional().meta({
       description: 'The limits to change, by quota name. Other limits keep their values.',
       example: { licenses: 2_000_000 },
     }),
   })
   .meta({ example: { plan: 'STANDARD' } })
+
+export const updateOwnOrganization = z
+  .strictObject({ timeZone: timeZone.nullable() })
+  .meta({ example: { timeZone: 'Europe/Zurich' } })
 
 const usage = z
   .object({
@@ -174,7 +204,7 @@ const usage = z
   })
   .meta({ description: 'The usage of the plan.' })
 
-const { createdAt, ...named } = organization.shape
+const { suspendedAt: _, createdAt, updatedAt: _updatedAt, ...named } = organization.shape
 export const ownOrganization = z
   .object({ ...named, signsAnswers, usage, quotas, createdAt })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
@@ -222,6 +252,12 @@ export const organizations = operations({
     returns: createdToken,
     creates: true,
     secrets: ['secret'],
+  },
+  updateOwnOrganization: {
+    route: 'PATCH /organization',
+    needs: 'credentials.write',
+    body: updateOwnOrganization,
+    returns: ownOrganization,
   },
   readOwnOrganization: { route: 'GET /organization', needs: 'token', returns: ownOrganization },
 })

@@ -29,6 +29,27 @@ const validatorStatus = z
 
 export const validatorList = page(validatorStatus)
 
+export const installation = z
+  .object({
+    database: z
+      .object({
+        version: z.string().meta({ description: 'The version of Postgres.', example: '18.4' }),
+        bytes: z.int().meta({ description: 'The size of the database in bytes.', example: 81_264_640 }),
+      })
+      .meta({ description: 'The database of the installation.' }),
+    webhooks: z
+      .object({
+        due: z.int().meta({
+          description: 'The number of deliveries that are due and that no process has begun, counted up to 100,000.',
+          example: 0,
+        }),
+        disabledEndpoints: z.int().meta({ description: 'The number of disabled endpoints.', example: 1 }),
+      })
+      .meta({ description: 'The deliveries of all organizations.' }),
+  })
+  .meta({ id: 'Installation', description: 'The state of the parts that all organizations share.' })
+
 export const validators = operations({
+  readInstallation: { route: 'GET /installation', needs: 'operator', returns: installation },
   listValidators: { route: 'GET /validators', needs: 'operator', query: listQuery({}), returns: validatorList },
 })

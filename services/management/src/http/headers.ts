@@ -32,9 +32,9 @@ export function securityHeaders(): RequestHandler {
   }
 }
 
-const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, prefer, x-request-id'
+const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, if-match, prefer, x-request-id'
 const EXPOSED_HEADERS =
-  'location, retry-after, x-request-id, x-applied-by, preference-applied, idempotency-replayed, ratelimit, ratelimit-policy'
+  'etag, location, retry-after, x-request-id, x-applied-by, preference-applied, idempotency-replayed, ratelimit, ratelimit-policy'
 
 /**
  * Implements CORS for the configured origins. Without configured origins, no response has a CORS header, and a preflight request gets 405

@@ -18,6 +18,8 @@ interface ErrorOptions {
   errors?: ValidationError[]
   ruleId?: string
   mergedInto?: string
+  /** The current representation of a resource with another version. */
+  current?: unknown
   quota?: { name: string; limit: number; used: number }
   headers?: Record<string, string>
 }
@@ -77,7 +79,7 @@ export function notFound(what: string): ApiError {
 }
 
 export function toProblem(error: ApiError, instance: string, requestId: string): Problem {
-  const { errors, ruleId, mergedInto, quota } = error.options
+  const { errors, ruleId, mergedInto, quota, current } = error.options
   return {
     type: `urn:keyward:problem:${error.code.toLowerCase().replaceAll('_', '-')}`,
     title: PROBLEMS[error.code].title,
@@ -90,6 +92,7 @@ export function toProblem(error: ApiError, instance: string, requestId: string):
     ...(ruleId !== undefined && { ruleId }),
     ...(mergedInto !== undefined && { mergedInto }),
     ...(quota && { quota }),
+    ...(typeof current === 'object' && current !== null && { current: { ...current } }),
   }
 }
 

@@ -20,6 +20,11 @@ export const HEADERS = {
     schema: text,
     example: 'Fri, 20 Nov 2026 09:30:00 GMT',
   },
+  etag: {
+    description: 'The version of the resource in the response, for `If-Match`.',
+    schema: text,
+    example: '"2026-11-20T09:30:00.000Z"',
+  },
   'idempotency-replayed': {
     description: '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`.',
     schema: text,

@@ -14,6 +14,7 @@ import {
   type Endpoint,
   isRead,
   permissionOf,
+  returnsVersion,
   takesBody,
 } from '../operations/implement.ts'
 import { named } from './component-names.ts'
@@ -54,6 +55,7 @@ export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
   // Every change writes to the audit log, whose bytes count toward quotas.
   if (needs !== 'apiKey' && needs !== 'operator' && needs !== 'nothing' && !isRead(endpoint))
     codes.push('QUOTA_EXCEEDED')
+  if (endpoint.versioned) codes.push('VERSION_MISMATCH')
   codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)
   return [...codes, ...(endpoint.errors ?? [])].map(documented)
 }
@@ -68,6 +70,14 @@ function headerParameters(endpoint: Endpoint) {
             'Idempotency-Key',
             'A text that you choose for each request, such as an order number. If the same request is sent again within ' +
               '24 hours, it gets the first response, without secrets.',
+          ),
+        ]
+      : []),
+    ...(endpoint.versioned
+      ? [
+          parameter(
+            'If-Match',
+            'The `ETag` of the resource when you read it. If the resource has changed since, the response is 412 with the current resource.',
           ),
         ]
       : []),
@@ -89,6 +99,7 @@ function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   const { returns, file, propagates } = endpoint.operation
   const names: HeaderName[] = [
     'x-request-id',
+    ...(returnsVersion(endpoint.operation) ? (['etag'] as const) : []),
     ...(endpoint.status === 201 ? (['location'] as const) : []),
     ...(acceptsIdempotencyKey(endpoint) ? (['idempotency-replayed'] as const) : []),
     ...(propagates ? (['preference-applied', 'x-applied-by'] as const) : []),

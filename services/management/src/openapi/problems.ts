@@ -55,6 +55,7 @@ const WITHOUT_RATE_LIMIT = new Set<ProblemCode>([...PROTOCOL_CODES, 'UNAUTHENTIC
 
 const OWN_HEADERS: Partial<Record<ProblemCode, HeaderName>> = {
   UNAUTHENTICATED: 'www-authenticate',
+  VERSION_MISMATCH: 'etag',
   METHOD_NOT_ALLOWED: 'allow',
   IDEMPOTENCY_KEY_IN_USE: 'retry-after',
   RATE_LIMITED: 'retry-after',

@@ -16,7 +16,7 @@ import {
   type ResultOf,
   urlOf,
 } from '@keyward/contract/operations'
-import type { z } from 'zod'
+import { z } from 'zod'
 
 import type { Streamed } from '../http/response.ts'
 import { type Rows, type RowsOf, rowsOf } from '../http/upload-rows.ts'
@@ -76,9 +76,27 @@ export interface Endpoint extends Implementation<Operation> {
   status: 200 | 201 | 204
   /** Whether another operation reads the resource that this one creates. */
   isReadable: boolean
+  /** The resource whose version the operation compares with `If-Match`, or null. */
+  versioned: Versioned | null
   params: z.ZodObject | undefined
   rows: RowsOf<unknown> | null
   maxBodyBytes: number
+}
+
+/** The resource with a version that an operation changes. Its id is the path parameter `id`. */
+export interface Versioned {
+  /** The table with the row of the resource. */
+  table: string
+  /** Returns the representation of the resource. */
+  read: (call: CallOf<Operation>) => Promise<unknown>
+}
+
+/** The tables whose name differs from the first part of the path of their resources. */
+const TABLES: Readonly<Record<string, string>> = { templates: 'license_templates' }
+
+/** Returns whether the response contains a resource with a version. */
+export function returnsVersion({ returns }: Operation): boolean {
+  return returns instanceof z.ZodObject && 'updatedAt' in returns.shape
 }
 
 function statusOf({ returns, creates }: Operation): Endpoint['status'] {
@@ -88,7 +106,7 @@ function statusOf({ returns, creates }: Operation): Endpoint['status'] {
 
 const withoutNames = (route: string): string => route.replaceAll(/\{\w+\}/g, '{}')
 
-type Given = Pick<Endpoint, 'tag' | 'name' | 'operation' | 'isReadable'>
+type Given = Pick<Endpoint, 'tag' | 'name' | 'operation' | 'isReadable' | 'versioned'>
 
 function endpointOf(given: Given, implementation: Implementation<Operation>): Endpoint {
   const { operation } = given
@@ -118,9 +136,21 @@ export function implement(
   const routes = new Set(Object.values(table).map(({ route }) => withoutNames(route)))
   const isReadable = (operation: Operation) =>
     operation.creates === true && routes.has(`GET ${withoutNames(pathOf(operation))}/{}`)
-  return Object.entries(table).map(([name, operation]) =>
-    endpointOf({ tag, name, operation, isReadable: isReadable(operation) }, implementations[name]!),
-  )
+  // A PATCH, a DELETE and the actions of a resource compare its version. The actions are the operations that return the same resource.
+  const versionedBy = (operation: Operation): Versioned | null => {
+    const [path, collection] = /^\/([\w-]+)\/\{id\}/.exec(pathOf(operation)) ?? []
+    const [name, read] = Object.entries(table).find(([, one]) => one.route === `GET ${path}`) ?? []
+    if (name === undefined || read === undefined || collection === undefined || !returnsVersion(read)) return null
+    if (methodOf(operation) === 'GET' || (pathOf(operation) !== path && operation.returns !== read.returns)) return null
+    return {
+      table: TABLES[collection] ?? collection.replaceAll('-', '_'),
+      read: (call) => implementations[name]!.handle(call),
+    }
+  }
+  return Object.entries(table).map(([name, operation]) => {
+    const given = { tag, name, operation, isReadable: isReadable(operation), versioned: versionedBy(operation) }
+    return endpointOf(given, implementations[name]!)
+  })
 }
 
 /** Returns the value of `Location` for a created resource, or null when no operation reads it. */

@@ -12,6 +12,7 @@ import { implement } from '../operations/implement.ts'
 import { listRules } from '../resources/access-rules/list.ts'
 import { showCustomer } from '../resources/customers/customer-rows.ts'
 import { selectLicenses, showLicense } from '../resources/licenses/license-rows.ts'
+import { escapeLike, keyBeginsWith, SEARCHED_KEY } from '../resources/licenses/list.ts'
 import { HOLDS_SLOT, SEARCHED_HOSTNAME, showFoundMachine } from '../resources/machines/machines.ts'
 import { productRows } from '../resources/products/products.ts'
 
@@ -34,17 +35,11 @@ const MAX_SEARCHED_TRIGRAMS = 4
 const LETTERS_OR_DIGITS = /^[\p{L}\p{N}]*$/u
 const CUSTOMER_TEXT = sql<string>`customer_text(email, name, external_id)`
 
-function escapeLike(value: string): string {
-  return value.replaceAll(/[\\%_]/g, (character) => `\\${character}`)
-}
-
 /** Finds licenses by the beginning of the key, without regard to case and blanks. */
 export async function searchLicenses(context: ReadContext, q: string): Promise<SearchResults['licenses']> {
-  const key = q.replaceAll(/\s/g, '').toUpperCase()
-  const searched = sql`(upper(replace(key, ' ', '')) collate "C")`
   const found = sql<string>`(
-    select id from licenses where organization_id = ${context.organizationId} and ${searched} like ${`${escapeLike(key)}%`}
-    order by ${searched} limit ${MAX_RESULTS})`
+    select id from licenses where organization_id = ${context.organizationId} and ${keyBeginsWith(q)}
+    order by ${SEARCHED_KEY} limit ${MAX_RESULTS})`
   const rows = await selectLicenses(context).where('licenses.id', 'in', found).orderBy('licenses.key').execute()
   return rows.map(showLicense)
 }

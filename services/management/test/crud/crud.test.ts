@@ -292,6 +292,11 @@ describe('licenses', () => {
     expect(await ids(`customerId=${license.customerId}&status=active`)).toEqual([license.id])
     expect(await ids(`key=${encodeURIComponent(license.key)}`)).toEqual([license.id])
     expect(await ids(`key=${encodeURIComponent(license.key.toLowerCase())}`)).toEqual([])
+    const prefix = encodeURIComponent(` ${license.key.slice(0, 7).toLowerCase()}`)
+    expect(await ids(`keyPrefix=${prefix}`)).toEqual([license.id])
+    expect(await ids(`keyPrefix=${prefix}&status=suspended`)).toEqual([])
+    expect(await ids('keyPrefix=%25')).toEqual([])
+    expect(outcome(await call('GET', 'licenses?keyPrefix='))).toBe('422 INVALID_REQUEST')
   })
 
   test('a product or customer with licenses cannot be deleted', async () => {

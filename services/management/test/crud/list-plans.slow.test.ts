@@ -226,6 +226,7 @@ const licenseFilters: [string, () => Partial<LicenseQuery>][] = [
   ['customerId', () => ({ customerId: customer })],
   ['customerId, status=expired', () => ({ customerId: customer, status: 'expired' })],
   ['key', () => ({ key: 'key 7' })],
+  ['keyPrefix', () => ({ keyPrefix: 'KEY 5999' })],
   ['email', () => ({ email: 'customer 7@example.com' })],
   ['expiresBefore, rare', () => ({ expiresBefore: new Date(Date.now() - 3_600_000) })],
   ['expiresBefore, common', () => ({ expiresBefore: new Date(Date.now() + 7 * 86_400_000) })],

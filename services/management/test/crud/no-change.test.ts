@@ -86,6 +86,7 @@ test('organizations: a PATCH without a difference writes nothing', async () => {
     'id',
     'name',
     'plan',
+    'timeZone',
     'signsAnswers',
     'usage',
     'quotas',

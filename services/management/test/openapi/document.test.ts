@@ -183,7 +183,12 @@ test.each(contract)('%s: documents the parameters, the body and the response of 
   const isRepeatable = method === 'POST' && readOnly !== true && needs !== 'nothing'
   expect(given('path')).toEqual(Array.from(pathOf(operation).matchAll(/\{(\w+)\}/g), ([, one]) => one!).toSorted())
   expect(given('query')).toEqual(Object.keys(query?.shape ?? {}).toSorted())
-  expect(given('header')).toEqual([...(isRepeatable ? ['Idempotency-Key'] : []), ...(propagates ? ['Prefer'] : [])])
+  const isVersioned = endpoints.find((one) => one.name === name)?.versioned !== null
+  expect(given('header')).toEqual([
+    ...(isRepeatable ? ['Idempotency-Key'] : []),
+    ...(isVersioned ? ['If-Match'] : []),
+    ...(propagates ? ['Prefer'] : []),
+  ])
   expect(requestBody !== undefined).toBe(body !== undefined)
   const { [returns === undefined ? '204' : creates ? '201' : '200']: success } = responses
   expect(success?.['content'] !== undefined).toBe(returns !== undefined)

@@ -2,6 +2,7 @@
 
 import { ALL_PERMISSIONS, organizationDetails, page, token } from '@keyward/contract'
 import { auditEntry, operatorAuditEntry } from '@keyward/contract/management/audit'
+import { installation } from '@keyward/contract/management/validators'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -95,4 +96,32 @@ test('the current and the previous operator token are accepted', async () => {
     [`${PREVIOUS}x`, '401 UNAUTHENTICATED'],
   ] as const)
     expect(outcome(await harness.as(secret)('GET', 'organizations'))).toBe(expected)
+})
+
+test('a member who manages credentials and the operator set the time zone of an organization', async () => {
+  const vendor = await createVendor(harness)
+  const shape = z.object({ timeZone: z.string().nullable() })
+  const read = async () => expectBody(await vendor.call('GET', 'organization'), 200, shape).timeZone
+  const set = (timeZone: unknown) => vendor.call('PATCH', 'organization', { body: { timeZone } })
+  expect(await read()).toBeNull()
+  expect(expectBody(await set('America/Los_Angeles'), 200, shape).timeZone).toBe('America/Los_Angeles')
+  for (const unknown of ['Mars/Base', '+01:00', '', 'x'.repeat(65), 3, undefined])
+    expect(outcome(await set(unknown))).toBe('422 INVALID_REQUEST')
+  expect(await read()).toBe('America/Los_Angeles')
+  await harness.call('PATCH', `organizations/${vendor.id}`, { body: { timeZone: null } })
+  expect(await read()).toBeNull()
+  const reader = await vendor.call('POST', 'tokens', { body: { name: 'reader', permissions: ['licenses.write'] } })
+  const { secret } = expectBody(reader, 201, z.object({ secret: z.string() }))
+  expect(outcome(await harness.as(secret)('PATCH', 'organization', { body: { timeZone: null } }))).toBe('403 FORBIDDEN')
+})
+
+test('the operator reads the size of the database and the number of disabled endpoints', async () => {
+  const vendor = await createVendor(harness)
+  const body = { url: 'https://hooks.example.com', types: ['*'], enabled: false }
+  expect(outcome(await vendor.call('POST', 'webhook-endpoints', { body }))).toBe('201')
+  const { database, webhooks } = expectBody(await harness.call('GET', 'installation'), 200, installation)
+  expect(database.bytes).toBeGreaterThan(1_000_000)
+  expect(database.version).toMatch(/^\d+\.\d+/)
+  expect(webhooks).toEqual({ due: 0, disabledEndpoints: 1 })
+  expect(outcome(await vendor.call('GET', 'installation'))).toBe('403 FORBIDDEN')
 })

@@ -164,6 +164,7 @@ const makers: Record<MakerName, Maker> = {
   suspendOrganization: below('organizations', organization, '/suspend'),
   reinstateOrganization: below('organizations', organization, '/reinstate'),
   createRecoveryToken: below('organizations', organization, '/recovery-token', { name: 'lost' }),
+  updateOwnOrganization: fixed('organization', () => ({ timeZone: 'Europe/Zurich' })),
   readOwnOrganization: fixed('organization'),
   listProducts: fixed('products'),
   createProduct: fixed('products', () => ({ name: 'Studio', metadata: { a: [1] } })),
@@ -298,6 +299,7 @@ const makers: Record<MakerName, Maker> = {
   prepareSigningKey: fixed('signing-keys/prepare'),
   rotateSigningKey: fixed('signing-keys/rotate'),
   withdrawSigningKey: below('signing-keys', retiredKey, '/withdraw'),
+  readInstallation: fixed('installation'),
   listValidators: fixed('validators'),
   readPropagation: fixed('propagation'),
 }

@@ -1,148 +1,171 @@
-/** Shows code to copy into an app, with the address of this installation, the public key and an API key. Also sends a test check. */
+/**
+ * Four steps from nothing to the first check of an app: the client, an API key, code with the values of this installation, and the check
+ * itself, which appears when a validator has recorded it.
+ */
 
-import { apiKeys } from '@keyward/contract'
+import { apiKeys, licenses } from '@keyward/contract'
 import { dryRuns } from '@keyward/contract/dry-run'
+import { activity } from '@keyward/contract/management/activity'
 import { products as allProducts } from '@keyward/contract/management/products'
 import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
-import {
-  Button,
-  Card,
-  Code,
-  CopyButton,
-  Group,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-  Title,
-} from '@mantine/core'
+import { Button, Code, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
-import { useCall, useChange, useRead } from '../../api/hooks.ts'
+import { type ItemOf, useCall, useChange, useList, useRead } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { ProductField } from '../../parts/choose.tsx'
+import { LicenseKey } from '../../parts/license-key.tsx'
 import { Screen } from '../../parts/page-header.tsx'
+import { Ago, CodeBadge, CopyIcon } from '../../parts/parts.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
+import { Step } from '../../parts/step.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
+import { highlight } from './highlight.tsx'
 import { type Language, LANGUAGES, type Values } from './snippets.ts'
 import { checkLikeApp, type Outcome } from './test-check.ts'
 
 const t = text.integrate
+const MACHINE = 'console-test'
+const REFRESH_MS = 2_000
+type Check = ItemOf<typeof activity.listActivity>
 
-function isLanguage(value: string): value is Language {
-  return value in LANGUAGES
+function isLanguage(value: string | null): value is Language {
+  return value !== null && value in LANGUAGES
 }
 
-/** Creates an API key for the product. The page keeps the secret until the person leaves the page. */
-function NewKey({ productId, onCreated }: { productId: string; onCreated: (secret: string) => void }) {
-  const name = useName(productId)
-  const create = useCall(apiKeys.createApiKey, {
-    done: t.keyCreated,
-    onDone: ({ secret }) => secret !== undefined && onCreated(secret),
-  })
+function CodeBlock({ label, title, code }: { label: string; title: string; code: string }) {
   return (
-    <Button
-      variant="default"
-      onClick={() => create.mutate({ body: { name: t.keyName(name), productId } })}
-      loading={create.isPending}
-      disabled={name === ''}
-    >
-      {t.createKey}
-    </Button>
+    <div className="code">
+      <div className="code-head">
+        {title}
+        <CopyIcon value={code} label={t.copy} />
+      </div>
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {highlight(code)}
+      </pre>
+    </div>
   )
 }
 
-function Snippet({ language, values }: { language: Language; values: Values }) {
-  const code = LANGUAGES[language].code(values)
+/** Creates an API key for the product. The page keeps the secret until the person leaves the page. */
+function KeyStep({
+  productId,
+  secret,
+  canCreate,
+  onCreated,
+}: {
+  productId: string
+  secret: string
+  canCreate: boolean
+  onCreated: (secret: string) => void
+}) {
+  const name = useName(productId === '' ? null : productId)
+  const create = useCall(apiKeys.createApiKey, {
+    done: t.keyCreated,
+    onDone: (created) => created.secret !== undefined && onCreated(created.secret),
+  })
   return (
-    <Stack gap="xs">
-      <Code block tabIndex={0} role="region" aria-label={LANGUAGES[language].label} className="snippet">
-        {code}
-      </Code>
-      <Group justify="space-between" align="start">
-        <Text size="sm" c="dimmed" maw={560}>
-          {language === 'curl' ? t.curlHint : t.clientHint}
-        </Text>
-        <CopyButton value={code}>
-          {({ copied, copy }) => (
-            <Button size="xs" variant="default" onClick={copy}>
-              {copied ? text.copied : t.copy}
-            </Button>
-          )}
-        </CopyButton>
-      </Group>
-    </Stack>
+    <Step
+      title={t.key}
+      state={secret === '' ? 'open' : 'done'}
+      action={
+        canCreate && (
+          <Button
+            variant="default"
+            size="xs"
+            onClick={() => create.mutate({ body: { name: t.keyName(name), productId } })}
+            loading={create.isPending}
+            disabled={name === ''}
+          >
+            {t.createKey}
+          </Button>
+        )
+      }
+    >
+      <p>{secret === '' ? t.keyHint : t.keyShown}</p>
+    </Step>
   )
 }
 
 /** Sends a check as an app would. If there is no API key or no verdict, requests a dry run, which records nothing. */
-function TestCheck({ apiKey, licenseKey }: { apiKey: string; licenseKey: string }) {
-  const [machineId, setMachineId] = useState('console-test')
-  const send = useChange(
-    async (): Promise<Outcome> => {
-      const real = apiKey === '' ? null : await checkLikeApp(apiKey, licenseKey, machineId)
-      if (real !== null) return real
-      const body = { licenseKey, machineId }
-      const decided = await call(dryRuns.evaluateAccessRules, { body })
-      return { code: decided.code, body: null, isReal: false }
-    },
-    { quiet: true },
-  )
+async function testCheck(apiKey: string, licenseKey: string): Promise<Outcome> {
+  const real = apiKey === '' ? null : await checkLikeApp(apiKey, licenseKey, MACHINE)
+  if (real !== null) return real
+  const decided = await call(dryRuns.evaluateAccessRules, { body: { licenseKey, machineId: MACHINE } })
+  return { code: decided.code, body: null, isReal: false }
+}
+
+/** Waits for a check that is made while the page is open. */
+function CheckStep({ apiKey, licenseKey }: { apiKey: string; licenseKey: string }) {
+  const [openedMs] = useState(() => Date.now())
+  const [arrived, setArrived] = useState<Check | null>(null)
+  const list = useList(activity.listActivity, { query: { type: 'CHECK' } }, arrived === null ? REFRESH_MS : undefined)
+  const found = list.items.find(({ lastAt }) => Date.parse(lastAt) >= openedMs)
+  if (found && arrived === null) setArrived(found)
+  const send = useChange(() => testCheck(apiKey, licenseKey), { quiet: true })
   return (
-    <Card withBorder component="section" aria-label={t.test}>
-      <Stack gap="sm">
-        <Title order={2} size="h4">
-          {t.test}
-        </Title>
-        <Text size="sm" c="dimmed">
-          {apiKey === '' ? t.evaluates : t.checks}
-        </Text>
-        <Group align="end">
-          <TextInput
-            label={t.machineId}
-            value={machineId}
-            onChange={(event) => setMachineId(event.currentTarget.value)}
-          />
-          <Button onClick={() => send.mutate(undefined)} loading={send.isPending} disabled={licenseKey === ''}>
-            {t.send}
-          </Button>
-        </Group>
-        {licenseKey === '' && <Text size="sm">{t.needsLicense}</Text>}
-        <ErrorMessage error={send.error} />
-        {send.data && (
-          <div role="status">
-            <Text fw={600}>{t.verdict(text.codes[send.data.code], send.data.code)}</Text>
-            <Text size="sm" c="dimmed">
-              {send.data.isReal ? t.wasReal : apiKey === '' ? t.wasEvaluated : t.unreachable}
-            </Text>
-            {send.data.body !== null && (
-              <Code block mt="xs" className="snippet">
-                {send.data.body}
-              </Code>
-            )}
-          </div>
-        )}
-      </Stack>
-    </Card>
+    <Step
+      title={arrived ? t.arrived : t.waiting}
+      state={arrived ? 'done' : 'now'}
+      action={
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => send.mutate(undefined)}
+          loading={send.isPending}
+          disabled={licenseKey === ''}
+        >
+          {t.send}
+        </Button>
+      }
+    >
+      {arrived ? (
+        <p role="status">
+          {arrived.code !== undefined && <CodeBadge code={arrived.code} />} {t.of} <LicenseKey id={arrived.licenseId} />{' '}
+          {t.onMachine} <span className="mono">{arrived.machineId ?? t.noMachine}</span>, <Ago at={arrived.lastAt} />
+        </p>
+      ) : (
+        <p>{licenseKey === '' ? t.needsLicense : apiKey === '' ? t.evaluates : t.waitingHint}</p>
+      )}
+      <ErrorMessage error={send.error} />
+      {send.data && (
+        <div role="status">
+          <b>{t.verdict(text.codes[send.data.code], send.data.code)}</b>
+          <p>{send.data.isReal ? t.wasReal : apiKey === '' ? t.wasEvaluated : t.unreachable}</p>
+          {send.data.body !== null && (
+            <Code block className="snippet">
+              {send.data.body}
+            </Code>
+          )}
+        </div>
+      )}
+    </Step>
   )
+}
+
+/** Returns the chosen license, or else the newest active license of the product. */
+function useLicense(productId: string, chosen: string | null): string | null {
+  const query = { productId, status: 'active', limit: 1 } as const
+  const newest = useRead(licenses.listLicenses, productId === '' ? null : { query })
+  return chosen ?? newest.data?.data[0]?.id ?? null
 }
 
 export default function Integrate({ me }: { me: Me }) {
   const [filters, setFilters] = useUrlFilters({ product: null, language: null })
-  const [licenseId, setLicenseId] = useState<string | null>(null)
+  const [chosen, setChosen] = useState<string | null>(null)
   const [apiKey, setApiKey] = useState('')
   const products = useRead(allProducts.listProducts, {})
-  const canSeeKeys = me.permissions.includes('signing-keys.write')
-  const keys = useRead(signingKeys.listSigningKeys, canSeeKeys ? {} : null)
+  const keys = useRead(signingKeys.listSigningKeys, me.permissions.includes('signing-keys.write') ? {} : null)
   const productId = filters.product ?? products.data?.data[0]?.id ?? ''
+  const licenseId = useLicense(productId, chosen)
   const licenseKey = useName(licenseId)
   const current = keys.data?.data.find(({ retiredAt, withdrawnAt }) => retiredAt === null && withdrawnAt === null)
-  const language = filters.language !== null && isLanguage(filters.language) ? filters.language : 'curl'
+  const language = isLanguage(filters.language) ? filters.language : 'curl'
+  const { label, install, file, run, code } = LANGUAGES[language]
   const values: Values = {
     baseUrl: window.location.origin,
     apiKey: apiKey === '' ? 'kwk_…' : apiKey,
@@ -151,40 +174,56 @@ export default function Integrate({ me }: { me: Me }) {
     keyId: current?.keyId ?? '…',
     publicKey: current?.publicKey ?? '…',
   }
+  /** Chooses a license and its product, because an API key finds only licenses of its product. */
+  const choose = async (id: string | null) => {
+    if (id !== null) {
+      const one = await call(licenses.readLicense, { params: { id } })
+      if (one.productId !== productId) setApiKey('')
+      setFilters({ product: one.productId })
+    }
+    setChosen(id)
+  }
+  const chooseProduct = (id: string | null) => {
+    setFilters({ product: id })
+    setChosen(null)
+    setApiKey('')
+  }
   return (
-    <Screen title={t.title}>
-      <Text c="dimmed">{t.intro}</Text>
-      <SimpleGrid cols={{ base: 1, sm: 3 }}>
-        <ProductField
-          label={text.licenses.product}
-          value={productId === '' ? null : productId}
-          onChange={(id) => setFilters({ product: id })}
-        />
-        <SearchField
-          kind="license"
-          label={t.license}
-          description={t.licenseHint}
-          value={licenseId}
-          onChange={setLicenseId}
-        />
-        <Stack gap={4} justify="end">
-          {me.permissions.includes('credentials.write') && productId !== '' && (
-            <NewKey productId={productId} onCreated={setApiKey} />
-          )}
-          <Text size="xs" c="dimmed">
-            {apiKey === '' ? t.keyHint : t.keyShown}
-          </Text>
-        </Stack>
-      </SimpleGrid>
-      <SegmentedControl
-        aria-label={t.language}
-        data={Object.entries(LANGUAGES).map(([value, { label }]) => ({ value, label }))}
-        value={language}
-        onChange={(value) => setFilters({ language: value })}
-        className="languages"
-      />
-      <Snippet language={language} values={values} />
-      <TestCheck apiKey={apiKey} licenseKey={licenseKey} />
+    <Screen title={t.title} meta={[t.intro]} width="middle">
+      <div className="card">
+        <ol className="flow">
+          <Step
+            title={t.install}
+            state="open"
+            action={
+              <SegmentedControl
+                aria-label={t.language}
+                data={Object.entries(LANGUAGES).map(([value, one]) => ({ value, label: one.label }))}
+                value={language}
+                onChange={(value) => setFilters({ language: value })}
+                className="languages"
+              />
+            }
+          >
+            {install === null ? <p>{t.curlHint}</p> : <CodeBlock label={t.install} title={t.inClone} code={install} />}
+          </Step>
+          <KeyStep
+            productId={productId}
+            secret={apiKey}
+            canCreate={me.permissions.includes('credentials.write') && productId !== ''}
+            onCreated={setApiKey}
+          />
+          <Step title={t.code} state="open">
+            <div className="flow-fields">
+              <ProductField value={productId === '' ? null : productId} onChange={chooseProduct} />
+              <SearchField kind="license" label={t.license} value={licenseId} onChange={(id) => void choose(id)} />
+            </div>
+            <CodeBlock label={label} title={file} code={code(values)} />
+            {run !== null && <p>{t.run(run)}</p>}
+          </Step>
+          <CheckStep apiKey={apiKey} licenseKey={licenseKey} />
+        </ol>
+      </div>
     </Screen>
   )
 }

@@ -35,7 +35,7 @@ const client = createLicenseClient({
 })
 
 const result = await client.validate()
-if (!result.valid) console.error(result.code)`
+console.log(result.valid ? 'Licensed.' : result.code)`
 }
 
 function python({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
@@ -52,8 +52,7 @@ client = keyward.LicenseClient(
 )
 
 result = client.validate()
-if not result.valid:
-    print(result.code)`
+print("Licensed." if result.valid else result.code)`
 }
 
 function go({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
@@ -70,9 +69,7 @@ if err != nil {
 	log.Fatal(err)
 }
 
-if result := client.Validate(); !result.Valid {
-	fmt.Println(result.Code)
-}`
+fmt.Println(client.Validate().Code)`
 }
 
 function csharp({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
@@ -90,7 +87,7 @@ var client = new LicenseClient(new LicenseOptions
 });
 
 var result = await client.ValidateAsync();
-if (!result.Valid) Console.WriteLine(result.Code);`
+Console.WriteLine(result.Valid ? "Licensed." : result.Code);`
 }
 
 function java({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
@@ -105,15 +102,52 @@ function java({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Valu
     .build();
 
 var result = client.validate();
-if (!result.valid()) System.out.println(result.code());`
+System.out.println(result.valid() ? "Licensed." : result.code());`
 }
 
-export const LANGUAGES = {
-  curl: { label: 'curl', code: curl },
-  typescript: { label: 'TypeScript', code: typescript },
-  python: { label: 'Python', code: python },
-  go: { label: 'Go', code: go },
-  csharp: { label: 'C#', code: csharp },
-  java: { label: 'Java', code: java },
-} as const
+const copied = (from: string): string => `cp ${from} my-app/`
+const OTHER = 'packages/client/other-languages'
+
+interface Snippet {
+  label: string
+  /** The command that adds the client to an app, run in a clone of the project, or null if no client is needed. */
+  install: string | null
+  file: string
+  /** The command that runs the file, or null if it is part of an app. */
+  run: string | null
+  code: (values: Values) => string
+}
+
+const CURL: Snippet = { label: 'curl', install: null, file: 'sh', run: null, code: curl }
+const TYPESCRIPT: Snippet = {
+  label: 'TypeScript',
+  install: 'npm install --prefix my-app $(npm run --silent pack:client -- /tmp)',
+  file: 'app.mjs',
+  run: 'node app.mjs',
+  code: typescript,
+}
+const PYTHON: Snippet = {
+  label: 'Python',
+  install: copied(`${OTHER}/python/{keyward,license_file}.py`),
+  file: 'app.py',
+  run: 'python3 app.py',
+  code: python,
+}
+const GO: Snippet = { label: 'Go', install: copied(`-r ${OTHER}/go`), file: 'main.go', run: null, code: go }
+const CSHARP: Snippet = {
+  label: 'C#',
+  install: copied(`${OTHER}/csharp/License*.cs`),
+  file: 'Program.cs',
+  run: 'dotnet run',
+  code: csharp,
+}
+const JAVA: Snippet = {
+  label: 'Java',
+  install: copied(`-r ${OTHER}/java/keyward`),
+  file: 'App.java',
+  run: null,
+  code: java,
+}
+
+export const LANGUAGES = { curl: CURL, typescript: TYPESCRIPT, python: PYTHON, go: GO, csharp: CSHARP, java: JAVA }
 export type Language = keyof typeof LANGUAGES

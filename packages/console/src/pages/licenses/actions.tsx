@@ -4,23 +4,18 @@ import { ActionIcon, Button, Menu } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import { IconDots, IconDownload } from '@tabler/icons-react'
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { Link } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useCall, useChange } from '../../api/hooks.ts'
-import { useName } from '../../api/names.ts'
 import { save } from '../../api/save.ts'
-import { Confirm } from '../../parts/confirm.tsx'
-import { KeyText } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
+import { Dialog } from './dialog.tsx'
+import type { Opened } from './dialogs.tsx'
 import { Renew } from './renew.tsx'
-import { EditTerms } from './summary.tsx'
 
 const t = text.license
-const TYPED_CHARACTERS = 4
 const PHONE = '(max-width: 48em)'
-
-type Opened = 'terms' | 'replaceKey' | 'revoke' | 'delete'
 
 /** The actions on a license: one primary and two other buttons, and a menu with the rest, the dangerous ones last. */
 export function Actions({ license: one, me }: { license: License; me: Me }) {
@@ -95,69 +90,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
           )}
         </Menu.Dropdown>
       </Menu>
-      {opened && <Dialogs license={one} opened={opened} onClose={() => setOpened(null)} />}
+      {opened && <Dialog license={one} opened={opened} onClose={() => setOpened(null)} />}
     </>
   )
-}
-
-/** The window of an action that needs fields or a confirmation. */
-function Dialogs({ license: one, opened, onClose }: { license: License; opened: Opened; onClose: () => void }) {
-  const { id, key } = one
-  const [, navigate] = useLocation()
-  const customer = useName(one.customerId)
-  const input = { params: { id } }
-  const remove = useCall(licenses.deleteLicense, { done: t.deleted, onDone: () => navigate('/licenses') })
-  const replaceKey = useCall(licenses.replaceLicenseKey, { done: t.replaced })
-  const revoke = useCall(licenses.revokeLicense, { done: t.revoked })
-  const confirm = {
-    object: (
-      <>
-        <KeyText value={key} />
-        <span className="sub">{customer}</span>
-      </>
-    ),
-    onClose,
-  }
-  const typed = key.slice(-TYPED_CHARACTERS)
-  switch (opened) {
-    case 'terms':
-      return <EditTerms license={one} onClose={onClose} />
-    case 'replaceKey':
-      return (
-        <Confirm
-          {...confirm}
-          label={t.replaceKey}
-          title={t.replaceTitle}
-          consequence={t.replaceHint}
-          onConfirm={() => replaceKey.mutateAsync(input)}
-          isPending={replaceKey.isPending}
-        />
-      )
-    case 'revoke':
-      return (
-        <Confirm
-          {...confirm}
-          label={t.revoke}
-          title={t.revokeTitle}
-          consequence={t.revokeHint}
-          typed={typed}
-          onConfirm={() => revoke.mutateAsync(input)}
-          isPending={revoke.isPending}
-        />
-      )
-    case 'delete':
-      return (
-        <Confirm
-          {...confirm}
-          label={t.delete}
-          title={t.deleteTitle}
-          consequence={t.deleteHint}
-          typed={typed}
-          onConfirm={() => remove.mutateAsync(input)}
-          isPending={remove.isPending}
-        />
-      )
-    default:
-      return opened satisfies never
-  }
 }

@@ -6,10 +6,11 @@ import { Button, Group } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
-import { useList } from '../../api/hooks.ts'
+import { readAll, useChange, useList } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
+import { ExportButton } from '../../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { KeyText, LastDay, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
@@ -27,7 +28,7 @@ const FILTERS = {
   productId: null,
   customerId: null,
   templateId: null,
-  key: null,
+  keyPrefix: null,
   email: null,
   within: null,
 }
@@ -58,9 +59,13 @@ const COLUMNS: readonly Column<License>[] = [
   { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
 ]
 
+function isPeriod(days: string | null): days is string {
+  return days !== null && Object.hasOwn(t.within, days)
+}
+
 /** Returns the licenses that expire within the days, as whole hours, so that the query stays the same within an hour. */
 function expiringWithin(days: string | null) {
-  if (days === null || !Object.hasOwn(t.within, days)) return {}
+  if (!isPeriod(days)) return {}
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   return {
     expiresAfter: new Date(now).toISOString(),
@@ -79,11 +84,11 @@ function FilterFields({
 }) {
   const find = (value: string | null) => {
     const isEmail = value?.includes('@') === true
-    onChange({ email: isEmail ? value : null, key: isEmail ? null : value })
+    onChange({ email: isEmail ? value : null, keyPrefix: isEmail ? null : value })
   }
   return (
     <FilterBar onClear={onClear}>
-      <TextFilter label={t.find} placeholder={t.findHint} value={filters.key ?? filters.email} onChange={find} />
+      <TextFilter label={t.find} placeholder={t.findHint} value={filters.keyPrefix ?? filters.email} onChange={find} />
       <ChoiceFilter
         label={t.status}
         names={text.statuses}
@@ -103,12 +108,20 @@ function FilterFields({
   )
 }
 
+function csvRow({ key, status, productId, customerId, policy, machines, createdAt }: License) {
+  const { type, expiresAt, maxMachines } = policy
+  return { key, status, productId, customerId, type, expiresAt, maxMachines, usedMachines: machines.used, createdAt }
+}
+
 export default function Licenses({ me }: { me: Me }) {
   const [{ within, ...filters }, setFilters, clear] = useUrlFilters(FILTERS)
   const [sort, sorting] = useUrlSorting()
-  const isByExpiry = within !== null && sort.sort === null
+  const isByExpiry = isPeriod(within) && sort.sort === null
   const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
-  const list = useList(licenses.listLicenses, { query: { ...filters, ...expiringWithin(within), ...order } })
+  const input = { query: { ...filters, ...expiringWithin(within), ...order } }
+  const list = useList(licenses.listLicenses, input)
+  /** The licenses that match the filters, with those that the list does not show yet. */
+  const [matching, setMatching] = useState<readonly License[]>([])
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const work = useWork('/licenses')
   const canWrite = me.permissions.includes('licenses.write')
@@ -122,12 +135,19 @@ export default function Licenses({ me }: { me: Me }) {
       {text.licenseImport.open}
     </Button>
   )
-  const selected = list.items.filter(({ id }) => ids.has(id))
+  const selected = (matching.length > list.items.length ? matching : list.items).filter(({ id }) => ids.has(id))
+  const selectMatching = useChange(() => readAll(licenses.listLicenses, input), {
+    onDone: ({ items }) => {
+      setMatching(items)
+      setIds(new Set(items.map(({ id }) => id)))
+    },
+  })
   return (
     <Screen
       title={t.title}
       actions={
         <>
+          <ExportButton operation={licenses.listLicenses} input={input} file="licenses" row={csvRow} />
           {importing}
           {create}
         </>
@@ -135,7 +155,16 @@ export default function Licenses({ me }: { me: Me }) {
     >
       {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss={text.bulk.close} />}
       <FilterFields filters={{ ...filters, within }} onChange={setFilters} onClear={clear} />
-      {selected.length > 0 && <SelectedLicenses licenses={selected} onDone={() => setIds(new Set())} />}
+      {selected.length > 0 && (
+        <SelectedLicenses
+          licenses={selected}
+          onDone={() => setIds(new Set())}
+          onSelectMatching={
+            list.hasMore && selected.length === list.items.length ? () => selectMatching.mutate(undefined) : null
+          }
+          isSelecting={selectMatching.isPending}
+        />
+      )}
       <ListTable
         list={list}
         columns={COLUMNS}

@@ -1,15 +1,19 @@
 import { checkNewLicense, createLicense, email as emailAddress, licenses } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
+import type { Me } from '@keyward/contract/management/sign-in'
 import { type Template, templates } from '@keyward/contract/management/templates'
-import { Button, Card, Grid, Group, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core'
-import { type FormEvent, useState } from 'react'
+import { Button, Card, Group, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { type FormEvent, type ReactNode, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { z } from 'zod'
 
 import { call } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { checkInput, type FieldErrors } from '../../api/input.ts'
+import { useName } from '../../api/names.ts'
 import { CustomerField, customerWith, ProductField } from '../../parts/choose.tsx'
+import { endOf, lastDayText } from '../../parts/days.ts'
 import {
   type EntitlementRow,
   EntitlementsField,
@@ -17,13 +21,14 @@ import {
   hasProblem,
   rowsOf,
 } from '../../parts/entitlements-field.tsx'
-import { fieldErrors } from '../../parts/form.tsx'
+import { fieldErrors, useFocusOnError } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable } from '../../parts/parts.tsx'
+import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
-import { bodyOf, NEW_POLICY, PolicyFields, policyOf } from './policy-fields.tsx'
+import { bodyOf, newPolicy, type Policy, policyOf, RareFields, SlotFields, TermFields } from './policy-fields.tsx'
 
 const t = text.licenses
 const MAX_MANY = 1_000
@@ -104,8 +109,8 @@ function TemplateField({
   )
 }
 
-/** Returns the validation errors by field. All new licenses have the same fields, so the errors lack the license's position. */
-function sharedErrors(error: Error | null): FieldErrors {
+/** Returns the errors by field. All new licenses have the same fields, so the position of the license is removed. */
+function errorsOf(error: Error | null): FieldErrors {
   const all = Object.entries(fieldErrors(error))
   return Object.fromEntries(all.map(([pointer, detail]) => [pointer.replace(/^licenses\/\d+\//, ''), detail]))
 }
@@ -127,45 +132,81 @@ function More({
   error: string | undefined
 }) {
   return (
-    <Card withBorder component="section" aria-label={t.more}>
-      <Stack>
-        <NumberInput
-          label={t.howMany}
-          description={t.howManyHint}
-          value={count}
-          onChange={onCount}
-          min={1}
-          max={MAX_MANY}
-          allowDecimal={false}
+    <>
+      <NumberInput
+        label={t.howMany}
+        description={t.howManyHint}
+        value={count}
+        onChange={onCount}
+        min={1}
+        max={MAX_MANY}
+        allowDecimal={false}
+      />
+      {many === 1 && (
+        <TextInput
+          label={t.ownKey}
+          description={t.ownKeyHint}
+          value={ownKey}
+          onChange={(event) => onKey(event.currentTarget.value)}
+          error={error}
+          classNames={{ input: 'mono' }}
+          spellCheck={false}
         />
-        {many === 1 && (
-          <TextInput
-            label={t.ownKey}
-            description={t.ownKeyHint}
-            value={ownKey}
-            onChange={(event) => onKey(event.currentTarget.value)}
-            error={error}
-            classNames={{ input: 'mono' }}
-            spellCheck={false}
-          />
-        )}
-      </Stack>
-    </Card>
+      )}
+    </>
   )
 }
 
-export default function NewLicense() {
+/** Returns the terms in words, such as "for Vera Lind, 2 machines, until 24 Nov 2027". */
+function termsText({ type, startsWithFirstUse, expiresOn, days, maxMachines }: Policy, email: string): string {
+  const day = endOf(expiresOn)
+  const end =
+    type === 'PERPETUAL'
+      ? null
+      : startsWithFirstUse
+        ? t.daysFromFirstUse(Number(days))
+        : Number.isNaN(Date.parse(day))
+          ? null
+          : t.untilDay(lastDayText(day))
+  return [email === '' ? null : t.forCustomer(email), t.forMachines(maxMachines), end].filter(Boolean).join(', ')
+}
+
+/** Rarely used fields. They are shown if one of them has an error. */
+function MoreOptions({ hasError, children }: { hasError: boolean; children: ReactNode }) {
+  return (
+    <details className="fieldset more-options" open={hasError || undefined}>
+      <summary>
+        <b>{t.more}</b> <span className="faint">{t.moreHint}</span>
+      </summary>
+      {children}
+    </details>
+  )
+}
+
+/** What the button will create, or the number of fields to correct first. */
+function Summary({ wrong, children }: { wrong: number; children: ReactNode }) {
+  if (wrong === 0) return <p>{children}</p>
+  return (
+    <p role="alert" className="error-text">
+      {text.correct(wrong)}
+    </p>
+  )
+}
+
+export default function NewLicense({ me }: { me: Me }) {
   const given = useUrlParameters()
   const [, navigate] = useLocation()
   const [productId, setProductId] = useState<string | null>(given.get('product'))
   const [templateId, setTemplateId] = useState<string | null>(null)
   const [email, setEmail] = useState(given.get('email') ?? '')
-  const [policy, setPolicy] = useState(NEW_POLICY)
+  const [policy, setPolicy] = useState(newPolicy)
   const [rows, setRows] = useState<EntitlementRow[]>([])
   const [key, setKey] = useState('')
   const [count, setCount] = useState<number | string>(1)
   const [keys, setKeys] = useState<readonly string[]>([])
   const defaults = useRead(products.readProduct, productId === null ? null : { params: { id: productId } })
+  const productName = useName(productId)
+  const [isAddingProduct, product] = useDisclosure(false)
   const choose = (template: Template | null) => {
     setTemplateId(template?.id ?? null)
     if (template === null) return
@@ -195,23 +236,26 @@ export default function NewLicense() {
       onDone: (created) => (created.id === undefined ? setKeys(created.keys) : navigate(`/licenses/${created.id}`)),
     },
   )
+  const form = useFocusOnError(create.error)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     create.mutate(undefined)
   }
-  const errors = sharedErrors(create.error)
+  const errors = errorsOf(create.error)
   if (keys.length > 0)
     return (
       <Screen title={t.new}>
         <Keys keys={keys} />
       </Screen>
     )
+  const wrong = Object.keys(errors).length
+  const terms = { value: policy, onChange: (part: Partial<Policy>) => setPolicy({ ...policy, ...part }), errors }
   return (
-    <Screen title={t.new}>
-      <form onSubmit={submit} noValidate>
-        <Grid gap="lg">
-          <Grid.Col span={{ base: 12, md: 7 }}>
-            <Stack>
+    <Screen title={t.new} back={{ href: '/licenses', label: t.title }} width="form">
+      <form onSubmit={submit} noValidate ref={form} className="page-form">
+        <div className="card">
+          <div className="fieldset">
+            <div>
               <ProductField
                 value={productId}
                 onChange={(id) => {
@@ -220,35 +264,49 @@ export default function NewLicense() {
                 }}
                 error={errors['productId']}
               />
-              <TemplateField productId={productId} value={templateId} onChange={choose} error={errors['templateId']} />
-              <CustomerField value={email} onChange={setEmail} error={errors['email']} />
-              <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
-            </Stack>
-          </Grid.Col>
-          <Grid.Col span={{ base: 12, md: 5 }}>
-            <Stack>
-              <Card withBorder>
-                <EntitlementsField
-                  rows={rows}
-                  onChange={setRows}
-                  defaults={defaults.data?.entitlements ?? {}}
-                  errors={errors}
-                />
-              </Card>
-              <More many={many} count={count} onCount={setCount} ownKey={key} onKey={setKey} error={errors['key']} />
-              {Object.keys(errors).length === 0 && <ErrorMessage error={create.error} />}
-              <Group>
-                <Button type="submit" loading={create.isPending} disabled={hasProblem(rows)}>
-                  {many === 1 ? t.create : t.createMany(many)}
-                </Button>
-                <Button variant="default" component={Link} href="/licenses">
-                  {text.cancel}
-                </Button>
-              </Group>
-            </Stack>
-          </Grid.Col>
-        </Grid>
+              {me.permissions.includes('products.write') && (
+                <button type="button" className="link-button" onClick={product.open}>
+                  {text.products.new}
+                </button>
+              )}
+            </div>
+            <TemplateField productId={productId} value={templateId} onChange={choose} error={errors['templateId']} />
+            <CustomerField value={email} onChange={setEmail} error={errors['email']} />
+          </div>
+          <div className="fieldset">
+            <TermFields {...terms} />
+          </div>
+          <div className="fieldset">
+            <SlotFields {...terms} />
+          </div>
+          <MoreOptions hasError={errors['key'] !== undefined}>
+            <More many={many} count={count} onCount={setCount} ownKey={key} onKey={setKey} error={errors['key']} />
+            <RareFields {...terms} />
+            <EntitlementsField
+              rows={rows}
+              onChange={setRows}
+              defaults={defaults.data?.entitlements ?? {}}
+              errors={errors}
+            />
+          </MoreOptions>
+        </div>
+        {wrong === 0 && <ErrorMessage error={create.error} />}
+        <div className="form-foot">
+          <Summary wrong={wrong}>
+            <b>{t.summary(many, t.types[policy.type], productName)}</b>
+            <span className="sub">{termsText(policy, email.trim())}</span>
+          </Summary>
+          <Button variant="subtle" color="gray" component={Link} href="/licenses">
+            {text.cancel}
+          </Button>
+          <Button type="submit" loading={create.isPending} disabled={hasProblem(rows)}>
+            {many === 1 ? t.create : t.createMany(many)}
+          </Button>
+        </div>
       </form>
+      {isAddingProduct && (
+        <ProductWindow before={null} onClose={product.close} onCreated={({ id }) => setProductId(id)} />
+      )}
     </Screen>
   )
 }

@@ -1,13 +1,15 @@
-import { type createLicense, DEFAULT_FILE_DAYS, type License, type PolicyType } from '@keyward/contract'
-import { Checkbox, Group, Input, NumberInput, SegmentedControl, Stack, TextInput } from '@mantine/core'
+import { type createLicense, DEFAULT_FILE_DAYS, type License, licenses, type PolicyType } from '@keyward/contract'
+import { Input, NumberInput, SegmentedControl, Switch } from '@mantine/core'
 import type { z } from 'zod'
 
+import { call } from '../../api/client.ts'
 import type { FieldErrors } from '../../api/input.ts'
-import { ChoiceCards } from '../../parts/choice-cards.tsx'
+import { DateField } from '../../parts/date-field.tsx'
+import { endOf, lastDayOf, usualEnds } from '../../parts/days.ts'
 import { text } from '../../text.ts'
 
 const t = text.licenses
-const TYPES = ['PERPETUAL', 'SUBSCRIPTION', 'TRIAL'] as const satisfies readonly PolicyType[]
+const TYPES = ['SUBSCRIPTION', 'PERPETUAL', 'TRIAL'] as const satisfies readonly PolicyType[]
 const SECONDS_PER_MINUTE = 60
 
 /** The terms as the fields show them. An empty `maxMachines` or `maxReleases` means no limit. */
@@ -25,17 +27,23 @@ export interface Policy {
   fileDays: number | string
 }
 
-export const NEW_POLICY: Policy = {
-  type: 'PERPETUAL',
-  startsWithFirstUse: false,
-  expiresOn: '',
-  days: 30,
-  maxMachines: 1,
-  isFloating: false,
-  leaseMinutes: 10,
-  maxReleases: '',
-  graceDays: 0,
-  fileDays: DEFAULT_FILE_DAYS,
+const DAYS = 30
+const LEASE_MINUTES = 10
+
+/** Returns the terms that a new license has at first. */
+export function newPolicy(): Policy {
+  return {
+    type: 'SUBSCRIPTION',
+    startsWithFirstUse: false,
+    expiresOn: usualEnds(null).year,
+    days: DAYS,
+    maxMachines: 1,
+    isFloating: false,
+    leaseMinutes: LEASE_MINUTES,
+    maxReleases: '',
+    graceDays: 0,
+    fileDays: DEFAULT_FILE_DAYS,
+  }
 }
 
 export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
@@ -43,11 +51,11 @@ export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
   return {
     type,
     startsWithFirstUse: durationDays !== null && expiresAt === null,
-    expiresOn: expiresAt?.slice(0, 10) ?? '',
-    days: durationDays ?? NEW_POLICY.days,
+    expiresOn: expiresAt === null ? usualEnds(null).year : lastDayOf(expiresAt),
+    days: durationDays ?? DAYS,
     maxMachines: maxMachines ?? '',
     isFloating: leaseSeconds !== null,
-    leaseMinutes: leaseSeconds === null ? NEW_POLICY.leaseMinutes : leaseSeconds / SECONDS_PER_MINUTE,
+    leaseMinutes: leaseSeconds === null ? LEASE_MINUTES : leaseSeconds / SECONDS_PER_MINUTE,
     maxReleases: maxReleases ?? '',
     graceDays,
     fileDays,
@@ -57,15 +65,16 @@ export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
 const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value))
 
 /**
- * Returns the terms of a license as a change that restores them. Omits `durationDays` if the license has an expiry, because its term cannot
+ * Restores the terms of a license, if it still has the version. Omits `durationDays` if the license has an expiry, because its term cannot
  * start again.
  */
-export function formerPolicy({ policy: { durationDays, ...policy } }: License): Partial<License['policy']> {
-  return durationDays !== null && policy.expiresAt !== null ? policy : { ...policy, durationDays }
+export function restorePolicy({ id, policy: { durationDays, ...rest } }: License, version: string): Promise<License> {
+  const policy = durationDays !== null && rest.expiresAt !== null ? rest : { ...rest, durationDays }
+  return call(licenses.updateLicense, { params: { id }, body: { policy } }, { waits: true, version })
 }
 
 /**
- * Returns the policy to send. Keeps the time of day of the expiry in `before` if the day is unchanged. Keeps `durationDays` of a term that
+ * Returns the policy to send. Keeps the expiry in `before` if its day is unchanged. Keeps `durationDays` of a term that
  * has started.
  */
 export function bodyOf(policy: Policy, before?: License): NonNullable<z.input<typeof createLicense>['policy']> {
@@ -73,10 +82,11 @@ export function bodyOf(policy: Policy, before?: License): NonNullable<z.input<ty
   const usesDays = ends && policy.startsWithFirstUse
   const earlier = before?.policy.expiresAt ?? null
   const startedDays = earlier === null ? null : (before?.policy.durationDays ?? null)
-  const day = policy.expiresOn === '' ? null : `${policy.expiresOn}T00:00:00.000Z`
+  const isSameDay = earlier !== null && lastDayOf(earlier) === policy.expiresOn
   return {
     type: policy.type,
-    expiresAt: ends && !usesDays ? (earlier?.slice(0, 10) === policy.expiresOn ? earlier : day) : null,
+    expiresAt:
+      ends && !usesDays ? (isSameDay ? earlier : policy.expiresOn === '' ? null : endOf(policy.expiresOn)) : null,
     durationDays: usesDays ? numberOf(policy.days) : ends ? startedDays : null,
     maxMachines: numberOf(policy.maxMachines),
     leaseSeconds:
@@ -97,24 +107,29 @@ interface Props {
   errors: FieldErrors
 }
 
-function Term({ value, onChange, errors, isTemplate = false }: Props) {
-  if (isTemplate)
-    return (
-      <NumberInput
-        label={text.templates.days}
-        description={text.templates.daysHint}
-        value={value.days}
-        onChange={(days) => onChange({ days })}
-        min={1}
-        max={36_500}
-        allowDecimal={false}
-        error={errors['policy/durationDays']}
-      />
-    )
+/** The end of a license: never, on a day, or some days after the first use. `endsAt` is the present end. */
+export function TermFields({
+  value,
+  onChange,
+  errors,
+  endsAt = null,
+  isTemplate = false,
+}: Props & { endsAt?: string | null }) {
+  const hasEnd = value.type !== 'PERPETUAL'
   return (
-    <Stack gap="xs">
-      <Stack gap={4}>
-        <Input.Label component="div">{t.term}</Input.Label>
+    <>
+      <div>
+        <Input.Label component="div">{t.terms}</Input.Label>
+        <SegmentedControl
+          aria-label={t.terms}
+          data={TYPES.map((type) => ({ value: type, label: t.types[type] }))}
+          value={value.type}
+          onChange={(type) => onChange({ type })}
+          fullWidth
+        />
+        <p className="sub">{t.typeHints[value.type]}</p>
+      </div>
+      {hasEnd && !isTemplate && (
         <SegmentedControl
           aria-label={t.term}
           data={[
@@ -124,62 +139,63 @@ function Term({ value, onChange, errors, isTemplate = false }: Props) {
           value={value.startsWithFirstUse ? 'use' : 'day'}
           onChange={(term) => onChange({ startsWithFirstUse: term === 'use' })}
         />
-      </Stack>
-      {value.startsWithFirstUse ? (
+      )}
+      {hasEnd && isTemplate && (
         <NumberInput
-          label={t.days}
-          description={t.daysHint}
+          label={text.templates.days}
+          description={text.templates.daysHint}
           value={value.days}
           onChange={(days) => onChange({ days })}
           min={1}
           max={36_500}
           allowDecimal={false}
-          error={errors['policy/durationDays'] ?? errors['policy/expiresAt']}
-          required
-        />
-      ) : (
-        <TextInput
-          label={t.expires}
-          description={t.expiresHint}
-          type="date"
-          value={value.expiresOn}
-          onChange={(event) => onChange({ expiresOn: event.currentTarget.value })}
-          error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
-          required
+          error={errors['policy/durationDays']}
         />
       )}
-    </Stack>
+      {hasEnd &&
+        !isTemplate &&
+        (value.startsWithFirstUse ? (
+          <NumberInput
+            label={t.days}
+            description={t.daysHint}
+            value={value.days}
+            onChange={(days) => onChange({ days })}
+            min={1}
+            max={36_500}
+            allowDecimal={false}
+            error={errors['policy/durationDays'] ?? errors['policy/expiresAt']}
+            required
+          />
+        ) : (
+          <DateField
+            label={t.expires}
+            value={value.expiresOn}
+            onChange={(expiresOn) => onChange({ expiresOn })}
+            error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
+            endsAt={endsAt}
+          />
+        ))}
+    </>
   )
 }
 
-function Slots({ value, onChange, errors }: Props) {
+export function SlotFields({ value, onChange, errors }: Props) {
   return (
     <>
-      <Group align="start" grow>
-        <NumberInput
-          label={t.maxMachines}
-          description={t.maxMachinesHint}
-          value={value.maxMachines}
-          onChange={(maxMachines) => onChange({ maxMachines })}
-          min={1}
-          max={100_000}
-          allowDecimal={false}
-          error={errors['policy/maxMachines']}
-        />
-        <NumberInput
-          label={t.maxReleases}
-          description={t.maxReleasesHint}
-          value={value.maxReleases}
-          onChange={(maxReleases) => onChange({ maxReleases })}
-          min={0}
-          max={1_000}
-          allowDecimal={false}
-          error={errors['policy/maxReleases']}
-        />
-      </Group>
-      <Checkbox
+      <NumberInput
+        label={t.maxMachines}
+        description={t.maxMachinesHint}
+        value={value.maxMachines}
+        onChange={(maxMachines) => onChange({ maxMachines })}
+        min={1}
+        max={100_000}
+        allowDecimal={false}
+        error={errors['policy/maxMachines']}
+      />
+      <Switch
         label={t.floating}
         description={t.floatingHint}
+        labelPosition="left"
         checked={value.isFloating}
         disabled={value.maxMachines === ''}
         onChange={(event) => onChange({ isFloating: event.currentTarget.checked })}
@@ -198,10 +214,20 @@ function Slots({ value, onChange, errors }: Props) {
   )
 }
 
-/** The days after the expiry, and the lifetime of files. */
-function Days({ value, onChange, errors }: Props) {
+/** The rarely used terms: how often apps may release slots, the days of grace, and the lifetime of files. */
+export function RareFields({ value, onChange, errors }: Props) {
   return (
-    <Group align="start" grow>
+    <>
+      <NumberInput
+        label={t.maxReleases}
+        description={t.maxReleasesHint}
+        value={value.maxReleases}
+        onChange={(maxReleases) => onChange({ maxReleases })}
+        min={0}
+        max={1_000}
+        allowDecimal={false}
+        error={errors['policy/maxReleases']}
+      />
       {value.type !== 'PERPETUAL' && (
         <NumberInput
           label={t.graceDays}
@@ -224,25 +250,17 @@ function Days({ value, onChange, errors }: Props) {
         allowDecimal={false}
         error={errors['policy/fileDays']}
       />
-    </Group>
+    </>
   )
 }
 
-export function PolicyFields(props: Props) {
-  const { value, onChange } = props
+/** All terms of a license or a template. */
+export function PolicyFields(props: Props & { endsAt?: string | null }) {
   return (
     <>
-      <ChoiceCards
-        label={t.terms}
-        values={TYPES}
-        names={t.types}
-        hints={t.typeHints}
-        value={value.type}
-        onChange={(type) => onChange({ type })}
-      />
-      {value.type !== 'PERPETUAL' && <Term {...props} />}
-      <Slots {...props} />
-      <Days {...props} />
+      <TermFields {...props} />
+      <SlotFields {...props} />
+      <RareFields {...props} />
     </>
   )
 }

@@ -89,14 +89,33 @@ function checkRow(
   }
 }
 
+const REQUIRED = ['product', 'email'] as const
+
+/** Returns the separator of the columns. Spreadsheets of some countries write semicolons or tabs instead of commas. */
+function delimiterOf(content: string): string {
+  const [heading = ''] = content.trimStart().split('\n')
+  return [';', '\t'].find((one) => heading.includes(one)) ?? ','
+}
+
 /** Reads rows of CSV with a heading line. A row contains the name or the id of its product. */
 export async function readLicenseRows(content: string, products: readonly Product[]): Promise<ReadLicenses> {
   const read: ReadLicenses = { rows: [], bad: [] }
   if (content.trim() === '') return read
   const { CsvError, parse } = await import('csv-parse/browser/esm/sync')
   try {
-    const options = { columns: true, info: true, skip_empty_lines: true, trim: true, bom: true } as const
+    const options = {
+      columns: true,
+      info: true,
+      skip_empty_lines: true,
+      trim: true,
+      bom: true,
+      delimiter: delimiterOf(content),
+    } as const
     const records = csvRecord.parse(parse(content, options))
+    const columns = Object.keys(records[0]?.record ?? {})
+    const missing = REQUIRED.filter((column) => !columns.includes(column))
+    if (records.length > 0 && missing.length > 0)
+      return { rows: [], bad: [{ where: text.ruleImport.line(1), detail: t.noColumn(missing, columns) }] }
     if (records.length > MAX_ROWS) return { rows: [], bad: [{ where: 'CSV', detail: t.tooMany(MAX_ROWS) }] }
     for (const { record, info } of records) {
       const row = checkRow(text.ruleImport.line(info.lines), record, products)

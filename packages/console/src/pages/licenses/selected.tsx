@@ -63,7 +63,18 @@ export function UndoSelected() {
   return <Button onClick={() => start(queries, reverse, changed)}>{text.undo}</Button>
 }
 
-export function SelectedLicenses({ licenses, onDone }: { licenses: readonly License[]; onDone: () => void }) {
+export function SelectedLicenses({
+  licenses,
+  onDone,
+  onSelectMatching,
+  isSelecting,
+}: {
+  licenses: readonly License[]
+  onDone: () => void
+  /** Selects the licenses that the list does not show yet, or null if all are selected or only some of the shown ones. */
+  onSelectMatching: (() => void) | null
+  isSelecting: boolean
+}) {
   const queries = useQueryClient()
   const run = async (action: Action, chosen: readonly License[]) => {
     start(queries, action, chosen)
@@ -76,6 +87,11 @@ export function SelectedLicenses({ licenses, onDone }: { licenses: readonly Lice
           {text.selected(licenses.length)}
         </Text>
         <Group gap="xs">
+          {onSelectMatching && (
+            <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
+              {text.selectMatching}
+            </Button>
+          )}
           <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
             {text.clearSelection}
           </Button>

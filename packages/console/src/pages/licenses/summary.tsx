@@ -1,25 +1,16 @@
-import { customers, type License, licenses, type machines } from '@keyward/contract'
+import { customers, type License, type machines } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
 import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button } from '@mantine/core'
-import { useState } from 'react'
+import { useDisclosure } from '@mantine/hooks'
 
-import { call } from '../../api/client.ts'
-import { type ItemOf, useCall, useRead } from '../../api/hooks.ts'
+import { type ItemOf, useRead } from '../../api/hooks.ts'
 import { lastDayText } from '../../parts/days.ts'
-import {
-  EntitlementList,
-  type EntitlementRow,
-  EntitlementsField,
-  entitlementsOf,
-  hasProblem,
-  rowsOf,
-} from '../../parts/entitlements-field.tsx'
-import { FormWindow } from '../../parts/form.tsx'
+import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { machineName } from '../../parts/let-through.tsx'
 import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
-import { bodyOf, formerPolicy, type Policy, PolicyFields, policyOf } from './policy-fields.tsx'
+import { Dialog } from './dialog.tsx'
 
 const t = text.license
 /** The number of slots up to which each is drawn. */
@@ -170,31 +161,6 @@ export function CustomerCard({ id }: { id: string }) {
   )
 }
 
-/** The window for changing the terms. */
-export function EditTerms({ license: one, onClose }: { license: License; onClose: () => void }) {
-  const [policy, setPolicy] = useState<Policy>(() => policyOf(one))
-  const params = { id: one.id }
-  const saving = useCall(licenses.updateLicense, {
-    done: t.saved,
-    undo: () => call(licenses.updateLicense, { params, body: { policy: formerPolicy(one) } }),
-    quiet: true,
-  })
-  return (
-    <FormWindow
-      title={t.editTerms}
-      action={text.save}
-      opened
-      onClose={onClose}
-      onSubmit={() => saving.mutateAsync({ params, body: { policy: bodyOf(policy, one) } })}
-      size="lg"
-    >
-      {(errors) => (
-        <PolicyFields value={policy} onChange={(part) => setPolicy({ ...policy, ...part })} errors={errors} />
-      )}
-    </FormWindow>
-  )
-}
-
 /** Returns whether two objects have the same members, in any order. */
 function isSameRecord(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
   const names = Object.keys(one)
@@ -211,20 +177,14 @@ export function Entitlements({
   template: Template | undefined
 }) {
   const { data } = useRead(products.readProduct, { params: { id: one.productId } })
-  const [rows, setRows] = useState<EntitlementRow[] | null>(null)
+  const [isEditing, { open, close }] = useDisclosure(false)
   const defaults = data?.entitlements ?? {}
-  const params = { id: one.id }
-  const saving = useCall(licenses.updateLicense, {
-    done: text.entitlements.saved,
-    undo: () => call(licenses.updateLicense, { params, body: { entitlements: one.entitlements } }),
-    quiet: true,
-  })
   return (
     <section className="summary-part" aria-label={text.entitlements.title}>
       <div className="summary-head">
         <h2 className="card-title">{text.entitlements.title}</h2>
         {canWrite && (
-          <Button size="xs" variant="default" onClick={() => setRows(rowsOf(one.entitlements))}>
+          <Button size="xs" variant="default" onClick={open}>
             {text.entitlements.edit}
           </Button>
         )}
@@ -233,17 +193,7 @@ export function Entitlements({
       {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && (
         <DotBadge color="blue">{text.templates.differs}</DotBadge>
       )}
-      <FormWindow
-        title={text.entitlements.title}
-        action={text.save}
-        opened={rows !== null}
-        onClose={() => setRows(null)}
-        onSubmit={() => saving.mutateAsync({ params, body: { entitlements: entitlementsOf(rows ?? []) } })}
-        size="lg"
-        isInvalid={hasProblem(rows ?? [])}
-      >
-        {(errors) => <EntitlementsField rows={rows ?? []} onChange={setRows} defaults={defaults} errors={errors} />}
-      </FormWindow>
+      {isEditing && <Dialog license={one} opened="entitlements" onClose={close} />}
     </section>
   )
 }

@@ -10,15 +10,15 @@ import { Link, useLocation } from 'wouter'
 import { type ItemOf, useCall, useList, useRead } from '../../api/hooks.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
-import { EntitlementList } from '../../parts/entitlements-field.tsx'
+import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, Fact, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
 import { Templates } from '../templates/templates.tsx'
-import { ProductWindow } from './product-window.tsx'
 
 const t = text.products
 type ApiKey = ItemOf<typeof apiKeys.listApiKeys>
@@ -30,16 +30,10 @@ const KEY_COLUMNS: readonly Column<ApiKey>[] = [
 ]
 
 function BoundKeys({ productId }: { productId: string }) {
-  const list = useList(apiKeys.listApiKeys, {})
-  const items = list.items.filter((key) => key.productId === productId)
+  const list = useList(apiKeys.listApiKeys, { query: { productId } })
   return (
     <Part title={t.keys} action={<TextLink href="/credentials">{text.nav.credentials}</TextLink>}>
-      <ListTable
-        list={{ ...list, items }}
-        columns={KEY_COLUMNS}
-        empty={<Text c="dimmed">{t.noKeys}</Text>}
-        label={t.keys}
-      />
+      <ListTable list={list} columns={KEY_COLUMNS} empty={<Text c="dimmed">{t.noKeys}</Text>} label={t.keys} />
     </Part>
   )
 }
@@ -75,6 +69,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
               <ConfirmButton
                 label={text.delete}
                 title={t.deleteTitle}
+                object={<bdi>{read.data.name}</bdi>}
                 consequence={t.deleteHint}
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
                 isPending={remove.isPending}

@@ -4,13 +4,13 @@ import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 
 import { useList } from '../../api/hooks.ts'
-import { EntitlementList } from '../../parts/entitlements-field.tsx'
+import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, TextLink, When } from '../../parts/parts.tsx'
+import { ProductWindow } from '../../parts/product-window.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
-import { ProductWindow } from './product-window.tsx'
 
 const t = text.products
 

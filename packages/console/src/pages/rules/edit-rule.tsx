@@ -4,8 +4,7 @@ import { type AccessRule, accessRules } from '@keyward/contract'
 import { Checkbox, Text, Textarea } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../../api/client.ts'
-import { useCall } from '../../api/hooks.ts'
+import { useEdit } from '../../api/edit.ts'
 import { expiryAt, ExpiryField, timeOf } from '../../parts/expiry-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
@@ -19,17 +18,8 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
   const [expiry, setExpiry] = useState(before)
   const [note, setNote] = useState(rule.note ?? '')
   const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
-  const params = { id: rule.id }
   const isExclusion = rule.kind === 'EXCLUSION'
-  const saving = useCall(accessRules.updateAccessRule, {
-    done: t.saved,
-    undo: () => {
-      const { mode: former, note: formerNote, expiresAt, allowSuspendedOrExpired } = rule
-      const body = { mode: former, note: formerNote, expiresAt, ...(isExclusion && { allowSuspendedOrExpired }) }
-      return call(accessRules.updateAccessRule, { params, body })
-    },
-    quiet: true,
-  })
+  const saving = useEdit(accessRules.updateAccessRule, rule, { done: t.saved })
   const save = () => {
     const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
     const body = {
@@ -38,7 +28,7 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
       ...(isMoved && { expiresAt: timeOf(expiry) }),
       ...(isExclusion && { allowSuspendedOrExpired: isGenerous }),
     }
-    return saving.mutateAsync({ params, body })
+    return saving.mutateAsync(body)
   }
   return (
     <FormWindow title={t.editTitle} action={text.save} opened onClose={onClose} onSubmit={save}>

@@ -6,7 +6,7 @@ import { useCall } from '../../api/hooks.ts'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
-import { bodyOf, NEW_POLICY, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
+import { bodyOf, newPolicy, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
 const t = text.templates
 const QUANTITIES = ['licenses', 'machines'] as const
@@ -57,7 +57,9 @@ export function TemplateWindow({
   const [orders, setOrders] = useState<OrderOptions>(before?.orders ?? ORDER_DEFAULTS)
   const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
   const [policy, setPolicy] = useState(() => ({
-    ...(before === null ? NEW_POLICY : policyOf({ policy: { ...before.policy, expiresAt: null } })),
+    ...(before === null
+      ? { ...newPolicy(), type: 'PERPETUAL' as const }
+      : policyOf({ policy: { ...before.policy, expiresAt: null } })),
     startsWithFirstUse: true,
     ...(before?.policy.durationDays === null && { days: '' }),
   }))

@@ -5,8 +5,7 @@ import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/manage
 import { Button, Group, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../../api/client.ts'
-import { useChange } from '../../api/hooks.ts'
+import { useEdit } from '../../api/edit.ts'
 import type { FieldErrors } from '../../api/input.ts'
 import { FormWindow } from '../../parts/form.tsx'
 import { Copyable } from '../../parts/parts.tsx'
@@ -93,10 +92,6 @@ export function SecretWindow({ secret, onClose }: { secret: string | null; onClo
   )
 }
 
-function update(id: string, body: Pick<WebhookEndpoint, 'url' | 'types' | 'description'>) {
-  return call(webhookEndpoints.updateWebhookEndpoint, { params: { id }, body })
-}
-
 export function EndpointWindow({
   before,
   onClose,
@@ -110,29 +105,19 @@ export function EndpointWindow({
   const [url, setUrl] = useState(before?.url ?? '')
   const [types, setTypes] = useState(before?.types ?? [ALL])
   const [description, setDescription] = useState(before?.description ?? '')
-  const saving = useChange(
-    async () => {
-      const body = { url: url.trim(), types, description: description === '' ? null : description }
-      if (before) return update(before.id, body)
-      const { secret, ...endpoint } = await call(webhookEndpoints.createWebhookEndpoint, { body })
-      onCreated?.(endpoint, secret ?? null)
-      return endpoint
-    },
-    {
-      done: before ? t.saved : t.created,
-      ...(before && {
-        undo: () => update(before.id, { url: before.url, types: before.types, description: before.description }),
-      }),
-      quiet: true,
-    },
-  )
+  const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before ?? null, {
+    done: before ? t.saved : t.created,
+    create: webhookEndpoints.createWebhookEndpoint,
+    onCreated: ({ secret, ...endpoint }) => onCreated?.(endpoint, secret ?? null),
+  })
+  const body = { url: url.trim(), types, description: description === '' ? null : description }
   return (
     <FormWindow
       title={before ? t.edit : t.new}
       action={before ? text.save : t.new}
       opened
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(undefined)}
+      onSubmit={() => saving.mutateAsync(body)}
       size="lg"
     >
       {(errors) => (

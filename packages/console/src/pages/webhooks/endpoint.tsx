@@ -96,6 +96,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
       <ConfirmButton
         label={t.rotate}
         title={t.rotateTitle}
+        object={<bdi>{endpoint.url}</bdi>}
         consequence={t.rotateHint}
         isDangerous={false}
         onConfirm={() => rotate.mutateAsync({ params: { id } })}
@@ -108,6 +109,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
       <ConfirmButton
         label={t.delete}
         title={t.deleteTitle}
+        object={<bdi>{endpoint.url}</bdi>}
         consequence={t.deleteHint}
         onConfirm={() => remove.mutateAsync({ params: { id } })}
       />

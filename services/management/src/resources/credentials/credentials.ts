@@ -25,7 +25,7 @@ export const apiKeys = implement(keyTag, apiKeyOperations, {
   listApiKeys: {
     summary: 'List API keys',
     async handle(call) {
-      const list = await listCredentials(call, API_KEYS, call.query)
+      const list = await listCredentials(call, { ...API_KEYS, productId: call.query.productId }, call.query)
       return { ...list, data: list.data.map(withoutPermissions) }
     },
   },

@@ -27,6 +27,8 @@ import {
 export interface CredentialFilter {
   kind: CredentialKind
   memberId: string | null
+  /** The product to which the credentials are bound. */
+  productId?: string | undefined
 }
 
 const RESOURCES: Record<CredentialKind, { type: string; label: string }> = {
@@ -45,7 +47,7 @@ function eventOf(
   return { type: `token.${change}`, resource, more: { memberId } }
 }
 
-function select({ db, organizationId }: ReadContext, { kind, memberId }: CredentialFilter) {
+function select({ db, organizationId }: ReadContext, { kind, memberId, productId }: CredentialFilter) {
   return db
     .selectFrom('credentials')
     .leftJoin('credentialUses', 'credentialUses.credentialId', 'credentials.id')
@@ -55,6 +57,7 @@ function select({ db, organizationId }: ReadContext, { kind, memberId }: Credent
     .where('kind', '=', kind)
     .where('revokedAt', 'is', null)
     .$if(memberId !== null, (query) => query.where('memberId', '=', memberId))
+    .$if(productId !== undefined, (query) => query.where('productId', '=', productId ?? null))
 }
 
 type CredentialRow = Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirstOrThrow']>>
@@ -80,7 +83,10 @@ export async function listCredentials(
   filter: CredentialFilter,
   query: PageQuery,
 ): Promise<Page<ShownCredential>> {
-  const list = { name: `${filter.kind} ${filter.memberId ?? ''}`, organizationId: context.organizationId }
+  const list = {
+    name: `${filter.kind} ${filter.memberId ?? ''} ${filter.productId ?? ''}`,
+    organizationId: context.organizationId,
+  }
   return selectPage(list, query, select(context, filter), show)
 }
 

@@ -15,6 +15,7 @@ export interface LicenseQuery extends PageQuery {
   externalId?: string | undefined
   status?: License['status'] | undefined
   key?: string | undefined
+  keyPrefix?: string | undefined
   email?: string | undefined
   expiresAfter?: Date | undefined
   expiresBefore?: Date | undefined
@@ -49,14 +50,27 @@ function statusCondition(status: License['status']): RawBuilder<unknown> {
   }
 }
 
+/** The license key as the index for its beginning contains it. */
+export const SEARCHED_KEY = sql<string>`(upper(replace(key, ' ', '')) collate "C")`
+
+export function escapeLike(value: string): string {
+  return value.replaceAll(/[\\%_]/g, (character) => `\\${character}`)
+}
+
+/** Returns the condition for keys that begin with the text, without regard to case and blanks. */
+export function keyBeginsWith(text: string): RawBuilder<unknown> {
+  return sql`${SEARCHED_KEY} like ${`${escapeLike(text.replaceAll(/\s/g, '').toUpperCase())}%`}`
+}
+
 function conditionsOf(query: LicenseQuery): RawBuilder<unknown>[] {
-  const { productId, customerId, templateId, externalId, status, key, expiresAfter, expiresBefore } = query
+  const { productId, customerId, templateId, externalId, status, key, keyPrefix, expiresAfter, expiresBefore } = query
   const conditions: RawBuilder<unknown>[] = []
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
   if (customerId !== undefined) conditions.push(sql`customer_id = ${customerId}`)
   if (templateId !== undefined) conditions.push(sql`template_id = ${templateId}`)
   if (externalId !== undefined) conditions.push(sql`external_id = ${externalId}`)
   if (key !== undefined) conditions.push(sql`key = ${key}`)
+  if (keyPrefix !== undefined) conditions.push(keyBeginsWith(keyPrefix))
   if (status !== undefined) conditions.push(statusCondition(status))
   if (expiresAfter !== undefined) conditions.push(sql`${EXPIRY} >= ${expiresAfter}`)
   if (expiresBefore !== undefined) conditions.push(sql`${EXPIRY} < ${expiresBefore}`)

@@ -59,6 +59,13 @@ export const organizations = implement(tag, operations, {
       return created
     },
   },
+  updateOwnOrganization: {
+    summary: 'Change the time zone of your own organization',
+    async handle(call) {
+      await changeOrganization(call, call.organizationId, call.body)
+      return readOwnOrganization(call.db, call.organizationId)
+    },
+  },
   readOwnOrganization: {
     summary: 'Read your own organization',
     handle: ({ db, organizationId }) => readOwnOrganization(db, organizationId),

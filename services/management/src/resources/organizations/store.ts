@@ -31,8 +31,9 @@ type OperatorContext = Omit<WriteContext, 'organizationId'>
 type OrganizationRow = Selectable<Database['organizations']>
 
 function show(row: OrganizationRow): Organization {
-  const { id, name, plan } = row
-  return { id, name, plan, createdAt: row.createdAt.toISOString() }
+  const { id, name, plan, suspendedAt, timeZone, createdAt, updatedAt } = row
+  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
+  return { id, name, plan, suspendedAt: suspendedAt?.toISOString() ?? null, timeZone, ...times }
 }
 
 export async function listOrganizations(db: Db, query: PageQuery & { name?: string | undefined }) {
@@ -55,8 +56,7 @@ export async function findSummary(db: Db, id: string): Promise<Organization> {
 
 async function showDetails(db: Db, row: OrganizationRow): Promise<OrganizationDetails> {
   const quotas = await showQuotas({ db, organizationId: row.id }, row)
-  const { suspendedAt, signsAnswers } = row
-  return { ...show(row), suspendedAt: suspendedAt?.toISOString() ?? null, signsAnswers, quotas }
+  return { ...show(row), signsAnswers: row.signsAnswers, quotas }
 }
 
 export async function readOrganization(db: Db, id: string): Promise<OrganizationDetails> {
@@ -191,7 +191,8 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
 }
 
 export async function readOwnOrganization(db: Db, organizationId: string) {
-  const { id, name, plan, signsAnswers, quotas, createdAt } = await readOrganization(db, organizationId)
+  const { id, name, plan, timeZone, signsAnswers, quotas, createdAt } = await readOrganization(db, organizationId)
   const used = await countUnexpiredRules(db, organizationId)
-  return { id, name, plan, signsAnswers, usage: { rules: { used, limit: RULE_LIMITS[plan] } }, quotas, createdAt }
+  const usage = { rules: { used, limit: RULE_LIMITS[plan] } }
+  return { id, name, plan, timeZone, signsAnswers, usage, quotas, createdAt }
 }

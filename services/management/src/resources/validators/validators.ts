@@ -1,4 +1,7 @@
-/** Defines the endpoint that lists the live validators for the operator, with the number of changes that each validator has not applied. */
+/**
+ * Defines the endpoints of the operator that show the live validators, with the number of changes that each has not applied, and the state of the
+ * database and the webhooks.
+ */
 
 import { validators as operations } from '@keyward/contract/management/validators'
 import { sql } from 'kysely'
@@ -7,6 +10,7 @@ import type { Db } from '../../context.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
 import { implement } from '../../operations/implement.ts'
+import { countDue } from '../../webhooks/queue.ts'
 
 export const validatorTag = { name: 'Validators', description: 'The processes that decide checks.' }
 
@@ -33,7 +37,21 @@ async function listValidators(db: Db, query: PageQuery) {
   }))
 }
 
+async function readInstallation(db: Db) {
+  const { rows } = await sql<{ version: string; bytes: number; disabledEndpoints: number }>`
+    select current_setting('server_version') as version, pg_database_size(current_database()) as bytes,
+      (select count(*)::integer from webhook_endpoints where not enabled) as disabled_endpoints`.execute(db)
+  const { version = '', bytes = 0, disabledEndpoints = 0 } = rows[0] ?? {}
+  return { database: { version, bytes }, webhooks: { due: await countDue(db), disabledEndpoints } }
+}
+
 export const validators = implement(validatorTag, operations, {
+  readInstallation: {
+    summary: 'Read the state of the installation',
+    description:
+      'Returns the size of the database and the number of deliveries that are due, for all organizations together.',
+    handle: ({ db }) => readInstallation(db),
+  },
   listValidators: {
     summary: 'List live validators',
     description:

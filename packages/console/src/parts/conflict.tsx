@@ -1,0 +1,51 @@
+/** Shows what others have saved since a window opened, beside the edited values. */
+
+import { Alert } from '@mantine/core'
+
+import type { ConflictError } from '../api/edit.ts'
+import { text } from '../text.ts'
+import { Differences, FieldLabel, FieldValue } from './differences-list.tsx'
+import { changesBetween } from './differences.ts'
+
+const t = text.conflict
+
+export function Conflict({ conflict: { before, edited, current } }: { conflict: ConflictError }) {
+  const mine = changesBetween(current, edited)
+  const fields = new Set(mine.map(({ field }) => field))
+  const theirs = changesBetween(before, current).filter(({ field }) => !fields.has(field))
+  return (
+    <Alert color="yellow" title={t.title} role="alert">
+      <p>{t.hint}</p>
+      <table className="conflict">
+        <thead>
+          <tr>
+            <th>{t.field}</th>
+            <th>{t.theirs}</th>
+            <th>{t.mine}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {mine.map(({ field, before: saved, after }) => (
+            <tr key={field}>
+              <th scope="row">
+                <FieldLabel field={field} />
+              </th>
+              <td>
+                <FieldValue field={field} value={saved} />
+              </td>
+              <td>
+                <FieldValue field={field} value={after} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {theirs.length > 0 && (
+        <>
+          <p>{t.others}</p>
+          <Differences list={theirs} />
+        </>
+      )}
+    </Alert>
+  )
+}
