@@ -1,6 +1,7 @@
 /** Licenses: their policy, status and machines (docs/api.md#m7). The status `expired` is computed, never stored (docs/api.md#v9). */
 
 import { z } from 'zod'
+import { _check as checkWhen } from 'zod/v4/core'
 
 import { entitlementOverrides, storedEntitlements } from '../entitlements.ts'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
@@ -242,9 +243,6 @@ const CHECKED: ReadonlySet<unknown> = new Set<keyof Checked | undefined>([
   'policy',
   undefined,
 ])
-
-/** Creates a check that decides by itself whether it runs after other errors. */
-const { _check: checkWhen } = z.core
 
 /** Adds the validation errors of a new license without a template, also if other fields are invalid. Only the service knows the templates. */
 export const checkNewLicense = checkWhen<Checked>(

@@ -1,13 +1,16 @@
 import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { lazy, Suspense } from 'react'
 
 import { useList } from '../../api/hooks.ts'
 import { DotBadge, Part } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import { termText } from '../licenses/summary.tsx'
-import { TemplateWindow } from './template-window.tsx'
+
+/** Loaded when a person opens it, because its fields are large. */
+const TemplateWindow = lazy(async () => ({ default: (await import('./template-window.tsx')).TemplateWindow }))
 
 const t = text.templates
 
@@ -43,7 +46,11 @@ export function Templates({ productId, canWrite }: { productId: string; canWrite
         label={t.title}
         empty={<Text c="dimmed">{t.empty}</Text>}
       />
-      {isCreating && <TemplateWindow productId={productId} before={null} onClose={creating.close} />}
+      {isCreating && (
+        <Suspense>
+          <TemplateWindow productId={productId} before={null} onClose={creating.close} />
+        </Suspense>
+      )}
     </Part>
   )
 }
