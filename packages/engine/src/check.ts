@@ -6,7 +6,7 @@
 
 import { MAX_VALUE_BYTES } from './memory/value-set.ts'
 
-/** A validation request whose caller is authenticated and whose address and country are determined. */
+/** A validation request whose caller is authenticated. */
 export interface Check {
   /** Row of the organization that the credential belongs to. */
   organization: number
@@ -19,6 +19,10 @@ export interface Check {
   machineId: Uint8Array
   /** Length of the machine id in bytes, or 0 without a machine id. */
   machineIdLength: number
+  /**
+   * Whether the caller has determined the address and the country. If not, they are unknown, and the verdict may have `needsOrigin`.
+   */
+  hasOrigin: boolean
   /** The family of the address. 0 means that the address is unknown, so no IP rule matches. */
   addressFamily: 0 | 4 | 6
   /** The address in big-endian words, signed or unsigned. An IPv4 address is in `a0` alone. */
@@ -53,6 +57,11 @@ export interface Verdict {
    * responds with 503.
    */
   busy: boolean
+  /**
+   * Whether the check has no origin, and the organization has rules that depend on it. If so, the other fields have no meaning, and the
+   * caller determines the origin and decides the check again.
+   */
+  needsOrigin: boolean
   /**
    * The outcome, as a value of CODE. With CLAIM_SLOT, it is VALID if the index counts a free slot, otherwise TOO_MANY_MACHINES.
    */
@@ -121,6 +130,7 @@ export function createCheck(): Check {
     licenseKeyLength: 0,
     machineId: new Uint8Array(512),
     machineIdLength: 0,
+    hasOrigin: true,
     addressFamily: 0,
     a0: 0,
     a1: 0,
@@ -133,6 +143,7 @@ export function createCheck(): Check {
 export function createVerdict(): Verdict {
   return {
     busy: false,
+    needsOrigin: false,
     code: 0,
     slot: 0,
     excluded: false,

@@ -38,6 +38,7 @@ import {
   LICENSE_STATUS_MASK,
   LICENSE_STATUS_SHIFT,
   LICENSE_USED,
+  ORGANIZATION_ADDRESS_RULES,
   ORGANIZATION_SCOPE,
   PRODUCT_SCOPE,
   ROW_DOUBLES,
@@ -67,13 +68,16 @@ export function decide(
   nowMs: number,
   verdict: Verdict,
 ): void {
+  const organization = check.organization * ROW_WORDS
+  const { words } = store.organizations.region
   verdict.busy = false
+  verdict.needsOrigin = !check.hasOrigin && words[organization + ORGANIZATION_ADDRESS_RULES] !== 0
   verdict.slot = NO_SLOT
   verdict.excluded = false
   verdict.decidedBy = -1
   verdict.restrictedTypes = 0
   verdict.matchedCount = 0
-  const isOrganization = store.organizations.region.words[check.organization * ROW_WORDS + GENERATION]
+  const isOrganization = words[organization + GENERATION]
   const license = isOrganization ? store.lookup.findLicense(key, machineHash) : 0
   if (license === 0 || (check.product !== 0 && check.product !== productOf(store, license))) {
     setNotFound(verdict)

@@ -94,6 +94,18 @@ test('reads from a credential whether its organization has IP or COUNTRY rules i
   expect(hasAddressRules()).toBe(false)
 })
 
+test('asks for the origin of a check exactly while the organization has rules that depend on it', () => {
+  const writer = createIndex({ reserve: 'small' })
+  const reader = openIndex(writer.shared)
+  const needsOrigin = (hasOrigin: boolean): boolean => decide(reader, 'm', 'KEY', 0, hasOrigin).needsOrigin
+  writer.apply([...tenant(), rule({ type: 'HWID', machineId: utf8.encode('m') })])
+  expect([needsOrigin(false), needsOrigin(true)]).toEqual([false, false])
+  writer.apply([rule({ type: 'COUNTRY', country: 'DE' })])
+  expect([needsOrigin(false), needsOrigin(true)]).toEqual([true, false])
+  writer.apply([{ entity: 'rule', id: idOf(6), row: null }])
+  expect([needsOrigin(false), needsOrigin(true)]).toEqual([false, false])
+})
+
 test('writes the id of a row only while the row has the generation of the verdict', () => {
   const writer = createIndex({ reserve: 'small' })
   const reader = openIndex(writer.shared)

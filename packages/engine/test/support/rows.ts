@@ -85,13 +85,14 @@ export function machine(n: number, held = true, used = 1): MachineChange {
 }
 
 /** Returns the verdict of a check in the organization of `tenant`. */
-export function decide(reader: IndexReader, machineId: string, key = 'KEY', nowMs = 0): Verdict {
+export function decide(reader: IndexReader, machineId: string, key = 'KEY', nowMs = 0, hasOrigin = true): Verdict {
   const check = createCheck()
   const verdict = createVerdict()
   check.organization = reader.findOrganization(ORGANIZATION)
   check.licenseKeyLength = utf8.encodeInto(key, check.licenseKey).written
   check.machineIdLength = utf8.encodeInto(machineId, check.machineId).written
   check.country = 0x4445
+  check.hasOrigin = hasOrigin
   reader.decide(check, nowMs, verdict)
   return verdict
 }

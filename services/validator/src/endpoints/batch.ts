@@ -69,7 +69,7 @@ export class BatchValidation {
     this.#response.begin()
     let waiting: WaitingEntry[] | null = null
     for (let n = 0; n < this.#body.count; n++) {
-      const entry = this.#decide(n, nowMs)
+      const entry = this.#decide(exchange, n, nowMs)
       if (entry !== null) (waiting ??= []).push(entry)
     }
     checks.publish()
@@ -79,30 +79,39 @@ export class BatchValidation {
 
   /** Adds the organization, product, address and country to the checks, hashes the checks and prefetches their rows. */
   #prepare(exchange: Exchange, { organization, product, addressRules }: CredentialView): void {
-    const { reader, resolver } = this.#parts
+    const { reader } = this.#parts
     const { count, errors } = this.#body
-    const first = this.#requests[0]!
-    if (addressRules) resolver.resolve(this.#source.of(exchange), first)
-    else first.addressFamily = first.country = 0
-    const { addressFamily, a0, a1, a2, a3, country } = first
+    this.#setOrigin(exchange, addressRules)
     for (let n = 0; n < count; n++) {
       if (errors[n] !== null) continue
       const check = this.#requests[n]!
       check.organization = organization
       check.product = product
+      if (check.licenseKeyLength <= MAX_LICENSE_KEY_BYTES) reader.hashCheck(check, this.#hashes, n)
+    }
+    reader.prefetchChecks(this.#hashes, count)
+  }
+
+  /** Sets the address and the country of all checks. They are determined only if rules depend on them, because this takes time. */
+  #setOrigin(exchange: Exchange, isNeeded: boolean): void {
+    const first = this.#requests[0]!
+    if (isNeeded) this.#parts.resolver.resolve(this.#source.of(exchange), first)
+    else first.addressFamily = first.country = 0
+    const { addressFamily, a0, a1, a2, a3, country } = first
+    for (let n = 0; n < this.#body.count; n++) {
+      const check = this.#requests[n]!
+      check.hasOrigin = isNeeded
       check.addressFamily = addressFamily
       check.a0 = a0
       check.a1 = a1
       check.a2 = a2
       check.a3 = a3
       check.country = country
-      if (check.licenseKeyLength <= MAX_LICENSE_KEY_BYTES) reader.hashCheck(check, this.#hashes, n)
     }
-    reader.prefetchChecks(this.#hashes, count)
   }
 
   /** Decides a check and appends its result. If the check must wait for Postgres, appends a gap and returns the check. */
-  #decide(n: number, nowMs: number): WaitingEntry | null {
+  #decide(exchange: Exchange, n: number, nowMs: number): WaitingEntry | null {
     const { checks, counters, reader } = this.#parts
     const error = this.#body.errors[n]!
     if (error !== null) {
@@ -114,6 +123,11 @@ export class BatchValidation {
     const verdict = this.#verdict
     if (check.licenseKeyLength > MAX_LICENSE_KEY_BYTES) setNotFound(verdict)
     else reader.decideHashed(check, this.#hashes, n, nowMs, verdict)
+    if (verdict.needsOrigin) {
+      // The organization's first rule for an address or a country was added after the credential was read.
+      this.#setOrigin(exchange, true)
+      reader.decideHashed(check, this.#hashes, n, nowMs, verdict)
+    }
     if (verdict.busy) {
       counters.count('indexBusy')
       counters.count('UNAVAILABLE')

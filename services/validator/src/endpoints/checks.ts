@@ -85,6 +85,7 @@ export function createCheckRequest(): CheckRequest {
     ...createRequestBody(),
     organization: -1,
     product: 0,
+    hasOrigin: true,
     addressFamily: 0,
     a0: 0,
     a1: 0,
@@ -232,7 +233,7 @@ export class Checks {
 
 /** Sets the verdict to NOT_FOUND, for a check whose key no license can have or whose license was deleted. */
 export function setNotFound(verdict: Verdict): void {
-  verdict.busy = false
+  verdict.busy = verdict.needsOrigin = false
   verdict.code = CODE.NOT_FOUND
   verdict.slot = NO_SLOT
   verdict.excluded = false

@@ -68,21 +68,33 @@ export class Validation {
   }
 
   #validate(exchange: Exchange, credential: CredentialView, nowMs: number): void {
-    const { checks, counters, reader, resolver } = this.#parts
+    const { checks, counters, reader } = this.#parts
     const check = this.#check
     const verdict = this.#verdict
     check.organization = credential.organization
     check.product = credential.product
-    if (credential.addressRules) resolver.resolve(this.#source.of(exchange), check)
-    else check.addressFamily = check.country = 0
+    this.#setOrigin(exchange, credential.addressRules)
     if (check.licenseKeyLength > MAX_LICENSE_KEY_BYTES) setNotFound(verdict)
     else reader.decide(check, nowMs, verdict)
+    if (verdict.needsOrigin) {
+      // The organization's first rule for an address or a country was added after the credential was read.
+      this.#setOrigin(exchange, true)
+      reader.decide(check, nowMs, verdict)
+    }
     if (verdict.busy) {
       counters.count('indexBusy')
       return exchange.fail('UNAVAILABLE')
     }
     if (checks.mustClaim(check, verdict, nowMs)) this.#claim(exchange, nowMs)
     else this.#respond(exchange, check, verdict, verdict.code, verdict.used, verdict.max, nowMs)
+  }
+
+  /** Determines the address and the country of the check only if rules depend on them, because this takes time. */
+  #setOrigin(exchange: Exchange, isNeeded: boolean): void {
+    const check = this.#check
+    check.hasOrigin = isNeeded
+    if (isNeeded) this.#parts.resolver.resolve(this.#source.of(exchange), check)
+    else check.addressFamily = check.country = 0
   }
 
   #claim(exchange: Exchange, nowMs: number): void {

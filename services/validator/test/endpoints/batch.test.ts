@@ -3,7 +3,15 @@
 import { Agent } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-import { isBehindBalancer, type Proxy, startProxy } from '@keyward/testkit'
+import {
+  insertApiKey,
+  insertLicense,
+  insertOrganization,
+  insertRule,
+  isBehindBalancer,
+  type Proxy,
+  startProxy,
+} from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -49,11 +57,54 @@ async function query(text: string, values: unknown[]): Promise<unknown[]> {
   return (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
 }
 
+/** Commits the statements of `run` together. */
+async function inTransaction(run: (client: Pick<typeof world.database.pool, 'query'>) => Promise<void>): Promise<void> {
+  const client = await world.database.pool.connect()
+  try {
+    await client.query('begin')
+    await run(client)
+    await client.query('commit')
+  } finally {
+    client.release()
+  }
+}
+
 /** Sends a batch repeatedly, until no check is UNAVAILABLE because of a claim that took too long. */
 async function decided(checks: readonly object[]): Promise<unknown[]> {
   const results = resultsOf(await batch(checks))
   return results.some((result) => codeOf(result) === 'UNAVAILABLE') ? await decided(checks) : results
 }
+
+test('evaluates the first address rule of an organization in each check that sees its change', async () => {
+  const { pool } = world.database
+  const organizationId = await insertOrganization(pool)
+  const { secret } = await insertApiKey(pool, { organizationId })
+  const license = await insertLicense(pool, { organizationId, status: 'revoked' })
+  const checks = Array.from({ length: 100 }, () => ({ license: license.key }))
+  const codes = async (): Promise<string[]> => resultsOf(await batch(checks, {}, secret)).map(codeOf)
+  await until(async () => (await send(validator.port, V2, { body: checks[0], secret })).text.includes('REVOKED'))
+  const seen = new Set<string>()
+  const done = new AbortController()
+  const load = Array.from({ length: 2 }, async () => {
+    while (!done.signal.aborted) for (const code of await codes()) seen.add(code)
+  })
+  for (let n = 0; n < 30; n++) {
+    // The states before and after each change reject the check.
+    await inTransaction(async (client) => {
+      await client.query(`update licenses set status = 'active' where id = $1`, [license.id])
+      await insertRule(client, { organizationId, type: 'IP', value: '0.0.0.0/0' })
+    })
+    await until(async () => (await codes()).includes('BLACKLISTED'))
+    await inTransaction(async (client) => {
+      await client.query(`update licenses set status = 'revoked' where id = $1`, [license.id])
+      await client.query('delete from access_rules where organization_id = $1', [organizationId])
+    })
+    await until(async () => (await codes()).includes('REVOKED'))
+  }
+  done.abort()
+  await Promise.all(load)
+  expect(seen).toEqual(new Set(['REVOKED', 'BLACKLISTED']))
+})
 
 describe('slots', () => {
   test('grants one slot to a machine that a batch contains repeatedly', async () => {
