@@ -246,7 +246,8 @@ test.each(['infra/docker/validator.Dockerfile', 'infra/systemd/keyward-validator
 )
 
 /** Variables that compose.yaml does not read from `.env`, because it sets a constant value or the default is correct. */
-const FIXED = /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_ADMIN_URLS?|DATABASE_URL)$/
+const FIXED =
+  /^(?:(?:VALIDATOR|MANAGEMENT)_(?:HOST|PORT|ADMIN_HOST|ADMIN_PORT)|VALIDATOR_(?:ADMIN_URLS?|SOCKET)|DATABASE_URL)$/
 
 test.each(SERVICES)('compose.yaml passes every variable to the %s', (name) => {
   const config = readFileSync(join(INFRA, `../services/${name}/src/config.ts`), 'utf8')

@@ -471,6 +471,7 @@ CREATE TRIGGER license_templates_bytes_added AFTER INSERT ON license_templates R
 CREATE TRIGGER license_templates_bytes_deleted AFTER DELETE ON license_templates REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER license_templates_bytes_truncated AFTER TRUNCATE ON license_templates FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 CREATE TRIGGER license_templates_bytes_updated AFTER UPDATE OF metadata, former ON license_templates FOR EACH ROW WHEN (((old.metadata IS DISTINCT FROM new.metadata) OR (old.former IS DISTINCT FROM new.former))) EXECUTE FUNCTION count_changed_bytes();
+CREATE TRIGGER license_templates_version BEFORE UPDATE OF name, policy_type, max_machines, duration_days, max_releases, lease_seconds, grace_days, file_days, entitlements, metadata, price_ids, orders ON license_templates FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on license_templates to keyward_management;
 
 create table licenses (

@@ -275,6 +275,7 @@ describe('the audit log', () => {
           email: 'eve@example.com',
           revokedTokens: [],
           keptApiKeys: [],
+          keptWebhookEndpoints: [],
           endedSessions: [],
           deletedInvitations: [],
         },
