@@ -86,6 +86,7 @@ describe.skipIf(!existsSync(executablePath))(
       await openPage('')
       await signIn()
       await page.getByText('"nobody@example.com" is not a member of an organization here.').waitFor()
+      await page.getByRole('button', { name: 'Use a token' }).click()
       await page.getByLabel('Personal access token').waitFor()
       expect(new URL(page.url()).search).toBe('')
       await page.context().close()
