@@ -88,7 +88,7 @@ test('evaluates the first address rule of an organization in each check that see
   const load = Array.from({ length: 2 }, async () => {
     while (!done.signal.aborted) for (const code of await codes()) seen.add(code)
   })
-  for (let n = 0; n < 30; n++) {
+  for (let n = 0; n < 20; n++) {
     // The states before and after each change reject the check.
     await inTransaction(async (client) => {
       await client.query(`update licenses set status = 'active' where id = $1`, [license.id])
