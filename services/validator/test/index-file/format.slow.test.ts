@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -69,6 +70,58 @@ test('encrypts the bytes of the index', () => {
   expect(readFileSync(path).includes(Buffer.from(id(7)))).toBe(false)
   const [, organizations] = index.image()!
   expect(Buffer.from(new Uint8Array(organizations!.buffer)).includes(Buffer.from(id(7)))).toBe(true)
+})
+
+/** Runs `run` while the file operation with the number `n` fails. Returns whether it ran so many operations. */
+function failsAt(n: number, run: () => void): boolean {
+  const { closeSync, fsyncSync, openSync, renameSync, writeSync } = fs
+  const real = { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync }
+  let calls = 0
+  function failing<Values extends unknown[], Result>(operation: (...values: Values) => Result) {
+    return (...values: Values): Result => {
+      if (++calls === n) throw new Error('no space left')
+      return operation(...values)
+    }
+  }
+  Object.assign(fs, {
+    closeSync: failing(closeSync),
+    fsyncSync: failing(fsyncSync),
+    openSync: failing(openSync),
+    renameSync: failing(renameSync),
+    rmSync: failing(rmSync),
+    // A disk that becomes full writes a part of the bytes first.
+    writeSync: (file: number, bytes: Uint8Array, at: number) => {
+      if (calls + 1 === n) writeSync(file, bytes, at, Math.floor((bytes.length - at) / 2))
+      return failing(() => writeSync(file, bytes, at))()
+    },
+  })
+  syncBuiltinESMExports()
+  try {
+    run()
+  } catch (error) {
+    if (!(error instanceof Error && error.message === 'no space left')) throw error
+  } finally {
+    Object.assign(fs, real)
+    syncBuiltinESMExports()
+  }
+  return calls >= n
+}
+
+test('has the former or the new index, whichever file operation fails', () => {
+  const counts = new Set<number | string>()
+  let n = 1
+  for (let isReached = true; isReached; n++) {
+    write(createFilled(keys.hashKey), keys.fileKey)
+    const larger = createFilled(keys.hashKey, 250)
+    isReached = failsAt(n, () => write(larger, keys.fileKey))
+    counts.add(read(keys))
+    expect([200, 250]).toContain(read(keys))
+    // The rest of a failed file does not prevent the next one.
+    write(larger, keys.fileKey)
+    expect(read(keys)).toBe(250)
+  }
+  expect(n).toBeGreaterThan(10)
+  expect(counts).toEqual(new Set([200, 250]))
 })
 
 test('rejects 1,000 corrupted files', () => {
