@@ -270,5 +270,5 @@ test.concurrent.for(pairs)('$first, then $second', async ({ first, second }) => 
   if (first !== second) await FEATURES[second]!(one)
   for (const sent of CHECKS) await check(one, sent)
   const isRecorded = async () => expect(await recordsOf(one)).toEqual(expectedRecords(one))
-  await vi.waitFor(isRecorded, { timeout: 40_000, interval: 200 })
+  await vi.waitFor(isRecorded, { timeout: 40_000, interval: 500 })
 })
