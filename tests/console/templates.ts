@@ -59,10 +59,11 @@ export function templateTests(open: () => Stage): void {
     await page.getByText('0 of 5').first().waitFor()
 
     const customer = { email: 'buyer@example.com' }
-    await stage.api('/orders/shop/4711/1', { priceId: 'price_2', customer, state: 'paid' }, created, 'PUT')
+    await stage.api('/orders/shop/4711/1', { priceId: 'price_2', quantity: 2, customer, state: 'paid' }, created, 'PUT')
     await stage.open('/orders')
     await page.getByText('4711 / 1').waitFor()
     await stage.link('Studio, yearly').waitFor()
+    expect(await page.locator('td').nth(4).innerText()).toMatch(/^\S{19}\s+\S{19}$/)
     expect(await violationsOf(page)).toEqual([])
   })
 }

@@ -1,6 +1,7 @@
 /** The lines of orders, with their licenses. */
 
 import { type Order, orders } from '@keyward/contract/management/orders'
+import { Group } from '@mantine/core'
 
 import { useList } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
@@ -33,12 +34,15 @@ const COLUMNS: readonly Column<Order>[] = [
   { title: text.templates.one, cell: ({ templateId }) => <TemplateName id={templateId} /> },
   {
     title: text.nav.licenses,
-    cell: ({ licenses }) =>
-      licenses.map(({ id, key }) => (
-        <TextLink key={id} href={`/licenses/${id}`}>
-          <KeyText value={key} />
-        </TextLink>
-      )),
+    cell: ({ licenses }) => (
+      <Group gap="sm">
+        {licenses.map(({ id, key }) => (
+          <TextLink key={id} href={`/licenses/${id}`}>
+            <KeyText value={key} />
+          </TextLink>
+        ))}
+      </Group>
+    ),
   },
   { title: t.occurred, cell: ({ occurredAt }) => <When at={occurredAt} /> },
 ]
