@@ -3,10 +3,11 @@
  * creates a demo organization, and prints commands to try. Every child process ends when this process ends, even if this process is killed.
  */
 
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { ensureConsole } from '@keyward/console'
+import { CONSOLE_FOLDER } from '@keyward/console'
 import { effectiveVariables, explainStart, onStop } from '@keyward/runtime'
 
 import { createDemoData } from '../demo-data/demo-data.ts'
@@ -73,6 +74,13 @@ async function main(): Promise<void> {
   await store.writeDemoFile(file)
   await print(startedAt(file, performance.now()), file)
   process.stdout.write('Stop with Ctrl-C.\n')
+}
+
+/** Builds the console if its sources have changed. The published package contains the built console instead of the sources. */
+async function ensureConsole(): Promise<void> {
+  if (!existsSync(join(CONSOLE_FOLDER, '../src/main.tsx'))) return
+  const { buildConsole } = await import('@keyward/console/build')
+  await buildConsole()
 }
 
 /** Creates the demo data, unless an earlier start has completed it. */

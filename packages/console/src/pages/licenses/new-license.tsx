@@ -183,7 +183,7 @@ function MoreOptions({ hasError, children }: { hasError: boolean; children: Reac
   )
 }
 
-/** What the button will create, or the number of fields to correct first. */
+/** States what the button will create, or how many fields the person must correct first. */
 function Summary({ wrong, children }: { wrong: number; children: ReactNode }) {
   if (wrong === 0) return <p>{children}</p>
   return (
