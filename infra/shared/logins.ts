@@ -19,7 +19,7 @@ export interface Login {
   readonly group: GroupRole
   /** The password. Without a password, a new role can log in only where Postgres authenticates it by certificate or peer. */
   readonly password?: string | undefined
-  /** The maximum number of connections. Without it, the limit does not change. A validator uses 12. */
+  /** The maximum number of connections. Without it, the limit does not change. A validator uses at most 16. */
   readonly connections?: number | undefined
 }
 
@@ -37,14 +37,24 @@ export async function ensureLogin(url: string, { name, group, password, connecti
     else if (rows[0]?.isMember === false) await runFormatted(pool, 'grant %I to %I', group, name)
     if (connections !== undefined)
       await runFormatted(pool, 'alter role %I connection limit %s', name, String(connections))
-    if (group === 'keyward_validator' && (rows.length === 0 || password !== undefined))
-      for (const [setting, ms] of Object.entries(VALIDATOR_TIMEOUTS))
-        await runFormatted(pool, 'alter role %I set %I = %L', name, setting, String(ms))
+    if (group === 'keyward_validator' && (rows.length === 0 || password !== undefined)) await resetSettings(pool, name)
     if (password !== undefined) await runFormatted(pool, 'alter role %I password %L', name, scramVerifier(password))
     return rows.length === 0
   } finally {
     await pool.end()
   }
+}
+
+/** Replaces the settings of a validator's login. A login may change its own settings, so a stolen one can prevent its own statements. */
+async function resetSettings(pool: ReturnType<typeof createPool>, name: string): Promise<void> {
+  await runFormatted(pool, 'alter role %I reset all', name)
+  const { rows } = await pool.query<{ datname: string }>(
+    `select datname from pg_db_role_setting join pg_database d on d.oid = setdatabase where setrole = (select oid from pg_roles where rolname = $1)`,
+    [name],
+  )
+  for (const { datname } of rows) await runFormatted(pool, 'alter role %I in database %I reset all', name, datname)
+  for (const [setting, ms] of Object.entries(VALIDATOR_TIMEOUTS))
+    await runFormatted(pool, 'alter role %I set %I = %L', name, setting, String(ms))
 }
 
 /**

@@ -83,13 +83,19 @@ test('the services trust only the address of the balancer and receive the settin
   expect(Number(networks.edge.ipv4_address.split('.')[3])).toBeLessThan(128)
 })
 
-test('only the migration logs in as administrator and owner', () => {
+test('each validator has a login of its own, and only the migration logs in as administrator and owner', () => {
   const userOf = (name: string, variable: string): string =>
     new URL((compose.services[name]?.environment[variable] ?? '').replaceAll(/\$\{\w+:\?\}/g, 'x')).username
   expect(userOf('management-1', 'DATABASE_URL')).toBe(compose.services['migrate']?.environment['MANAGEMENT_LOGIN'])
-  expect(userOf('validator-1', 'VALIDATOR_DATABASE_URL')).toBe(
+  const validators = names.filter((name) => name.startsWith('validator-'))
+  expect(validators.map((name) => userOf(name, 'VALIDATOR_DATABASE_URL')).join(',')).toBe(
     compose.services['migrate']?.environment['VALIDATOR_LOGIN'],
   )
+  const passwords = validators.map((name) =>
+    /\$\{\w+:\?\}/.exec(compose.services[name]?.environment['VALIDATOR_DATABASE_URL'] ?? '')?.at(0),
+  )
+  expect(passwords.join(',')).toBe(compose.services['migrate']?.environment['VALIDATOR_PASSWORD'])
+  expect(new Set(passwords).size).toBe(validators.length)
   expect(userOf('migrate', 'DATABASE_URL')).toBe('keyward')
   const administered = names.filter((name) => JSON.stringify(compose.services[name]).includes('POSTGRES_PASSWORD'))
   expect(administered).toEqual(['postgres', 'migrate'])
@@ -128,7 +134,7 @@ test('Grafana has no default password, and every image can be pinned', () => {
 test('the documented .env contains every variable that compose.yaml requires', () => {
   const required = new Set([...read('compose.yaml').matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name))
   const documented = read('../docs/operations/install.md')
-  const [, users = ''] = /for user in ([A-Z ]+); do echo "\$\{user\}_PASSWORD/.exec(documented) ?? []
+  const [, users = ''] = /for user in ([A-Z0-9_ ]+); do echo "\$\{user\}_PASSWORD/.exec(documented) ?? []
   const created = users.split(' ').map((user) => `${user}_PASSWORD`)
   for (const [, name = ''] of documented.matchAll(/echo "([A-Z_]+)=\$\(openssl/g)) created.push(name)
   expect(new Set(created)).toEqual(required)
@@ -152,12 +158,12 @@ test('compose.yaml contains no secrets, and passes no secrets of management to t
     'COUNTRY_HEADER',
     'CORS_ORIGINS',
     'LOG_LEVEL',
-    'VALIDATOR_DATABASE_URL',
     'VALIDATOR_WORKERS',
     'STALE_AFTER',
     'STALE_LIMIT',
     'INDEX_FILE',
     'INDEX_FILE_INTERVAL',
+    'VALIDATOR_DATABASE_URL',
   ])
   const secrets = Object.values(compose.services).flatMap(({ environment }) =>
     Object.entries(environment).filter(([key]) => /TOKEN|KEY|PASSWORD|DATABASE_URL/.test(key)),

@@ -143,6 +143,12 @@ test('each program logs in with its own user over verified TLS', () => {
   expect(userOf(validator, 'VALIDATOR_DATABASE_URL')).toBe(literal('VALIDATOR_LOGIN'))
 })
 
+test('management sends dry runs only to pods of validators, whatever a login of validators publishes', () => {
+  const urls = management?.env.find(({ name }) => name === 'VALIDATOR_ADMIN_URLS')?.['value']
+  const admin = validator?.ports.find(({ name }) => name === 'admin')
+  expect(urls).toBe(`http://${named('Service', 'keyward-validator').metadata.name}:${admin?.containerPort}`)
+})
+
 test('the migration waits for Postgres, so that no pod fails', () => {
   expect(z.looseObject({ args: z.array(z.string()) }).parse(migration).args).toEqual([
     'node',

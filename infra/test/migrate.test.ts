@@ -258,6 +258,21 @@ describe('with ADMIN_DATABASE_URL', () => {
       await onServer(withLogin(ownerUrl, management, password), (client) =>
         client.query('select pg_try_advisory_xact_lock(1)'),
       )
+      // A login may lock itself out. The next migration ends that.
+      const first = withLogin(ownerUrl, validators[0] ?? '', passwords[0] ?? '')
+      const { pathname } = new URL(ownerUrl)
+      await onServer(first, async (client) => {
+        await client.query(`alter role ${validators[0]} set default_transaction_read_only = on`)
+        await client.query(`alter role ${validators[0]} in database ${pathname.slice(1)} set search_path = pg_catalog`)
+        await client.query(`alter role ${validators[0]} password 'other'`)
+      })
+      await run({ ...env, ...own, VALIDATOR_PASSWORD: passwords.join(',') })
+      await onServer(first, async (client) => {
+        const { rows } = await client.query(
+          `select current_setting('default_transaction_read_only') as readonly, current_setting('search_path') as path`,
+        )
+        expect(rows).toEqual([{ readonly: 'off', path: '"$user", public' }])
+      })
     } finally {
       await onServer(admin, (client) => client.query(`drop role if exists ${validators.join(', ')}`))
     }

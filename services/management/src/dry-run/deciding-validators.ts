@@ -18,12 +18,13 @@ import {
 } from '@keyward/contract/dry-run'
 import { type Logger, parseHttpOrigin, traceHeaders } from '@keyward/runtime'
 import { sql } from 'kysely'
-import { type Dispatcher, request } from 'undici'
+import { Agent, type Dispatcher, interceptors, request } from 'undici'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 import { LIVE_WITHIN } from '../http/propagation.ts'
+import { isLoopback } from '../http/site.ts'
 import type { CheckToDecide, DecidingValidators } from '../operations/dependencies.ts'
 import { withLeases } from './leases.ts'
 
@@ -32,6 +33,9 @@ const MAX_VALIDATORS = 3
 const NEXT_AFTER_MS = 500
 /** The timeout of one request. It is longer than a validator takes to catch up with the change log. */
 const TIMEOUT_MS = 3_000
+
+/** The time for which the addresses of a name are used. */
+const NAME_TTL_MS = 5_000
 
 /** The reason with which requests to other validators are aborted. Without a reason, each `abort` would create an exception. */
 const DECIDED = 'another validator has decided'
@@ -44,11 +48,19 @@ interface Prepared {
   /** The key that authenticates the request. */
   secret: string
   adminUrls: readonly string[]
+  /** Sends each request to the next address of a name: the name of a service in Kubernetes resolves to all its pods. */
+  dispatcher: Dispatcher
 }
 
 /** Posts the body to an address of a validator's admin port. `fetch` would take a multiple of the processor time. */
-function post(url: string, secret: string, body: SentDecideRequest | SentDecideBatchRequest, signal: AbortSignal) {
+function post(
+  url: string,
+  { secret, dispatcher }: Prepared,
+  body: SentDecideRequest | SentDecideBatchRequest,
+  signal: AbortSignal,
+) {
   return request(url, {
+    dispatcher,
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...traceHeaders() },
     body: JSON.stringify(body),
@@ -70,17 +82,18 @@ async function parse<Body>({ statusCode, body }: Dispatcher.ResponseData, schema
 /** Requests the verdicts from one validator. Rejects unless the validator decides all checks. */
 async function decideAt(
   adminUrl: string,
-  { secret, snapshot }: Prepared,
+  prepared: Prepared,
   organizationId: string,
   checks: readonly CheckToDecide[],
   signal: AbortSignal,
 ): Promise<Verdicts> {
+  const { snapshot } = prepared
   const one = async (check: CheckToDecide) =>
-    parse(await post(adminUrl + DECIDE_PATH, secret, { ...check, organizationId, snapshot }, signal), decideResponse)
+    parse(await post(adminUrl + DECIDE_PATH, prepared, { ...check, organizationId, snapshot }, signal), decideResponse)
   const [first] = checks
   if (first !== undefined && checks.length === 1) return [await one(first)]
   const batch = { organizationId, snapshot, checks: [...checks] }
-  const response = await post(adminUrl + DECIDE_BATCH_PATH, secret, batch, signal)
+  const response = await post(adminUrl + DECIDE_BATCH_PATH, prepared, batch, signal)
   // A validator of an earlier version has no endpoint for batches.
   if (response.statusCode === 404) {
     await response.body.dump()
@@ -101,7 +114,7 @@ async function firstOf<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const [first, ...others] = adminUrls
-  if (first === undefined) throw new Error('no validator has published an address')
+  if (first === undefined) throw new Error('no validator has an address')
   const asked = ask(first)
   if (others.length === 0) return asked
   const succeeded = asked.then(
@@ -114,8 +127,11 @@ async function firstOf<T>(
   return state === false ? next : Promise.any([asked, next])
 }
 
-/** Returns the current snapshot, the key that authenticates the request, and the addresses of live validators, ready ones first. */
-async function prepare({ db }: ReadContext, fixedUrls: readonly string[]): Promise<Prepared> {
+/**
+ * Returns the current snapshot, the key that authenticates the request, and the addresses to try: `fixedUrls`, or those that live validators
+ * publish, ready ones first. Ignores published addresses of other hosts, because a stolen login of a validator can publish any address.
+ */
+async function prepare({ db }: ReadContext, fixedUrls: readonly string[]): Promise<Omit<Prepared, 'dispatcher'>> {
   const { rows } = await sql<{ snapshot: string; secret: string | null; adminUrls: string[] }>`
     select pg_current_snapshot()::text as snapshot,
       (select secret from internal_keys where purpose = 'decide') as secret,
@@ -125,15 +141,28 @@ async function prepare({ db }: ReadContext, fixedUrls: readonly string[]): Promi
   const [found] = rows
   if (!found || found.secret === null) throw new Error('the key for validators is missing')
   const published = found.adminUrls.flatMap((url) => parseHttpOrigin(url) ?? [])
-  const adminUrls = (fixedUrls.length > 0 ? fixedUrls : published).slice(0, MAX_VALIDATORS)
-  return { secret: found.secret, snapshot: found.snapshot, adminUrls }
+  const local = published.filter((url) => isLoopback(new URL(url).hostname))
+  // A name is tried again, at its next address.
+  const adminUrls = fixedUrls.length > 0 ? Array.from({ length: MAX_VALIDATORS }, () => fixedUrls).flat() : local
+  return { secret: found.secret, snapshot: found.snapshot, adminUrls: adminUrls.slice(0, MAX_VALIDATORS) }
 }
 
-/** Creates the client of the validators. `fixedUrls` replaces the addresses that validators publish, unless it is empty. */
-export function createDecidingValidators(fixedUrls: readonly string[], log: Logger): DecidingValidators {
+/**
+ * Creates the client of the validators. `fixedUrls` replaces the addresses that validators publish, unless it is empty. `lookup` replaces
+ * the lookup of names.
+ */
+export function createDecidingValidators(
+  fixedUrls: readonly string[],
+  log: Logger,
+  lookup?: interceptors.DNSInterceptorOpts['lookup'],
+): DecidingValidators {
+  const dispatcher = new Agent().compose(interceptors.dns({ maxTTL: NAME_TTL_MS, ...(lookup && { lookup }) }))
+
   /** Returns the verdicts of checks whose keys have at most MAX_LICENSE_KEY_BYTES. */
   async function requestAll(context: ReadContext, checks: readonly CheckToDecide[]): Promise<Verdicts> {
-    const prepared = await prepare(context, fixedUrls)
+    const prepared = { ...(await prepare(context, fixedUrls)), dispatcher }
+    if (prepared.adminUrls.length === 0)
+      log.warn('no validator runs on this host; list the admin ports of validators in VALIDATOR_ADMIN_URLS')
     const decided = new AbortController()
     const { signal } = decided
     const ask = (adminUrl: string) =>

@@ -4,8 +4,12 @@ import { createServer, type Server } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
 
 import { evaluation } from '@keyward/contract'
+import { DECIDED_NOT_FOUND } from '@keyward/contract/dry-run'
+import { createDatabase } from '@keyward/database/kysely'
+import { createLogger } from '@keyward/runtime'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { createDecidingValidators } from '../../src/dry-run/deciding-validators.ts'
 import { type Harness, startHarness, startHarnessWithValidator } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -27,7 +31,7 @@ interface Fake {
 }
 
 /** Starts a server in place of a validator. Without `status`, the server never responds. */
-async function startFake(status?: number, body = '{}'): Promise<Fake> {
+async function startFake(status?: number, body = '{}', host = '127.0.0.1', listenedPort = 0): Promise<Fake> {
   const received: string[] = []
   const server: Server = createServer((request, response) => {
     let text = ''
@@ -37,14 +41,14 @@ async function startFake(status?: number, body = '{}'): Promise<Fake> {
       if (status !== undefined) response.writeHead(status, { location: '/elsewhere' }).end(body)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(listenedPort, host, resolve))
   const address = server.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const close = async (): Promise<void> => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   }
-  return { url: `http://127.0.0.1:${port}`, received, close }
+  return { url: `http://${host}:${port}`, received, close }
 }
 
 const evaluate = (given: Vendor, body: object) => given.call('POST', 'access-rules/evaluate', { body })
@@ -154,6 +158,47 @@ test('prefers ready validators and ignores invalid addresses', async () => {
       return fake.received.length
     })
     .toBeGreaterThan(0)
+  await pool.query(`delete from validators where name = 'other'`)
+  await fake.close()
+})
+
+/** Creates the client with names that resolve to `addresses`, and returns the code of a check. */
+function createClient(fixedUrls: string[], addresses: string[]) {
+  const validators = createDecidingValidators(fixedUrls, createLogger('test', 'silent'), (_origin, _options, found) =>
+    found(
+      null,
+      addresses.map((address) => ({ address, family: 4, ttl: 5_000 })),
+    ),
+  )
+  const context = { db: createDatabase(harness.database.pool), organizationId: vendor.id }
+  return async () =>
+    (await validators.decide(context, { licenseKey: 'k', machineId: null, ip: null, country: null })).code
+}
+
+test('tries the addresses of a name in turn, such as those of all pods', async () => {
+  const { port } = new URL(harness.validator.adminUrl)
+  const fake = await startFake(503, '{}', '127.0.0.2', Number(port))
+  const decide = createClient([`http://validators.example:${port}`], ['127.0.0.1', '127.0.0.2'])
+  for (let i = 0; i < 6; i++) expect(await decide()).toBe('NOT_FOUND')
+  expect(fake.received.length).toBeGreaterThan(0)
+  await fake.close()
+})
+
+test('ignores published addresses of other hosts, which a stolen login of a validator can forge', async () => {
+  const fake = await startFake(200, JSON.stringify({ ...DECIDED_NOT_FOUND, code: 'VALID' }))
+  const { pool } = harness.database
+  const decide = createClient([], ['127.0.0.1'])
+  const publish = (adminUrl: string) =>
+    pool.query(
+      `insert into validators (id, name, ready, details) select gen_random_uuid(), 'other', true, jsonb_build_object('adminUrl', $1::text) from generate_series(1, 50)`,
+      [adminUrl],
+    )
+  await publish(fake.url.replace('127.0.0.1', 'elsewhere.example'))
+  for (let i = 0; i < 5; i++) expect(await decide()).toBe('NOT_FOUND')
+  expect(fake.received).toEqual([])
+  // The address would be used if it were on this host.
+  await publish(fake.url)
+  await expect.poll(decide).toBe('VALID')
   await pool.query(`delete from validators where name = 'other'`)
   await fake.close()
 })
