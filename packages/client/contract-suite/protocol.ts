@@ -32,6 +32,8 @@ export interface OpenCommand {
   clockAheadMs: number
   /** Whether the client accepts only signed responses. */
   requireSignature: boolean
+  /** Whether the results contain the entitlements of the license. */
+  entitlements: boolean
 }
 
 /** Judges a license file at a given time, without a client or a network. */
@@ -61,7 +63,13 @@ export interface VerifyCommand {
   latestSignedMs: number
 }
 
-export type Command = OpenCommand | JudgeCommand | VerifyCommand | { command: 'validate' | 'activate' | 'deactivate' }
+/** A call of the client that the last `open` has created. */
+export type Call =
+  | { command: 'validate' | 'activate' | 'deactivate' | 'refreshFile' }
+  /** Imports the license file in the text. */
+  | { command: 'importFile'; file: string }
+
+export type Command = OpenCommand | JudgeCommand | VerifyCommand | Call
 
 /** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` and `verify` is `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>

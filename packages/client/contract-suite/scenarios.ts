@@ -1,3 +1,4 @@
+import { callScenarios } from './scenarios/calls.ts'
 import { fileScenarios } from './scenarios/files.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import type { Scenario } from './scenarios/scenario.ts'
@@ -7,6 +8,7 @@ import { timedScenarios } from './scenarios/timed.ts'
 
 export const scenarioGroups: readonly { title: string; scenarios: readonly Scenario[] }[] = [
   { title: 'Requests', scenarios: requestScenarios },
+  { title: 'Entitlements and files on demand', scenarios: callScenarios },
   { title: 'License files and clocks', scenarios: fileScenarios },
   { title: 'Signed responses', scenarios: signedScenarios },
   { title: 'Storage', scenarios: storageScenarios },

@@ -46,6 +46,7 @@ async function run(command: Command): Promise<object> {
   if (command.command === 'judge') return judge(command)
   if (command.command === 'verify') return verify(command)
   if (client === null) return { error: 'No client is open.' }
+  if (command.command === 'importFile') return client.importFile(command.file)
   const result = await client[command.command]()
   // Waits for the fetch of a file in the background.
   await client.settled()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 
 import { MESSAGE_AFTER_REJECTION, OFFLINE_MESSAGES } from '../src/messages.ts'
-import type { ClientProgram, OpenCommand, Reply } from './protocol.ts'
+import type { Call, ClientProgram, OpenCommand, Reply } from './protocol.ts'
 import { type Gateway, startGateway } from './service/gateway.ts'
 import { type Service, startService } from './service/service.ts'
 
@@ -29,7 +29,9 @@ export interface World {
   /** Returns the error that the program reports for these options. Rejects when the program accepts them. */
   openError: (options: Partial<OpenCommand>) => Promise<string>
   /** Sends a command and requires these fields in its reply. */
-  requireResult: (command: 'validate' | 'activate' | 'deactivate', expected: Expected) => Promise<Reply>
+  requireResult: (call: Exclude<Call['command'], 'importFile'>, expected: Expected) => Promise<Reply>
+  /** Imports a license file and requires these fields in the reply. */
+  requireImport: (file: string, expected: Expected) => Promise<void>
   close: () => Promise<void>
 }
 
@@ -65,6 +67,7 @@ export async function startWorld(program: ClientProgram, command: readonly strin
     timeoutMs: TIMEOUT_MS,
     clockAheadMs: 0,
     requireSignature: false,
+    entitlements: false,
     ...options,
   })
   const sendOpen = (options: Partial<OpenCommand>) => program.send(openCommand(options))
@@ -91,6 +94,9 @@ export async function startWorld(program: ClientProgram, command: readonly strin
       requireMessage(call, reply)
       return reply
     },
+    async requireImport(file, expected) {
+      requireFields('importFile', await program.send({ command: 'importFile', file }), expected)
+    },
     async close() {
       await Promise.all([gateway.stop(), service.close()])
       await rm(folder, { recursive: true, force: true })
@@ -108,7 +114,7 @@ export function requireFields(what: string, reply: Reply, expected: Expected): v
 /** Throws unless a result that is not valid has a sentence for the user: in an outage, the text that all clients share. */
 function requireMessage(command: string, reply: Reply): void {
   const { valid, code, reason, rejectedAs, message } = reply
-  if (command === 'deactivate' || valid === true) return
+  if (!['validate', 'activate'].includes(command) || valid === true) return
   const wasRejected = typeof rejectedAs === 'string' && rejectedAs !== ''
   const offline = wasRejected ? MESSAGE_AFTER_REJECTION : OFFLINE_TEXTS.get(reason)
   const isGood = code === 'OFFLINE_REFUSED' ? message === offline : typeof message === 'string' && message !== ''

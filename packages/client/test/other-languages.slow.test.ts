@@ -166,5 +166,6 @@ function openCommand(language: string): OpenCommand {
     timeoutMs: 9000,
     clockAheadMs: 0,
     requireSignature: true,
+    entitlements: false,
   }
 }

@@ -48,8 +48,9 @@ export async function startGateway(route: (path: string) => string): Promise<Gat
       return
     }
     gateway.requests.push(path)
-    void buffer(request).then((body) =>
-      serve(gateway.next.shift() ?? gateway.fault, route(path), request, response, body),
+    void buffer(request).then(
+      (body) => serve(gateway.next.shift() ?? gateway.fault, route(path), request, response, body),
+      () => response.destroy(), // the client has ended the connection before its request was complete
     )
   })
   const { url, close } = await listen(server)

@@ -131,7 +131,7 @@ function requireContract(path: string, body: ServiceResponse['body']): void {
 
 function respondTo(service: Service, request: IncomingMessage, sent: string): ServiceResponse {
   const body = readFields(sent)
-  const wantsEntitlements = sent.includes('"include":["entitlements"]') && service.entitlements !== null
+  const wantsEntitlements = /"include":\s*\["entitlements"\]/.test(sent) && service.entitlements !== null
   const included = wantsEntitlements ? { entitlements: service.entitlements } : {}
   if (request.headers.authorization !== `Bearer ${service.apiKey}`)
     return { status: 401, body: { code: 'UNAUTHORIZED', detail: 'No such API key.' } }

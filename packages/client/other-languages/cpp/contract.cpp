@@ -19,6 +19,7 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
     options.hostname = keyward::text_of(command, "hostname");
     options.timeout = keyward::milliseconds(command["timeoutMs"].get<std::int64_t>());
     options.require_signature = command["requireSignature"];
+    options.entitlements = command["entitlements"];
     options.now_ms = [clock = options.now_ms, ahead_ms] { return clock() + ahead_ms; };
     return std::make_unique<keyward::LicenseClient>(options);
 }
@@ -39,8 +40,20 @@ static std::string verify(const json& command) {
     return keyward::verify_answer(answer, key["keyId"], keyward::read_public_key(key["publicKey"]), command["latestSignedMs"]).outcome;
 }
 
+static json entitlements_of(const keyward::Result& result) {
+    if (!result.entitlements) return nullptr;
+    json values = json::object();
+    for (const auto& [name, value] : *result.entitlements)
+        std::visit([&, &key = name](const auto& each) { values[key] = each; }, value);
+    return values;
+}
+
 static json reply(const keyward::Result& result) {
-    return {{"source", result.source},         {"valid", result.valid()},
+    const auto& machines = result.machines;
+    return {{"imported", result.code == "IMPORTED"},
+            {"entitlements", entitlements_of(result)},
+            {"machines", machines ? json{{"used", machines->used}, {"max", machines->max}} : json(nullptr)},
+            {"source", result.source},         {"valid", result.valid()},
             {"code", result.code},             {"deactivated", result.code == "DEACTIVATED"},
             {"reason", result.reason},         {"expiresAt", result.expires_at ? json(*result.expires_at) : json(nullptr)},
             {"rejectedAs", result.rejected_as}, {"message", result.message},
@@ -60,6 +73,8 @@ int main() {
         else if (name == "validate") result = reply(client->validate());
         else if (name == "activate") result = reply(client->activate());
         else if (name == "deactivate") result = reply(client->deactivate());
+        else if (name == "refreshFile") result = reply(client->refresh_file());
+        else if (name == "importFile") result = reply(client->import_file(command["file"]));
         else try {
             client = open(command);
         } catch (const std::invalid_argument& error) {

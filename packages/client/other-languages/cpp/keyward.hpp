@@ -45,6 +45,7 @@ struct Options {
     milliseconds timeout{5000};                     // the time budget of a call with all retries
     bool allow_http = false;                        // whether http is allowed for other hosts than this machine
     bool require_signature = false;                 // whether a response that is not signed for its request counts as an outage
+    bool entitlements = false;                      // whether the results of valid checks contain the entitlements of the license
     std::function<std::int64_t()> now_ms = [] {     // the device's clock
         return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     };
@@ -86,6 +87,8 @@ public:
             require((keys_[id] = read_public_key(text)) != nullptr,
                     "public_keys: " + id + " must be the base64 of an Ed25519 SubjectPublicKeyInfo.");
         options_.license_key = normalize_license_key(options_.license_key);
+        for (char& letter : options_.product_id) // in lower case, as in license files
+            if (letter >= 'A' && letter <= 'F') letter = static_cast<char>(letter - 'A' + 'a');
         options_.storage = std::filesystem::absolute(options_.storage);
     }
 
@@ -102,13 +105,34 @@ public:
     // Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service.
     Result deactivate() {
         const auto deadline = Clock::now() + options_.timeout;
-        const Response response = transport_.call("/api/v1/deactivate", body("licenseKey"), deadline, read_deactivation, signing());
+        const Response response = transport_.call(deactivate_path, body("licenseKey"), deadline, read_deactivation, signing());
         if (response.result.code == "DEACTIVATED")
             change([&](State& state) {
                 saw_signature(state, response.signed_ms);
                 reject(state, "DEACTIVATED");
             });
         return response.result;
+    }
+
+    // Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
+    // BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed. The
+    // stored file is kept then.
+    Result refresh_file() { return fetch_file(Clock::now() + options_.timeout); }
+
+    // Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. Returns IMPORTED,
+    // or NOT_IMPORTED with the reason of an offline refusal or NOT_STORED.
+    Result import_file(const std::string& text) {
+        const auto first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+        const std::string file = text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+        State state;
+        {
+            const std::lock_guard lock(mutex_);
+            state = read_state(options_.storage);
+        }
+        const auto judged = judge(file, keys_, options_.license_key, options_.product_id, options_.now_ms(), state.latest_seen_ms);
+        if (!judged.file) return failed("offline", "NOT_IMPORTED", for_apps(judged.outcome));
+        if (!store(file)) return failed("offline", "NOT_IMPORTED", "NOT_STORED");
+        return stored("offline", "IMPORTED", *judged.file);
     }
 
 private:
@@ -122,9 +146,13 @@ private:
         return content;
     }
 
-    Result check(const std::string& path, const json& content, const Reader& read) {
+    using ReadVerdict = std::optional<Result>(long status, const std::string& text, bool has_entitlements);
+
+    Result check(const std::string& path, json content, ReadVerdict* read) {
         const auto deadline = Clock::now() + options_.timeout;
-        const Response response = transport_.call(path, content, deadline, read, signing());
+        if (options_.entitlements) content["include"] = {"entitlements"};
+        const Reader read_all = [&](long status, const std::string& text) { return read(status, text, options_.entitlements); };
+        const Response response = transport_.call(path, content, deadline, read_all, signing());
         const Result& result = response.result;
         if (result.code == "UNREACHABLE") return decide_offline(result.detail);
         if (result.code == "CONFIGURATION") return result;
@@ -134,7 +162,7 @@ private:
             saw_signature(state, response.signed_ms);
             reject(state, result.valid() ? "" : result.code);
         });
-        if (result.valid()) refresh_file(result.expires_at, deadline);
+        if (result.valid()) refresh_if_due(result.expires_at, deadline);
         return result;
     }
 
@@ -152,30 +180,57 @@ private:
         if (judged.file) {
             const LicenseFile& file = *judged.file;
             const auto grace = file.is_expired(now_ms) ? file.grace_ends_at : std::nullopt;
-            return {"offline", "VALID", file.expires_at, "", "", "", detail, file.refresh_after, grace};
+            const auto unlocked = options_.entitlements ? std::optional(file.entitlements) : std::nullopt;
+            return {"offline", "VALID", file.expires_at, "", "", "", detail, file.refresh_after, grace, unlocked};
         }
-        const std::string reason = judged.outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.outcome;
+        const std::string reason = for_apps(judged.outcome);
         const std::string message = rejected_as.empty() ? offline_messages().at(reason) : message_after_rejection;
         return {"offline", "OFFLINE_REFUSED", {}, reason, rejected_as, message, detail, ""};
     }
 
-    // Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.
-    void refresh_file(const std::optional<std::string>& expires_at, Clock::time_point deadline) {
+    // Fetches a new file if one is due, within the rest of the time budget.
+    void refresh_if_due(const std::optional<std::string>& expires_at, Clock::time_point deadline) {
         {
             const std::lock_guard lock(mutex_);
             if (Clock::now() < next_refresh_ || !is_due(expires_at)) return;
             next_refresh_ = Clock::now() + refresh_pause;
         }
-        std::string text;
+        fetch_file(deadline);
+    }
+
+    Result fetch_file(Clock::time_point deadline) {
+        std::optional<std::string> text;
         const Reader read = [&](long status, const std::string& received) {
-            if (status == 200) text = received;
+            if (status != 200) return read_rejection(parse_object(received));
+            text = received;
             return std::optional(Result{});
         };
-        transport_.call("/api/v1/licenses/file", body("licenseKey"), deadline, read, {});
-        const Judgement judged = verify(text, keys_);
-        if (judged.file && judged.file->license_key == options_.license_key)
-            change([&](State& state) { state.add(options_.license_key, text); });
+        const Result result = transport_.call(file_path, body("licenseKey"), deadline, read, {}).result;
+        if (!text) return result;
+        const Judgement judged = verify(*text, keys_, options_.license_key, options_.product_id);
+        if (!judged.file) return failed("online", "BAD_FILE", for_apps(judged.outcome));
+        if (!store(*text)) return failed("online", "NOT_STORED", "");
+        return stored("online", "REFRESHED", *judged.file);
     }
+
+    // Stores a file and allows its use. Returns false if the write failed.
+    bool store(const std::string& file) {
+        return change([&](State& state) {
+            rejected_as_.clear();
+            state.add(options_.license_key, file);
+        });
+    }
+
+    static Result failed(const char* source, const char* code, const std::string& reason) {
+        return {source, code, {}, reason, "", "", "", ""};
+    }
+
+    static Result stored(const char* source, const char* code, const LicenseFile& file) {
+        return {source, code, file.expires_at, "", "", "", "", file.refresh_after};
+    }
+
+    // Returns the reason of an outcome, because apps handle malformed and wrongly signed files in the same way.
+    static std::string for_apps(const std::string& outcome) { return outcome == "MALFORMED" ? "BAD_SIGNATURE" : outcome; }
 
     // Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.
     bool is_due(const std::optional<std::string>& expires_at) const {
@@ -209,12 +264,12 @@ private:
         if (Stored* stored = state.find(options_.license_key)) stored->rejected_as = code;
     }
 
-    // Reads the state, applies the edit and writes the result. If the write fails, the check continues.
-    void change(const std::function<void(State&)>& edit) {
+    // Reads the state, applies the edit and writes the result. Returns false if the write failed.
+    bool change(const std::function<void(State&)>& edit) {
         const std::lock_guard lock(mutex_);
         State state = read_state(options_.storage);
         edit(state);
-        write_state(options_.storage, state, std::to_string(std::random_device{}()));
+        return write_state(options_.storage, state, std::to_string(std::random_device{}()));
     }
 
     Options options_;

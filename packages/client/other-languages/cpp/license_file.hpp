@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace keyward {
@@ -24,6 +25,9 @@ using Keys = std::map<std::string, PublicKey>; // by key id
 constexpr std::int64_t clock_tolerance_ms = 5 * 60 * 1000;
 constexpr std::size_t max_file_length = 16 * 1024;
 
+// Entitlements by name. A `bool` is always true.
+using Entitlements = std::map<std::string, std::variant<bool, std::int64_t, std::string>>;
+
 // The payload of a verified license file. Times are milliseconds since 1970.
 struct LicenseFile {
     std::string license_key;
@@ -34,6 +38,7 @@ struct LicenseFile {
     std::int64_t refresh_after_ms = 0;
     std::string refresh_after;
     std::optional<std::string> grace_ends_at; // ISO 8601 in UTC; none without a grace period
+    Entitlements entitlements;
 
     bool is_expired(std::int64_t now_ms) const;
     // The end of the grace period, or the expiry of a license without one.
@@ -81,6 +86,20 @@ inline std::optional<std::int64_t> to_ms(const std::string& text) {
 inline std::optional<std::string> time_of(const json& object, const char* name) {
     const std::string text = text_of(object, name);
     return to_ms(text) ? std::optional(text) : std::nullopt;
+}
+
+// Reads the member `entitlements`, which may be missing. Returns none unless each is true, an integer or a text.
+inline std::optional<Entitlements> read_entitlements(const json& object) {
+    Entitlements read;
+    const json given = object.value("entitlements", json::object());
+    if (!given.is_object()) return std::nullopt;
+    for (const auto& [name, value] : given.items()) {
+        if (value.is_string()) read[name] = value.get<std::string>();
+        else if (value.is_number_integer()) read[name] = value.get<std::int64_t>();
+        else if (value == true) read[name] = true;
+        else return std::nullopt;
+    }
+    return read;
 }
 
 inline bool LicenseFile::is_expired(std::int64_t now_ms) const { return expires_at && *to_ms(*expires_at) <= now_ms; }
@@ -141,11 +160,12 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     if (!issued || !refresh_after || (!never_expires && !to_ms(expires_at))) return std::nullopt;
     const auto expiry = never_expires ? std::nullopt : std::optional(expires_at);
     return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "kid"),
-                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter"), time_of(policy, "graceEndsAt")};
+                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter"), time_of(policy, "graceEndsAt"),
+                       read_entitlements(payload).value_or(Entitlements{})};
 }
 
-// Verifies the form and the signature of a file, independent of the time.
-inline Judgement verify(const std::string& text, const Keys& keys) {
+// Verifies the form, the signature, the license and the product of a file, independent of the time.
+inline Judgement verify(const std::string& text, const Keys& keys, const std::string& license_key, const std::string& product_id) {
     const auto dot = text.find('.');
     if (text.size() > max_file_length || dot == std::string::npos) return {"MALFORMED", {}};
     const auto payload = decode_base64(std::string_view(text).substr(0, dot), letters + "-_");
@@ -156,6 +176,8 @@ inline Judgement verify(const std::string& text, const Keys& keys) {
     const auto key = keys.find(file->key_id);
     if (key == keys.end()) return {"UNKNOWN_KEY", {}};
     if (!is_signed(key->second, *payload, *signature)) return {"BAD_SIGNATURE", {}};
+    if (file->license_key != license_key) return {"WRONG_LICENSE", {}};
+    if (!product_id.empty() && file->product_id != product_id) return {"WRONG_PRODUCT", {}};
     return {"GOOD", file};
 }
 
@@ -163,11 +185,9 @@ inline Judgement verify(const std::string& text, const Keys& keys) {
 // of the app, or empty to accept files of all products.
 inline Judgement judge(const std::string& text, const Keys& keys, const std::string& license_key,
                        const std::string& product_id, std::int64_t now_ms, std::int64_t latest_seen_ms) {
-    Judgement verified = verify(text, keys);
+    Judgement verified = verify(text, keys, license_key, product_id);
     if (!verified.file) return verified;
     const LicenseFile& file = *verified.file;
-    if (file.license_key != license_key) return {"WRONG_LICENSE", {}};
-    if (!product_id.empty() && file.product_id != product_id) return {"WRONG_PRODUCT", {}};
     if (now_ms < std::max(file.issued_ms, latest_seen_ms) - clock_tolerance_ms) return {"CLOCK_SET_BACK", {}};
     if (const auto end = file.ends_at(); end && *to_ms(*end) <= now_ms) return {"FILE_EXPIRED", {}};
     if (file.refresh_after_ms <= now_ms) return {"REFRESH_NEEDED", {}};

@@ -76,8 +76,8 @@ inline bool write_draft(const std::filesystem::path& path, const std::string& te
 #endif
 }
 
-// Replaces the file atomically: a crash or a failure leaves either the old or the new text.
-inline void write_state(const std::filesystem::path& path, const State& state, const std::string& unique) {
+// Replaces the file atomically: a crash or a failure leaves either the old or the new text. Returns whether the write succeeded.
+inline bool write_state(const std::filesystem::path& path, const State& state, const std::string& unique) {
     json licenses = json::array();
     for (const Stored& each : state.licenses) {
         const json rejected_as = each.rejected_as.empty() ? json(nullptr) : json(each.rejected_as);
@@ -90,9 +90,11 @@ inline void write_state(const std::filesystem::path& path, const State& state, c
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     const auto draft = path.string() + "." + unique + ".tmp";
-    if (write_draft(draft, content.dump(-1, ' ', false, json::error_handler_t::replace)))
-        std::filesystem::rename(draft, path, error);
+    const bool is_written = write_draft(draft, content.dump(-1, ' ', false, json::error_handler_t::replace));
+    if (is_written) std::filesystem::rename(draft, path, error);
+    const bool is_replaced = is_written && !error;
     std::filesystem::remove(draft, error);
+    return is_replaced;
 }
 
 } // namespace keyward

@@ -16,21 +16,32 @@ namespace keyward {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr const char* file_path = "/api/v1/licenses/file";
+constexpr const char* deactivate_path = "/api/v1/deactivate";
 constexpr int max_attempts = 3;
 constexpr std::size_t max_body_bytes = 64 * 1024;
 constexpr const char* unreachable_message = "The license service cannot be reached. Connect to the internet and try again.";
 
+// The used slots of a license and their limit.
+struct Machines {
+    std::int64_t used;
+    std::int64_t max;
+};
+
 // The outcome of a call. Inapplicable texts are empty.
 struct Result {
     std::string source; // "online" if the service decided, "offline" if it was not reachable
-    std::string code;   // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE, UNREACHABLE
+    std::string code;   // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, or an outcome of one of the other calls
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires or the check is rejected
-    std::string reason;                    // the reason of CONFIGURATION and OFFLINE_REFUSED
+    std::string reason;                    // the reason of CONFIGURATION, OFFLINE_REFUSED, BAD_FILE and NOT_IMPORTED
     std::string rejected_as;               // the code of the online rejection that ended the use of the file
     std::string message;                   // a sentence for the user of the app, if the license is not valid; the text may change
     std::string detail;                    // a description of an outage for the developer
-    std::string refresh_after;             // offline, the time from which the file is no longer good, as ISO 8601 in UTC
+    std::string refresh_after;             // the time from which the file is no longer good, as ISO 8601 in UTC
     std::optional<std::string> grace_ends_at{}; // the end of the grace period, if the license has expired and is in it
+
+    std::optional<Entitlements> entitlements{}; // if the license is valid and the option is set
+    std::optional<Machines> machines{};         // the used slots, if `activate` returns TOO_MANY_MACHINES
 
     bool valid() const { return code == "VALID"; }
 };
@@ -49,7 +60,7 @@ struct Signing {
     std::int64_t latest_signed_ms = 0;
 };
 
-// Parses the body of a response with status 200 or 400. Returns none for a body that the service never sends.
+// Parses the body of a response with a status that the endpoint defines. Returns none for a body that the service never sends.
 using Reader = std::function<std::optional<Result>(long status, const std::string& body)>;
 
 // Returns the message of a response: `message` on v2, `detail` elsewhere. Returns `otherwise` if the response has no text.
@@ -59,27 +70,39 @@ inline std::string message_of(const json& body, const std::string& otherwise) {
     return otherwise;
 }
 
-// Parses the fields that the verdicts of v1 and v2 have in common.
-inline std::optional<Result> read_verdict(long status, const std::string& text) {
+// Parses the code, the message and the used slots of a rejection.
+inline std::optional<Result> read_rejection(const json& body) {
     static const std::regex form("[A-Z][A-Z0-9_]{1,63}");
     static const std::set<std::string> rejections = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED",
-                                                     "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"};
+                                                     "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
+                                                     // Only files are refused with these codes.
+                                                     "MACHINE_NOT_ACTIVE", "NOT_STARTED"};
+    const std::string code = text_of(body, "code");
+    if (!std::regex_match(code, form)) return std::nullopt;
+    Result result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "", message_of(body, "The check was rejected."), "", ""};
+    const json machines = body.value("machines", json::object());
+    const auto is_count = [&](const char* name) { return machines.is_object() && machines.contains(name) && machines[name].is_number_integer(); };
+    if (is_count("used") && is_count("max")) result.machines = Machines{machines["used"], machines["max"]};
+    return result;
+}
+
+// Parses the fields that the verdicts of v1 and v2 have in common.
+inline std::optional<Result> read_verdict(long status, const std::string& text, bool has_entitlements) {
     const json body = parse_object(text);
     const std::string code = text_of(body, "code");
     const auto valid = body.find("valid");
-    if (valid == body.end() || !valid->is_boolean() || !std::regex_match(code, form)) return std::nullopt;
-    if (valid->get<bool>() != (code == "VALID")) return std::nullopt;
-    if (!valid->get<bool>()) return Result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "",
-                                             message_of(body, "The check was rejected."), "", ""};
+    if (valid == body.end() || !valid->is_boolean() || valid->get<bool>() != (code == "VALID")) return std::nullopt;
+    if (!valid->get<bool>()) return read_rejection(body);
     const auto expires_at = body.find("expiresAt");
     if (status != 200 || expires_at == body.end()) return std::nullopt;
-    if (expires_at->is_null()) return Result{"online", code, {}, "", "", "", "", ""};
-    const std::string time = text_of(body, "expiresAt");
-    return to_ms(time) ? std::optional(Result{"online", code, time, "", "", "", "", "", time_of(body, "graceEndsAt")}) : std::nullopt;
+    const auto time = time_of(body, "expiresAt");
+    const auto entitlements = has_entitlements ? read_entitlements(body) : std::nullopt;
+    if ((!time && !expires_at->is_null()) || (has_entitlements && !entitlements)) return std::nullopt;
+    return Result{"online", code, time, "", "", "", "", "", time_of(body, "graceEndsAt"), entitlements};
 }
 
-inline std::optional<Result> read_verdict_v2(long status, const std::string& text) {
-    const auto result = read_verdict(status, text);
+inline std::optional<Result> read_verdict_v2(long status, const std::string& text, bool has_entitlements) {
+    const auto result = read_verdict(status, text, has_entitlements);
     const json body = parse_object(text);
     const bool agrees = !body.contains("status") || body["status"] == status;
     return result && agrees && result->valid() == (status == 200) ? result : std::nullopt;
@@ -97,7 +120,7 @@ inline std::string configuration_reason(long status) {
         case 401: return "UNAUTHORIZED";
         case 403: return "FORBIDDEN";
         case 404: case 405: return "WRONG_ADDRESS";
-        case 413: case 415: case 422: return "INVALID_REQUEST";
+        case 400: case 413: case 415: case 422: return "INVALID_REQUEST";
         case 429: return "RATE_LIMITED";
         default: return "UNEXPECTED_STATUS";
     }
@@ -167,9 +190,11 @@ private:
                               verified.outcome + ".");
             signed_ms = verified.signed_ms;
         }
-        if (status == 200 || status == 400)
+        const long other_status = path == file_path ? 409 : path == deactivate_path ? 200 : 400;
+        const bool is_defined = status == 200 || status == other_status;
+        if (is_defined)
             if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0), signed_ms};
-        if (status <= 400 || status == 408 || status >= 500) {
+        if (status < 400 || status == 408 || status >= 500 || is_defined) {
             Response response = outage("The service is unavailable or is not Keyward: status " + std::to_string(status) + ".");
             curl_off_t seconds = 0;
             curl_easy_getinfo(curl.get(), CURLINFO_RETRY_AFTER, &seconds);

@@ -36,8 +36,14 @@ while (Console.ReadLine() is { } line)
         case "activate":
             reply = Describe(await client!.ActivateAsync());
             break;
-        default:
+        case "deactivate":
             reply = Describe(await client!.DeactivateAsync());
+            break;
+        case "refreshFile":
+            reply = Describe(await client!.RefreshFileAsync());
+            break;
+        default:
+            reply = Describe(client!.ImportFile(Text(command, "file")!));
             break;
     }
     Console.WriteLine(JsonSerializer.Serialize(reply));
@@ -57,6 +63,7 @@ static LicenseClient Open(JsonElement command)
         MachineId = Text(command, "machineId"),
         Hostname = Text(command, "hostname"),
         RequireSignature = command.GetProperty("requireSignature").GetBoolean(),
+        Entitlements = command.GetProperty("entitlements").GetBoolean(),
         Timeout = TimeSpan.FromMilliseconds(command.GetProperty("timeoutMs").GetInt64()),
         Now = () => DateTimeOffset.UtcNow + ahead,
     });
@@ -85,6 +92,9 @@ static object Describe(LicenseResult result) => new
     source = result.Source,
     valid = result.Valid,
     deactivated = result.Code == "DEACTIVATED",
+    imported = result.Code == "IMPORTED",
+    entitlements = result.Entitlements,
+    machines = result.Machines is { } machines ? new { used = machines.Used, max = machines.Max } : null,
     code = result.Code,
     expiresAt = Format(result.ExpiresAt),
     refreshAfter = Format(result.RefreshAfter),

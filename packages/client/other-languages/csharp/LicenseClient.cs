@@ -41,6 +41,9 @@ public sealed record LicenseOptions
     /// <summary>Whether a response that the service has not signed for exactly its request counts as an outage.</summary>
     public bool RequireSignature { get; init; }
 
+    /// <summary>Whether the results of valid checks contain the entitlements of the license.</summary>
+    public bool Entitlements { get; init; }
+
     /// <summary>The device's clock.</summary>
     public Func<DateTimeOffset> Now { get; init; } = () => DateTimeOffset.UtcNow;
 }
@@ -69,6 +72,7 @@ public sealed partial class LicenseClient
 
     private readonly LicenseOptions options;
     private readonly string licenseKey;
+    private readonly string? productId;
     private readonly Dictionary<string, Ed25519PublicKeyParameters> keys;
     private readonly LicenseTransport transport;
     private readonly LicenseStorage storage;
@@ -94,6 +98,7 @@ public sealed partial class LicenseClient
         this.options = options;
         keys = options.PublicKeys.ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
         licenseKey = NormalizeLicenseKey(options.LicenseKey);
+        productId = options.ProductId?.ToLowerInvariant(); // as in license files
         transport = new LicenseTransport(options.BaseUrl.TrimEnd('/'), options.ApiKey, options.Timeout, options.RequireSignature ? keys : new());
         storage = new LicenseStorage(options.Storage);
     }
@@ -114,7 +119,7 @@ public sealed partial class LicenseClient
     public async Task<LicenseResult> DeactivateAsync()
     {
         var elapsed = Stopwatch.StartNew();
-        var call = transport.CallAsync("/api/v1/deactivate", Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation, LatestSigned());
+        var call = transport.CallAsync(LicenseTransport.DeactivatePath, Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation, LatestSigned());
         var response = await call.ConfigureAwait(false);
         if (response.Result.Code == "DEACTIVATED")
             Change(state =>
@@ -123,6 +128,26 @@ public sealed partial class LicenseClient
                 Reject(state, "DEACTIVATED");
             });
         return response.Result;
+    }
+
+    /// <summary>
+    /// Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
+    /// BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed.
+    /// The stored file is kept then.
+    /// </summary>
+    public Task<LicenseResult> RefreshFileAsync() => FetchFileAsync(Stopwatch.StartNew());
+
+    /// <summary>
+    /// Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. Returns IMPORTED, or
+    /// NOT_IMPORTED with the reason of an offline refusal or NOT_STORED.
+    /// </summary>
+    public LicenseResult ImportFile(string text)
+    {
+        text = text.Trim();
+        Judgement judged;
+        lock (mutex) judged = JudgeAt(text, storage.Read(), options.Now());
+        if (judged.File is { } file && Store(text)) return Stored("offline", "IMPORTED", file);
+        return new LicenseResult("offline", "NOT_IMPORTED", Reason: judged.File is null ? ForApps(judged) : "NOT_STORED");
     }
 
     [GeneratedRegex("[\\s\u2010-\u2015\u2212-]+")]
@@ -138,17 +163,21 @@ public sealed partial class LicenseClient
         return GeneratedKey().IsMatch(key) ? key : text;
     }
 
-    private Dictionary<string, string> Body(string keyField)
+    private Dictionary<string, object> Body(string keyField)
     {
-        var body = new Dictionary<string, string> { [keyField] = licenseKey };
+        var body = new Dictionary<string, object> { [keyField] = licenseKey };
         if (!string.IsNullOrEmpty(options.MachineId)) body["fingerprint"] = options.MachineId;
         return body;
     }
 
-    private async Task<LicenseResult> CheckAsync(string path, Dictionary<string, string> body, LicenseTransport.Reader read)
+    private delegate LicenseResult? ReadVerdict(int status, byte[] text, bool hasEntitlements);
+
+    private async Task<LicenseResult> CheckAsync(string path, Dictionary<string, object> body, ReadVerdict read)
     {
         var elapsed = Stopwatch.StartNew();
-        var (result, date, _, isSigned) = await transport.CallAsync(path, body, elapsed, read, LatestSigned()).ConfigureAwait(false);
+        if (options.Entitlements) body["include"] = new[] { "entitlements" };
+        LicenseResult? ReadAll(int status, byte[] text) => read(status, text, options.Entitlements);
+        var (result, date, _, isSigned) = await transport.CallAsync(path, body, elapsed, ReadAll, LatestSigned()).ConfigureAwait(false);
         if (result.Code == "UNREACHABLE") return DecideOffline(result.Detail);
         if (result.Code == "CONFIGURATION") return result;
         Change(state =>
@@ -158,7 +187,7 @@ public sealed partial class LicenseClient
             if (isSigned) SawSignature(state, date);
             Reject(state, result.Valid ? null : result.Code);
         });
-        if (result.Valid) await RefreshFileAsync(result.ExpiresAt, elapsed).ConfigureAwait(false);
+        if (result.Valid) await RefreshIfDueAsync(result.ExpiresAt, elapsed).ConfigureAwait(false);
         return result;
     }
 
@@ -171,21 +200,26 @@ public sealed partial class LicenseClient
         {
             var stored = state.Find(licenseKey);
             rejection = rejectedAs ?? stored?.RejectedAs;
-            if (stored is not null && rejection is null) judged = JudgeStored(stored, state, now);
+            if (stored is not null && rejection is null) judged = JudgeAt(stored.File, state, now);
             state.LatestSeenMs = Math.Max(state.LatestSeenMs, now.ToUnixTimeMilliseconds());
         });
         if (judged.File is { } file)
         {
             var grace = file.ExpiresAt <= now ? file.GraceEndsAt : null;
-            return new LicenseResult("offline", "VALID", file.ExpiresAt, Detail: detail, RefreshAfter: file.RefreshAfter, GraceEndsAt: grace);
+            return Stored("offline", "VALID", file) with
+            {
+                Detail = detail,
+                GraceEndsAt = grace,
+                Entitlements = options.Entitlements ? file.Entitlements : null,
+            };
         }
-        var reason = judged.Outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.Outcome;
+        var reason = ForApps(judged);
         var message = rejection is null ? OfflineMessages[reason] : MessageAfterRejection;
         return new LicenseResult("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail);
     }
 
-    /// <summary>Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.</summary>
-    private async Task RefreshFileAsync(DateTimeOffset? expiresAt, Stopwatch elapsed)
+    /// <summary>Fetches a new file if one is due, within the rest of the time budget.</summary>
+    private async Task RefreshIfDueAsync(DateTimeOffset? expiresAt, Stopwatch elapsed)
     {
         lock (mutex)
         {
@@ -193,30 +227,50 @@ public sealed partial class LicenseClient
             if (isTooSoon || !IsDue(expiresAt)) return;
             sinceRefresh.Restart();
         }
-        var received = "";
-        LicenseResult Read(int status, byte[] body)
+        await FetchFileAsync(elapsed).ConfigureAwait(false);
+    }
+
+    private async Task<LicenseResult> FetchFileAsync(Stopwatch elapsed)
+    {
+        string? received = null;
+        LicenseResult? Read(int status, byte[] body)
         {
-            received = status == 200 ? Encoding.UTF8.GetString(body) : "";
+            if (status != 200) return LicenseTransport.ReadRejection(LicenseFile.ParseObject(body));
+            received = Encoding.UTF8.GetString(body);
             return new LicenseResult("online", "RECEIVED");
         }
-        await transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default).ConfigureAwait(false);
-        var file = LicenseFile.Verify(received, keys).File;
-        if (file?.LicenseKey == licenseKey) Change(state => state.Add(licenseKey, received));
+        var call = transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default);
+        var (result, _, _, _) = await call.ConfigureAwait(false);
+        if (received is null) return result;
+        var verified = LicenseFile.Verify(received, keys, licenseKey, productId);
+        if (verified.File is not { } file) return new LicenseResult("online", "BAD_FILE", Reason: ForApps(verified));
+        return Store(received) ? Stored("online", "REFRESHED", file) : new LicenseResult("online", "NOT_STORED");
     }
+
+    /// <summary>Stores a file and allows its use. Returns false if the write failed.</summary>
+    private bool Store(string file) => Change(state =>
+    {
+        rejectedAs = null;
+        state.Add(licenseKey, file);
+    });
+
+    private static LicenseResult Stored(string source, string code, LicenseFile file) =>
+        new(source, code, file.ExpiresAt, RefreshAfter: file.RefreshAfter);
+
+    /// <summary>Returns the reason of an outcome, because apps handle malformed and wrongly signed files in the same way.</summary>
+    private static string ForApps(Judgement judged) => judged.Outcome == "MALFORMED" ? "BAD_SIGNATURE" : judged.Outcome;
 
     /// <summary>Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.</summary>
     private bool IsDue(DateTimeOffset? expiresAt)
     {
         var (state, now) = (storage.Read(), options.Now());
-        if (state.Find(licenseKey) is not { } stored || JudgeStored(stored, state, now).File is not { } file) return true;
+        if (state.Find(licenseKey) is not { } stored || JudgeAt(stored.File, state, now).File is not { } file) return true;
         var halfLife = (file.RefreshAfter - file.IssuedAt) / 2;
         return file.ExpiresAt != expiresAt || now >= file.IssuedAt + (halfLife < Day ? halfLife : Day);
     }
 
-    private Judgement JudgeStored(StoredLicense stored, LicenseState state, DateTimeOffset now)
-    {
-        return LicenseFile.Judge(stored.File, keys, licenseKey, options.ProductId, now, TimeOf(state.LatestSeenMs));
-    }
+    private Judgement JudgeAt(string file, LicenseState state, DateTimeOffset now) =>
+        LicenseFile.Judge(file, keys, licenseKey, productId, now, TimeOf(state.LatestSeenMs));
 
     /// <summary>Returns a stored time. A time outside the range of dates comes from an edited storage and counts as absent.</summary>
     private static DateTimeOffset TimeOf(long ms) =>
@@ -243,8 +297,8 @@ public sealed partial class LicenseClient
         state.Reject(licenseKey, code);
     }
 
-    /// <summary>Reads the state, applies the edit and writes the result. If the write fails, the check continues.</summary>
-    private void Change(Action<LicenseState> edit)
+    /// <summary>Reads the state, applies the edit and writes the result. Returns false if the write failed.</summary>
+    private bool Change(Action<LicenseState> edit)
     {
         lock (mutex)
         {
@@ -253,10 +307,11 @@ public sealed partial class LicenseClient
             try
             {
                 storage.Write(state);
+                return true;
             }
             catch (Exception error) when (error is IOException or UnauthorizedAccessException)
             {
-                // A rejection that could not be written stays in force in this process.
+                return false; // a rejection that could not be written stays in force in this process
             }
         }
     }

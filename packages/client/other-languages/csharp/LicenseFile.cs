@@ -19,7 +19,8 @@ public sealed record LicenseFile(
     DateTimeOffset? ExpiresAt,
     DateTimeOffset IssuedAt,
     DateTimeOffset RefreshAfter,
-    DateTimeOffset? GraceEndsAt)
+    DateTimeOffset? GraceEndsAt,
+    IReadOnlyDictionary<string, object> Entitlements)
 {
     private static readonly TimeSpan ClockTolerance = TimeSpan.FromMinutes(5);
     private const int MaxLength = 16 * 1024;
@@ -42,18 +43,20 @@ public sealed record LicenseFile(
         DateTimeOffset now,
         DateTimeOffset latestSeen)
     {
-        var verified = Verify(text, keys);
+        var verified = Verify(text, keys, licenseKey, productId);
         if (verified.File is not { } file) return verified;
         var passed = file.IssuedAt > latestSeen ? file.IssuedAt : latestSeen;
-        if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
-        if (productId is not null && file.ProductId != productId) return new Judgement("WRONG_PRODUCT");
         if (passed - now > ClockTolerance) return new Judgement("CLOCK_SET_BACK");
         if ((file.GraceEndsAt ?? file.ExpiresAt) <= now) return new Judgement("FILE_EXPIRED");
         return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
     }
 
-    /// <summary>Verifies the form and the signature of a file, independent of the time.</summary>
-    public static Judgement Verify(string text, IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys)
+    /// <summary>Verifies the form, the signature, the license and the product of a file, independent of the time.</summary>
+    public static Judgement Verify(
+        string text,
+        IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys,
+        string licenseKey,
+        string? productId)
     {
         var parts = text.Length > MaxLength ? Array.Empty<string>() : text.Split('.');
         if (parts.Length != 2) return new Judgement("MALFORMED");
@@ -61,7 +64,10 @@ public sealed record LicenseFile(
         if (payload is null || signature?.Length != SignatureBytes) return new Judgement("MALFORMED");
         if (Parse(payload) is not { } file) return new Judgement("MALFORMED");
         if (!keys.TryGetValue(file.KeyId, out var key)) return new Judgement("UNKNOWN_KEY");
-        return IsSigned(key, payload, signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE");
+        if (!IsSigned(key, payload, signature)) return new Judgement("BAD_SIGNATURE");
+        if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
+        if (productId is not null && file.ProductId != productId) return new Judgement("WRONG_PRODUCT");
+        return new Judgement("GOOD", file);
     }
 
     internal static bool IsSigned(Ed25519PublicKeyParameters key, byte[] data, byte[] signature)
@@ -137,7 +143,26 @@ public sealed record LicenseFile(
         if (issuedAt is null || refreshAfter is null) return null;
         var graceEndsAt = ParseTime(Text(policy, "graceEndsAt"));
         var (licenseKey, productId, keyId) = (Text(payload, "licenseKey")!, Text(payload, "productId"), Text(payload, "kid")!);
-        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value, graceEndsAt);
+        var entitlements = ReadEntitlements(payload) ?? new Dictionary<string, object>();
+        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value, graceEndsAt, entitlements);
+    }
+
+    /// <summary>
+    /// Reads the member <c>entitlements</c>, which may be missing. Returns null unless each is true, an integer (as long) or a text.
+    /// </summary>
+    internal static Dictionary<string, object>? ReadEntitlements(JsonElement body)
+    {
+        var read = new Dictionary<string, object>();
+        if (!body.TryGetProperty("entitlements", out var given)) return read;
+        if (given.ValueKind != JsonValueKind.Object) return null;
+        foreach (var each in given.EnumerateObject())
+        {
+            if (each.Value.ValueKind == JsonValueKind.True) read[each.Name] = true;
+            else if (each.Value.ValueKind == JsonValueKind.Number && each.Value.TryGetInt64(out var number)) read[each.Name] = number;
+            else if (Text(given, each.Name) is { } text) read[each.Name] = text;
+            else return null;
+        }
+        return read;
     }
 
     /// <summary>Decodes base64url without padding. Returns null unless the text is the canonical encoding.</summary>

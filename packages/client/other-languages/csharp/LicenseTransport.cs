@@ -10,15 +10,17 @@ namespace Keyward;
 /// <summary>The outcome of a call. Inapplicable fields are null.</summary>
 /// <param name="Source">"online" if the service decided, "offline" if it was not reachable.</param>
 /// <param name="Code">
-/// VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE.
+/// VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, or an outcome of one of the other calls.
 /// </param>
 /// <param name="ExpiresAt">The expiry. Null if the license never expires or the check is rejected.</param>
-/// <param name="Reason">The reason of CONFIGURATION and OFFLINE_REFUSED.</param>
+/// <param name="Reason">The reason of CONFIGURATION, OFFLINE_REFUSED, BAD_FILE and NOT_IMPORTED.</param>
 /// <param name="RejectedAs">The code of the online rejection that ended the use of the file.</param>
 /// <param name="Message">A sentence for the user of the app, if the license is not valid. The text may change.</param>
 /// <param name="Detail">A description of an outage for the developer.</param>
-/// <param name="RefreshAfter">Offline, the time from which the file is no longer good.</param>
+/// <param name="RefreshAfter">The time from which the file is no longer good.</param>
 /// <param name="GraceEndsAt">The end of the grace period, if the license has expired and is in it.</param>
+/// <param name="Entitlements">true, a long or a string for each name, if the license is valid and the option is set.</param>
+/// <param name="Machines">The used slots, if <c>ActivateAsync</c> returns TOO_MANY_MACHINES.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
@@ -28,11 +30,16 @@ public sealed record LicenseResult(
     string? Message = null,
     string? Detail = null,
     DateTimeOffset? RefreshAfter = null,
-    DateTimeOffset? GraceEndsAt = null)
+    DateTimeOffset? GraceEndsAt = null,
+    IReadOnlyDictionary<string, object>? Entitlements = null,
+    LicenseMachines? Machines = null)
 {
     /// <summary>Whether the app may run.</summary>
     public bool Valid => Code == "VALID";
 }
+
+/// <summary>The used slots of a license and their limit.</summary>
+public sealed record LicenseMachines(int Used, int Max);
 
 /// <summary>Sends requests and classifies their outcomes. Invariant: a call ends within its time budget.</summary>
 internal sealed partial class LicenseTransport(
@@ -42,10 +49,14 @@ internal sealed partial class LicenseTransport(
     Dictionary<string, Ed25519PublicKeyParameters> keys)
 {
     internal const string FilePath = "/api/v1/licenses/file";
+    internal const string DeactivatePath = "/api/v1/deactivate";
     private const int MaxAttempts = 3;
     private const int MaxBodyBytes = 64 * 1024;
     private static readonly HashSet<string> Rejections =
-        ["NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"];
+    [
+        "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
+        "MACHINE_NOT_ACTIVE", "NOT_STARTED", // only files are refused with these two
+    ];
 
     // The service never redirects, and following a redirect would send the API key to another host.
     private readonly HttpClient http = new(new SocketsHttpHandler { AllowAutoRedirect = false })
@@ -57,7 +68,7 @@ internal sealed partial class LicenseTransport(
     [GeneratedRegex("^[A-Z][A-Z0-9_]{1,63}\\z")]
     private static partial Regex CodeForm();
 
-    /// <summary>Parses a response with status 200 or 400. Returns null for a body that the service never sends.</summary>
+    /// <summary>Parses a response with a status that the endpoint defines. Returns null for a body that the service never sends.</summary>
     internal delegate LicenseResult? Reader(int status, byte[] body);
 
     /// <summary>A result, the time of the response (the signed time, or that of Date), and the requested pause before a retry.</summary>
@@ -73,7 +84,7 @@ internal sealed partial class LicenseTransport(
     /// </summary>
     internal async Task<Response> CallAsync(
         string path,
-        Dictionary<string, string> body,
+        Dictionary<string, object> body,
         Stopwatch elapsed,
         Reader read,
         DateTimeOffset latestSigned)
@@ -95,14 +106,14 @@ internal sealed partial class LicenseTransport(
 
     private async Task<Response> RequestAsync(
         string path,
-        Dictionary<string, string> body,
+        Dictionary<string, object> body,
         TimeSpan budget,
         Reader read,
         string? keyId,
         DateTimeOffset latestSigned)
     {
         var nonce = LicenseFile.Encode(RandomNumberGenerator.GetBytes(16));
-        var fields = keyId is null ? body : new Dictionary<string, string>(body) { ["nonce"] = nonce, ["kid"] = keyId };
+        var fields = keyId is null ? body : new Dictionary<string, object>(body) { ["nonce"] = nonce, ["kid"] = keyId };
         var sent = JsonSerializer.SerializeToUtf8Bytes(fields);
         using var request = new HttpRequestMessage(HttpMethod.Post, baseUrl + path);
         request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", apiKey);
@@ -114,13 +125,13 @@ internal sealed partial class LicenseTransport(
             using var response = await http.SendAsync(request, deadline.Token).ConfigureAwait(false);
             var received = await response.Content.ReadAsByteArrayAsync(deadline.Token).ConfigureAwait(false);
             var status = (int)response.StatusCode;
-            if (keyId is null || status is 408 or >= 500) return Classify(response, received, read, null);
+            if (keyId is null || status is 408 or >= 500) return Classify(path, response, received, read, null);
             var header = response.Headers.TryGetValues("keyward-signature", out var values) ? string.Join(",", values) : null;
             var answer = new LicenseAnswer(header, path, status, apiKey, sent, received);
             var (outcome, signedAt) = answer.Verify(keyId, keys[keyId], latestSigned);
             return signedAt is null
                 ? Outage($"The response with status {status} is not signed for this request: {outcome}.")
-                : Classify(response, received, read, signedAt);
+                : Classify(path, response, received, read, signedAt);
         }
         catch (OperationCanceledException)
         {
@@ -132,12 +143,18 @@ internal sealed partial class LicenseTransport(
         }
     }
 
-    private static Response Classify(HttpResponseMessage response, byte[] body, Reader read, DateTimeOffset? signedAt)
+    private static Response Classify(
+        string path,
+        HttpResponseMessage response,
+        byte[] body,
+        Reader read,
+        DateTimeOffset? signedAt)
     {
         var status = (int)response.StatusCode;
-        if (status is 200 or 400 && read(status, body) is { } result)
+        var isDefined = status == 200 || status == path switch { FilePath => 409, DeactivatePath => 200, _ => 400 };
+        if (isDefined && read(status, body) is { } result)
             return new Response(result, signedAt ?? response.Headers.Date, IsSigned: signedAt is not null);
-        if (status is <= 400 or 408 or >= 500)
+        if (status is < 400 or 408 or >= 500 || isDefined)
         {
             var pause = response.Headers.RetryAfter?.Delta ?? TimeSpan.Zero;
             return Outage($"The service is unavailable or is not Keyward: status {status}.") with { RetryAfter = pause };
@@ -147,7 +164,7 @@ internal sealed partial class LicenseTransport(
             401 => "UNAUTHORIZED",
             403 => "FORBIDDEN",
             404 or 405 => "WRONG_ADDRESS",
-            413 or 415 or 422 => "INVALID_REQUEST",
+            400 or 413 or 415 or 422 => "INVALID_REQUEST",
             429 => "RATE_LIMITED",
             _ => "UNEXPECTED_STATUS",
         };
@@ -155,27 +172,42 @@ internal sealed partial class LicenseTransport(
         return new Response(new LicenseResult("online", "CONFIGURATION", Reason: reason, Message: message));
     }
 
-    internal static LicenseResult? ReadVerdictV2(int status, byte[] text)
+    internal static LicenseResult? ReadVerdictV2(int status, byte[] text, bool hasEntitlements)
     {
-        if (ReadVerdict(status, text) is not { } result || LicenseFile.ParseObject(text) is not { } body) return null;
+        if (ReadVerdict(status, text, hasEntitlements) is not { } result || LicenseFile.ParseObject(text) is not { } body) return null;
         var isOther = body.TryGetProperty("status", out var inBody)
             && !(inBody.ValueKind == JsonValueKind.Number && inBody.TryGetInt32(out var number) && number == status);
         return isOther || result.Valid != (status == 200) ? null : result;
     }
 
     /// <summary>Parses the fields that the verdicts of v1 and v2 have in common.</summary>
-    internal static LicenseResult? ReadVerdict(int status, byte[] text)
+    internal static LicenseResult? ReadVerdict(int status, byte[] text, bool hasEntitlements)
     {
         if (LicenseFile.ParseObject(text) is not { } body || !body.TryGetProperty("valid", out var valid)) return null;
-        if (LicenseFile.Text(body, "code") is not { } code || !CodeForm().IsMatch(code)) return null;
-        if (valid.ValueKind == JsonValueKind.False && code != "VALID")
-            return new LicenseResult("online", Rejections.Contains(code) ? code : "REJECTED", Message: Message(body, "The check was rejected."));
+        var code = LicenseFile.Text(body, "code");
+        if (valid.ValueKind == JsonValueKind.False && code != "VALID") return ReadRejection(body);
         if (valid.ValueKind != JsonValueKind.True || code != "VALID" || status != 200) return null;
         if (!body.TryGetProperty("expiresAt", out var expires)) return null;
         var expiresAt = LicenseFile.ParseTime(LicenseFile.Text(body, "expiresAt"));
         var isTime = expires.ValueKind == JsonValueKind.Null || expiresAt is not null;
         var graceEndsAt = LicenseFile.ParseTime(LicenseFile.Text(body, "graceEndsAt"));
-        return isTime ? new LicenseResult("online", code, expiresAt, GraceEndsAt: graceEndsAt) : null;
+        var entitlements = hasEntitlements ? LicenseFile.ReadEntitlements(body) : null;
+        if (!isTime || (hasEntitlements && entitlements is null)) return null;
+        return new LicenseResult("online", code, expiresAt, GraceEndsAt: graceEndsAt, Entitlements: entitlements);
+    }
+
+    /// <summary>Parses the code, the message and the used slots of a rejection.</summary>
+    internal static LicenseResult? ReadRejection(JsonElement? body)
+    {
+        if (LicenseFile.Text(body, "code") is not { } code || !CodeForm().IsMatch(code)) return null;
+        var machines = body!.Value.TryGetProperty("machines", out var counts) && counts.ValueKind == JsonValueKind.Object
+            && counts.TryGetProperty("used", out var used) && used.ValueKind == JsonValueKind.Number
+            && counts.TryGetProperty("max", out var max) && max.ValueKind == JsonValueKind.Number
+            && used.TryGetInt32(out var usedCount) && max.TryGetInt32(out var maxCount)
+            ? new LicenseMachines(usedCount, maxCount)
+            : null;
+        var known = Rejections.Contains(code) ? code : "REJECTED";
+        return new LicenseResult("online", known, Message: Message(body, "The check was rejected."), Machines: machines);
     }
 
     internal static LicenseResult? ReadDeactivation(int status, byte[] text)

@@ -46,15 +46,21 @@ var (
 type Result struct {
 	Source       string     // "online" if the service decided, "offline" if it was not reachable
 	Valid        bool       // whether the app may run
-	Code         string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+	Code         string     // VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, or an outcome of one of the other calls
 	ExpiresAt    *time.Time // nil if the license never expires or the check is rejected
-	Reason       string     // the reason of CONFIGURATION and OFFLINE_REFUSED
+	Reason       string     // the reason of CONFIGURATION, OFFLINE_REFUSED, BAD_FILE and NOT_IMPORTED
 	RejectedAs   string     // the code of the online rejection that ended the use of the file
 	Message      string     // a sentence for the user of the app, if the license is not valid; the text may change
 	Detail       string     // a description of an outage for the developer
-	RefreshAfter *time.Time // offline, the time from which the file is no longer good
+	RefreshAfter *time.Time // the time from which the file is no longer good
 	GraceEndsAt  *time.Time // the end of the grace period, if the license has expired and is in it
+	// Entitlements contains true, an int64 or a string for each name, if the license is valid and the option is set.
+	Entitlements map[string]any
+	Machines     *Machines // the used slots, if Activate returns TOO_MANY_MACHINES
 }
+
+// Machines counts the slots of a license.
+type Machines struct{ Used, Max int }
 
 // Options of a client. The fields without a default are required.
 type Options struct {
@@ -70,6 +76,7 @@ type Options struct {
 	AllowHTTP  bool              // whether http is allowed for other hosts than this machine
 	// RequireSignature makes a response that the service has not signed for exactly its request count as an outage.
 	RequireSignature bool
+	Entitlements     bool             // whether the results of valid checks contain the entitlements of the license
 	Now              func() time.Time // the device's clock; default time.Now
 }
 
@@ -113,6 +120,7 @@ func New(options Options) (*Client, error) {
 		options.Now = time.Now
 	}
 	options.LicenseKey = NormalizeLicenseKey(options.LicenseKey)
+	options.ProductID = strings.ToLower(options.ProductID) // as in license files
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
 	// The service never redirects, and following a redirect would send the API key to another host.
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -131,7 +139,7 @@ func NormalizeLicenseKey(text string) string {
 // Validate checks the license online, or with the stored file during an outage.
 func (c *Client) Validate() Result {
 	return c.check("/api/v2/license/validate", c.body("license", ""), func(status int, text []byte) *Result {
-		result := readVerdict(status, text)
+		result := c.readVerdict(status, text)
 		if inBody, ok := parseObject(text)["status"]; ok && inBody != float64(status) {
 			return nil
 		}
@@ -144,12 +152,12 @@ func (c *Client) Validate() Result {
 
 // Activate checks the license like Validate and sends the name of this machine.
 func (c *Client) Activate() Result {
-	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), readVerdict)
+	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), c.readVerdict)
 }
 
 // Deactivate releases the slot of this machine. A released slot ends the use of the stored file. It requires the service.
 func (c *Client) Deactivate() Result {
-	result := c.call("/api/v1/deactivate", c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
+	result := c.call(deactivatePath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
 		deactivated, ok := parseObject(text)["deactivated"].(bool)
 		if status != 200 || !ok {
 			return nil
@@ -168,8 +176,32 @@ func (c *Client) Deactivate() Result {
 	return result.Result
 }
 
-func (c *Client) body(keyField, hostname string) map[string]string {
-	body := map[string]string{keyField: c.options.LicenseKey}
+// RefreshFile fetches and stores a license file now. It returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service
+// issues no file. BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the
+// storage failed. The stored file is kept then.
+func (c *Client) RefreshFile() Result {
+	return c.fetchFile(time.Now().Add(c.options.Timeout))
+}
+
+// ImportFile stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. It
+// returns IMPORTED, or NOT_IMPORTED with the reason of an offline refusal or NOT_STORED.
+func (c *Client) ImportFile(text string) Result {
+	text = strings.TrimSpace(text)
+	c.mutex.Lock()
+	latestSeen := readState(c.options.Storage).latestSeen()
+	c.mutex.Unlock()
+	outcome, file := Judge(text, c.keys, c.options.LicenseKey, c.options.ProductID, c.options.Now(), latestSeen)
+	if file == nil {
+		return Result{Source: "offline", Code: "NOT_IMPORTED", Reason: forApps(outcome)}
+	}
+	if !c.store(text) {
+		return Result{Source: "offline", Code: "NOT_IMPORTED", Reason: "NOT_STORED"}
+	}
+	return Result{Source: "offline", Code: "IMPORTED", ExpiresAt: file.ExpiresAt, RefreshAfter: &file.RefreshAfter}
+}
+
+func (c *Client) body(keyField, hostname string) map[string]any {
+	body := map[string]any{keyField: c.options.LicenseKey}
 	if c.options.MachineID != "" {
 		body["fingerprint"] = c.options.MachineID
 	}
@@ -179,8 +211,11 @@ func (c *Client) body(keyField, hostname string) map[string]string {
 	return body
 }
 
-func (c *Client) check(path string, body map[string]string, read func(int, []byte) *Result) Result {
+func (c *Client) check(path string, body map[string]any, read func(int, []byte) *Result) Result {
 	deadline := time.Now().Add(c.options.Timeout)
+	if c.options.Entitlements {
+		body["include"] = []string{"entitlements"}
+	}
 	result := c.call(path, body, deadline, read)
 	if result.Code == "UNREACHABLE" {
 		return c.decideOffline(result.Detail)
@@ -200,7 +235,7 @@ func (c *Client) check(path string, body map[string]string, read func(int, []byt
 		}
 	})
 	if result.Valid {
-		c.refreshFile(result.ExpiresAt, deadline)
+		c.refreshIfDue(result.ExpiresAt, deadline)
 	}
 	return result.Result
 }
@@ -224,8 +259,11 @@ func (c *Client) decideOffline(detail string) Result {
 				if file.ExpiresAt != nil && !now.Before(*file.ExpiresAt) {
 					result.GraceEndsAt = file.GraceEndsAt
 				}
-			} else if result.Reason = outcome; outcome == "MALFORMED" {
-				result.Reason = "BAD_SIGNATURE"
+				if c.options.Entitlements {
+					result.Entitlements = file.Entitlements
+				}
+			} else {
+				result.Reason = forApps(outcome)
 			}
 		}
 		if seen := float64(now.UnixMilli()); seen > state.LatestSeenMs {
@@ -238,27 +276,55 @@ func (c *Client) decideOffline(detail string) Result {
 	return result
 }
 
-// refreshFile fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept.
-func (c *Client) refreshFile(expiresAt *time.Time, deadline time.Time) {
+// refreshIfDue fetches a new file if one is due, within the rest of the time budget.
+func (c *Client) refreshIfDue(expiresAt *time.Time, deadline time.Time) {
 	c.mutex.Lock()
 	isDue := c.isDue(expiresAt) && !time.Now().Before(c.nextRefresh)
 	if isDue {
 		c.nextRefresh = time.Now().Add(refreshPause)
 	}
 	c.mutex.Unlock()
-	if !isDue {
-		return
+	if isDue {
+		c.fetchFile(deadline)
 	}
+}
+
+func (c *Client) fetchFile(deadline time.Time) Result {
 	text := ""
-	c.call(filePath, c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
+	result := c.call(filePath, c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
 		if status == 200 {
 			text = string(received)
+			return &Result{Code: "RECEIVED"}
 		}
-		return &Result{}
+		return readRejection(parseObject(received))
 	})
-	if outcome, file := Verify(text, c.keys); outcome == "GOOD" && file.LicenseKey == c.options.LicenseKey {
-		c.change(func(state *state) { state.add(c.options.LicenseKey, text) })
+	if result.Code != "RECEIVED" {
+		return result.Result
 	}
+	outcome, file := Verify(text, c.keys, c.options.LicenseKey, c.options.ProductID)
+	if file == nil {
+		return Result{Source: "online", Code: "BAD_FILE", Reason: forApps(outcome)}
+	}
+	if !c.store(text) {
+		return Result{Source: "online", Code: "NOT_STORED"}
+	}
+	return Result{Source: "online", Code: "REFRESHED", ExpiresAt: file.ExpiresAt, RefreshAfter: &file.RefreshAfter}
+}
+
+// store stores a file and allows its use. It returns false if the write failed.
+func (c *Client) store(file string) bool {
+	return c.change(func(state *state) {
+		c.rejectedAs = ""
+		state.add(c.options.LicenseKey, file)
+	})
+}
+
+// forApps returns the reason of an outcome, because apps handle malformed and wrongly signed files in the same way.
+func forApps(outcome string) string {
+	if outcome == "MALFORMED" {
+		return "BAD_SIGNATURE"
+	}
+	return outcome
 }
 
 // isDue reports whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs.
@@ -308,13 +374,12 @@ func (c *Client) reject(state *state, code string) {
 	}
 }
 
-// change reads the state, applies the edit and writes the result. If the write fails, the check continues.
-func (c *Client) change(edit func(*state)) {
+// change reads the state, applies the edit and writes the result. It returns false if the write failed.
+func (c *Client) change(edit func(*state)) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	state := readState(c.options.Storage)
 	edit(state)
-	if text, err := json.Marshal(state); err == nil {
-		_ = write(c.options.Storage, text)
-	}
+	text, err := json.Marshal(state)
+	return err == nil && write(c.options.Storage, text) == nil
 }

@@ -15,6 +15,7 @@ import (
 const (
 	clockTolerance = 5 * time.Minute
 	maxFileLength  = 16 * 1024
+	maxInteger     = 1<<53 - 1 // of an entitlement
 	timeFormat     = "2006-01-02T15:04:05.000Z"
 )
 
@@ -26,7 +27,8 @@ type File struct {
 	ExpiresAt    *time.Time // nil if the license never expires
 	IssuedAt     time.Time
 	RefreshAfter time.Time
-	GraceEndsAt  *time.Time // the end of the grace period; nil without one
+	GraceEndsAt  *time.Time     // the end of the grace period; nil without one
+	Entitlements map[string]any // as in Result; empty if the license has none
 }
 
 // Keys maps key ids to public keys.
@@ -51,7 +53,7 @@ func ReadPublicKey(text string) (ed25519.PublicKey, error) {
 // Judge returns GOOD with the file, or the first problem of the file. latestSeen is the latest time that the app has observed,
 // or the zero time. productID is the product id of the app, or "" to accept files of all products.
 func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen time.Time) (string, *File) {
-	outcome, file := Verify(text, keys)
+	outcome, file := Verify(text, keys, licenseKey, productID)
 	if outcome != "GOOD" {
 		return outcome, nil
 	}
@@ -60,10 +62,6 @@ func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen
 		passed = latestSeen
 	}
 	switch {
-	case file.LicenseKey != licenseKey:
-		return "WRONG_LICENSE", nil
-	case productID != "" && file.ProductID != productID:
-		return "WRONG_PRODUCT", nil
 	case now.Before(passed.Add(-clockTolerance)):
 		return "CLOCK_SET_BACK", nil
 	case file.endsAt() != nil && !now.Before(*file.endsAt()):
@@ -74,8 +72,8 @@ func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen
 	return "GOOD", file
 }
 
-// Verify verifies the form and the signature of a file, independent of the time.
-func Verify(text string, keys Keys) (string, *File) {
+// Verify verifies the form, the signature, the license and the product of a file, independent of the time.
+func Verify(text string, keys Keys, licenseKey, productID string) (string, *File) {
 	parts := strings.Split(text, ".")
 	if len(text) > maxFileLength || len(parts) != 2 {
 		return "MALFORMED", nil
@@ -89,8 +87,13 @@ func Verify(text string, keys Keys) (string, *File) {
 	if !ok {
 		return "UNKNOWN_KEY", nil
 	}
-	if !ed25519.Verify(key, payload, signature) {
+	switch {
+	case !ed25519.Verify(key, payload, signature):
 		return "BAD_SIGNATURE", nil
+	case file.LicenseKey != licenseKey:
+		return "WRONG_LICENSE", nil
+	case productID != "" && file.ProductID != productID:
+		return "WRONG_PRODUCT", nil
 	}
 	return "GOOD", file
 }
@@ -139,6 +142,7 @@ func parsePayload(data []byte) *File {
 	if at, ok := parseTime(policy["graceEndsAt"]); ok {
 		file.GraceEndsAt = &at
 	}
+	file.Entitlements, _ = readEntitlements(payload["entitlements"])
 	if !isIssued || !isRefreshed || isExpiry != (expires != nil) {
 		return nil
 	}
@@ -156,6 +160,29 @@ func (f *File) endsAt() *time.Time {
 func isMachineLimit(value any) bool {
 	number, ok := value.(float64)
 	return ok && number >= 1 && number == math.Trunc(number)
+}
+
+// readEntitlements converts the parsed JSON of entitlements: true, integers as int64, and texts. It returns false and no
+// entitlements for any other value.
+func readEntitlements(value any) (map[string]any, bool) {
+	given, ok := value.(map[string]any)
+	read := map[string]any{}
+	for name, each := range given {
+		switch each := each.(type) {
+		case string:
+			read[name] = each
+		case bool:
+			read[name], ok = each, ok && each
+		case float64:
+			read[name], ok = int64(each), ok && each == math.Trunc(each) && math.Abs(each) <= maxInteger
+		default:
+			ok = false
+		}
+	}
+	if !ok {
+		return map[string]any{}, false
+	}
+	return read, true
 }
 
 // parseTime parses times such as 2030-01-01T00:00:00.000Z.

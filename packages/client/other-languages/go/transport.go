@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	maxAttempts  = 3
-	maxBodyBytes = 64 * 1024
-	filePath     = "/api/v1/licenses/file"
+	maxAttempts    = 3
+	maxBodyBytes   = 64 * 1024
+	filePath       = "/api/v1/licenses/file"
+	deactivatePath = "/api/v1/deactivate"
 )
 
 var (
 	codeForm   = regexp.MustCompile(`^[A-Z][A-Z0-9_]{1,63}$`)
-	rejections = " NOT_FOUND BLACKLISTED REVOKED SUSPENDED EXPIRED FINGERPRINT_REQUIRED TOO_MANY_MACHINES "
-	reasons    = map[int]string{401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS",
+	rejections = " NOT_FOUND BLACKLISTED REVOKED SUSPENDED EXPIRED FINGERPRINT_REQUIRED TOO_MANY_MACHINES MACHINE_NOT_ACTIVE NOT_STARTED "
+	reasons    = map[int]string{400: "INVALID_REQUEST", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS",
 		413: "INVALID_REQUEST", 415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}
 )
 
@@ -38,7 +39,7 @@ type response struct {
 
 // call returns the result of read, UNREACHABLE or CONFIGURATION. It retries outages until the deadline. Each attempt asks for a signature
 // under the next public key, because the service does not sign under a withdrawn one.
-func (c *Client) call(path string, body map[string]string, deadline time.Time, read func(int, []byte) *Result) response {
+func (c *Client) call(path string, body map[string]any, deadline time.Time, read func(int, []byte) *Result) response {
 	for attempt := 1; ; attempt++ {
 		budget := time.Until(deadline)
 		if attempt < maxAttempts {
@@ -58,7 +59,7 @@ func (c *Client) call(path string, body map[string]string, deadline time.Time, r
 	}
 }
 
-func (c *Client) request(path string, body map[string]string, budget time.Duration, keyID string, read func(int, []byte) *Result) response {
+func (c *Client) request(path string, body map[string]any, budget time.Duration, keyID string, read func(int, []byte) *Result) response {
 	outage := func(detail string) response {
 		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: unreachableMessage, Detail: detail}}
 	}
@@ -94,12 +95,13 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 		}
 		date = at
 	}
-	if status == 200 || status == 400 {
+	statuses := statusesOf(path)
+	if strings.Contains(statuses, strconv.Itoa(status)) {
 		if result := read(status, text); result != nil {
 			return response{Result: *result, date: date, isSigned: keyID != ""}
 		}
 	}
-	if status <= 400 || status == 408 || status >= 500 {
+	if status < 400 || status == 408 || status >= 500 || strings.Contains(statuses, strconv.Itoa(status)) {
 		result := outage(fmt.Sprintf("The service is unavailable or is not Keyward: status %d.", status))
 		seconds, _ := strconv.ParseUint(received.Header.Get("Retry-After"), 10, 31)
 		result.retryAfter = time.Duration(seconds) * time.Second
@@ -113,13 +115,24 @@ func (c *Client) request(path string, body map[string]string, budget time.Durati
 	return response{Result: Result{Source: "online", Code: "CONFIGURATION", Reason: reason, Message: message}}
 }
 
+// statusesOf returns the statuses that an endpoint defines. Any other status is an error.
+func statusesOf(path string) string {
+	switch path {
+	case filePath:
+		return "200 409"
+	case deactivatePath:
+		return "200"
+	}
+	return "200 400"
+}
+
 // signedBody returns the body of a request for a signed response.
-func signedBody(body map[string]string, keyID string) map[string]string {
+func signedBody(body map[string]any, keyID string) map[string]any {
 	nonce := make([]byte, 16)
 	if _, err := rand.Read(nonce); err != nil {
 		panic(err) // the system has no random numbers
 	}
-	signed := map[string]string{"nonce": base64.RawURLEncoding.EncodeToString(nonce), "kid": keyID}
+	signed := map[string]any{"nonce": base64.RawURLEncoding.EncodeToString(nonce), "kid": keyID}
 	for name, value := range body {
 		signed[name] = value
 	}
@@ -133,20 +146,16 @@ func (c *Client) latestSigned() time.Time {
 }
 
 // readVerdict parses the fields that the verdicts of v1 and v2 have in common.
-func readVerdict(status int, text []byte) *Result {
+func (c *Client) readVerdict(status int, text []byte) *Result {
 	body := parseObject(text)
 	valid, isVerdict := body["valid"].(bool)
-	code, _ := body["code"].(string)
-	if !isVerdict || !codeForm.MatchString(code) || valid != (code == "VALID") {
+	if !isVerdict || valid != (body["code"] == "VALID") {
 		return nil
 	}
 	if !valid {
-		if !strings.Contains(rejections, " "+code+" ") {
-			code = "REJECTED" // a code of a later version
-		}
-		return &Result{Source: "online", Code: code, Message: message(body, "The check was rejected.")}
+		return readRejection(body)
 	}
-	result := &Result{Source: "online", Valid: true, Code: code}
+	result := &Result{Source: "online", Valid: true, Code: "VALID"}
 	if expires, ok := body["expiresAt"]; !ok || status != 200 {
 		return nil
 	} else if expires != nil {
@@ -158,6 +167,31 @@ func readVerdict(status int, text []byte) *Result {
 	}
 	if at, ok := parseTime(body["graceEndsAt"]); ok {
 		result.GraceEndsAt = &at
+	}
+	if c.options.Entitlements {
+		read, ok := readEntitlements(body["entitlements"])
+		if _, isSent := body["entitlements"]; isSent && !ok {
+			return nil
+		}
+		result.Entitlements = read
+	}
+	return result
+}
+
+// readRejection parses the code, the message and the used slots of a rejection.
+func readRejection(body map[string]any) *Result {
+	code, _ := body["code"].(string)
+	if !codeForm.MatchString(code) {
+		return nil
+	}
+	if !strings.Contains(rejections, " "+code+" ") {
+		code = "REJECTED" // a code of a later version
+	}
+	result := &Result{Source: "online", Code: code, Message: message(body, "The check was rejected.")}
+	machines, _ := body["machines"].(map[string]any)
+	used, hasUsed := machines["used"].(float64)
+	if max, hasMax := machines["max"].(float64); hasUsed && hasMax {
+		result.Machines = &Machines{int(used), int(max)}
 	}
 	return result
 }

@@ -21,6 +21,8 @@ final class LicenseFile
         public readonly float $refreshAfterMs,
         public readonly string $refreshAfter,
         public readonly ?string $graceEndsAt,
+        /** @var array<string, true|int|string> */
+        public readonly array $entitlements,
     ) {
     }
 
@@ -39,14 +41,12 @@ final class LicenseFile
         float $latestSeenMs,
         ?string $productId = null,
     ): array {
-        [$outcome, $file] = self::verify($text, $keys);
+        [$outcome, $file] = self::verify($text, $keys, $licenseKey, $productId);
         if ($file === null) {
             return [$outcome, null];
         }
         $passedMs = max($file->issuedMs, $latestSeenMs);
         $problem = match (true) {
-            $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
-            $productId !== null && $file->productId !== $productId => 'WRONG_PRODUCT',
             $nowMs < $passedMs - self::CLOCK_TOLERANCE_MS => 'CLOCK_SET_BACK',
             self::hasPassed($file->graceEndsAt ?? $file->expiresAt, $nowMs) => 'FILE_EXPIRED',
             $file->refreshAfterMs <= $nowMs => 'REFRESH_NEEDED',
@@ -56,12 +56,12 @@ final class LicenseFile
     }
 
     /**
-     * Verifies the form and the signature of a file, independent of the time.
+     * Verifies the form, the signature, the license and the product of a file, independent of the time.
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
      * @return array{string, ?LicenseFile}
      */
-    public static function verify(string $text, array $keys): array
+    public static function verify(string $text, array $keys, string $licenseKey, ?string $productId): array
     {
         $parts = strlen($text) > self::MAX_LENGTH ? [] : array_map(self::decode(...), explode('.', $text));
         if (count($parts) !== 2 || $parts[0] === null || strlen($parts[1] ?? '') !== SODIUM_CRYPTO_SIGN_BYTES) {
@@ -75,7 +75,13 @@ final class LicenseFile
             return ['UNKNOWN_KEY', null];
         }
         $isSigned = sodium_crypto_sign_verify_detached($parts[1], $parts[0], $keys[$file->kid]);
-        return $isSigned ? ['GOOD', $file] : ['BAD_SIGNATURE', null];
+        $problem = match (true) {
+            !$isSigned => 'BAD_SIGNATURE',
+            $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
+            $productId !== null && $file->productId !== $productId => 'WRONG_PRODUCT',
+            default => null,
+        };
+        return $problem === null ? ['GOOD', $file] : [$problem, null];
     }
 
     /** Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Returns the 32 bytes of the key, or null for any other text. */
@@ -138,7 +144,20 @@ final class LicenseFile
         }
         $grace = self::toMs($policy->graceEndsAt ?? null) === null ? null : $policy->graceEndsAt;
         $refreshAfter = $payload->refreshAfter;
-        return new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $refreshAfter, $grace);
+        $granted = self::readEntitlements($payload->entitlements ?? null) ?? [];
+        return new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $refreshAfter, $grace, $granted);
+    }
+
+    /**
+     * Returns parsed entitlements, or null unless each is true, an integer or a text.
+     *
+     * @return ?array<string, true|int|string>
+     */
+    public static function readEntitlements(mixed $value): ?array
+    {
+        $given = $value instanceof \stdClass ? (array) $value : [null];
+        $isGood = static fn (mixed $each): bool => $each === true || is_int($each) || is_string($each);
+        return array_filter($given, $isGood) === $given ? $given : null;
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */

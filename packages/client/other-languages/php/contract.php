@@ -25,6 +25,7 @@ while (($line = fgets(STDIN)) !== false) {
                 now: static fn (): float => microtime(true) * 1000 + $ahead,
                 productId: $command['productId'],
                 requireSignature: $command['requireSignature'],
+                entitlements: $command['entitlements'],
             );
             $reply = new stdClass();
         } catch (InvalidArgumentException $error) {
@@ -42,8 +43,10 @@ while (($line = fgets(STDIN)) !== false) {
         [$outcome] = $answer->verify($keyId, Keyward\LicenseFile::readPublicKey($key), $command['latestSignedMs']);
         $reply = ['outcome' => $outcome];
     } else {
-        $result = $client->{$command['command']}();
-        $reply = get_object_vars($result) + ['deactivated' => $result->code === 'DEACTIVATED'];
+        $result = $client->{$command['command']}(...array_values(array_diff_key($command, ['command' => 0])));
+        $reply = get_object_vars($result);
+        $reply['entitlements'] = $result->entitlements === null ? null : (object) $result->entitlements;
+        $reply += ['deactivated' => $result->code === 'DEACTIVATED', 'imported' => $result->code === 'IMPORTED'];
     }
     echo json_encode($reply), "\n";
 }

@@ -20,6 +20,7 @@ def open_client(command):
         hostname=command["hostname"],
         product_id=command["productId"],
         require_signature=command["requireSignature"],
+        entitlements=command["entitlements"],
         timeout=command["timeoutMs"] / 1000,
         now=lambda: time.time() * 1000 + ahead,
     )
@@ -44,6 +45,7 @@ def reply(result):
         "source": result.source,
         "valid": result.valid,
         "deactivated": result.code == "DEACTIVATED",
+        "imported": result.code == "IMPORTED",
         "code": result.code,
         "expiresAt": result.expires_at,
         "refreshAfter": result.refresh_after,
@@ -51,6 +53,8 @@ def reply(result):
         "reason": result.reason,
         "rejectedAs": result.rejected_as,
         "message": result.message,
+        "entitlements": result.entitlements,
+        "machines": result.machines and dict(zip(("used", "max"), result.machines)),
     }
 
 
@@ -66,6 +70,10 @@ for line in sys.stdin:
         result = {"outcome": judge(command)}
     elif command["command"] == "verify":
         result = {"outcome": verify(command)}
+    elif command["command"] == "refreshFile":
+        result = reply(client.refresh_file())
+    elif command["command"] == "importFile":
+        result = reply(client.import_file(command["file"]))
     else:
         result = reply(getattr(client, command["command"])())
     print(json.dumps(result), flush=True)

@@ -15,7 +15,7 @@ type command struct {
 	Command, BaseURL, APIKey, LicenseKey, ProductID, MachineID, Hostname, Storage, File string
 	Path, Request, Response                                                             string
 	Signature                                                                           *string
-	RequireSignature                                                                    bool
+	RequireSignature, Entitlements                                                      bool
 	Status                                                                              int
 	LatestSignedMs                                                                      int64
 	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
@@ -49,6 +49,10 @@ func main() {
 			reply = write(client.Activate())
 		case "deactivate":
 			reply = write(client.Deactivate())
+		case "refreshFile":
+			reply = write(client.RefreshFile())
+		case "importFile":
+			reply = write(client.ImportFile(sent.File))
 		}
 		text, _ := json.Marshal(reply)
 		fmt.Println(string(text))
@@ -71,6 +75,7 @@ func open(sent command) (*keyward.Client, error) {
 		MachineID:        sent.MachineID,
 		Hostname:         sent.Hostname,
 		RequireSignature: sent.RequireSignature,
+		Entitlements:     sent.Entitlements,
 		Timeout:          time.Duration(sent.TimeoutMs) * time.Millisecond,
 		Now:              func() time.Time { return time.Now().Add(ahead) },
 	})
@@ -110,12 +115,19 @@ func write(result keyward.Result) map[string]any {
 		"source":      result.Source,
 		"valid":       result.Valid,
 		"deactivated": result.Code == "DEACTIVATED",
+		"imported":    result.Code == "IMPORTED",
 		"code":        result.Code,
 		"reason":      result.Reason,
 		"rejectedAs":  result.RejectedAs,
 		"message":     result.Message,
 		"expiresAt":   nil,
 		"graceEndsAt": nil,
+	}
+	if result.Entitlements != nil {
+		reply["entitlements"] = result.Entitlements
+	}
+	if result.Machines != nil {
+		reply["machines"] = map[string]int{"used": result.Machines.Used, "max": result.Machines.Max}
 	}
 	if result.ExpiresAt != nil {
 		reply["expiresAt"] = result.ExpiresAt.Format("2006-01-02T15:04:05.000Z")

@@ -36,7 +36,9 @@ final class Contract {
                 case "verify" -> reply.put("outcome", verify(command));
                 case "validate" -> write(reply, client.validate());
                 case "activate" -> write(reply, client.activate());
-                default -> write(reply, client.deactivate());
+                case "deactivate" -> write(reply, client.deactivate());
+                case "refreshFile" -> write(reply, client.refreshFile());
+                default -> write(reply, client.importFile(text(command, "file")));
             }
             output.println(Json.write(reply));
         }
@@ -52,6 +54,7 @@ final class Contract {
                 .machineId(text(command, "machineId"))
                 .hostname(text(command, "hostname"))
                 .requireSignature((Boolean) command.get("requireSignature"))
+                .entitlements((Boolean) command.get("entitlements"))
                 .timeout(Duration.ofMillis(number(command, "timeoutMs")))
                 .clock(Clock.offset(Clock.systemUTC(), Duration.ofMillis(number(command, "clockAheadMs"))));
         eachKey(command, builder::publicKey);
@@ -83,7 +86,11 @@ final class Contract {
         reply.put("source", result.source());
         reply.put("valid", result.valid());
         reply.put("deactivated", result.code().equals("DEACTIVATED"));
+        reply.put("imported", result.code().equals("IMPORTED"));
         reply.put("code", result.code());
+        reply.put("entitlements", result.entitlements());
+        var machines = result.machines();
+        if (machines != null) reply.put("machines", Map.of("used", machines.used(), "max", machines.max()));
         reply.put("refreshAfter", result.refreshAfter() == null ? null : LicenseFile.TIME.format(result.refreshAfter()));
         reply.put("expiresAt", result.expiresAt() == null ? null : LicenseFile.TIME.format(result.expiresAt()));
         reply.put("graceEndsAt", result.graceEndsAt() == null ? null : LicenseFile.TIME.format(result.graceEndsAt()));

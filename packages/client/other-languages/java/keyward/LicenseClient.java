@@ -9,6 +9,8 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -42,6 +44,7 @@ public final class LicenseClient {
     private final String machineId;
     private final String hostname;
     private final Duration timeout;
+    private final boolean entitlements;
     private final Clock clock;
     private final Storage storage;
     private final Transport transport;
@@ -54,10 +57,11 @@ public final class LicenseClient {
     private LicenseClient(Builder options, Map<String, PublicKey> keys) {
         this.keys = keys;
         licenseKey = normalizeLicenseKey(options.licenseKey);
-        productId = options.productId;
+        productId = options.productId == null ? null : options.productId.toLowerCase(Locale.ROOT); // as in license files
         machineId = options.machineId;
         hostname = options.hostname;
         timeout = options.timeout;
+        entitlements = options.entitlements;
         clock = options.clock;
         storage = new Storage(options.storage);
         transport = new Transport(options.baseUrl.replaceAll("/+$", ""), options.apiKey, timeout, options.requireSignature ? keys : Map.of());
@@ -69,20 +73,20 @@ public final class LicenseClient {
 
     /** Checks the license online, or with the stored file during an outage. */
     public Result validate() {
-        return check("/api/v2/license/validate", body("license"), Transport::readVerdictV2);
+        return check("/api/v2/license/validate", body("license"), (status, text) -> Transport.readVerdictV2(status, text, entitlements));
     }
 
     /** Checks the license like {@link #validate} and sends the name of this machine. */
     public Result activate() {
         Map<String, Object> body = body("licenseKey");
         if (hostname != null) body.put("hostname", hostname);
-        return check("/api/v1/activate", body, Transport::readVerdict);
+        return check("/api/v1/activate", body, (status, text) -> Transport.readVerdict(status, text, entitlements));
     }
 
     /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
     public Result deactivate() {
         long deadline = System.nanoTime() + timeout.toNanos();
-        var response = transport.call("/api/v1/deactivate", body("licenseKey"), deadline, Transport::readDeactivation, latestSigned());
+        var response = transport.call(Transport.DEACTIVATE_PATH, body("licenseKey"), deadline, Transport::readDeactivation, latestSigned());
         Result result = response.result();
         if (result.code().equals("DEACTIVATED"))
             change(state -> {
@@ -92,9 +96,30 @@ public final class LicenseClient {
         return result;
     }
 
+    /**
+     * Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
+     * BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed.
+     * The stored file is kept then.
+     */
+    public Result refreshFile() {
+        return fetchFile(System.nanoTime() + timeout.toNanos());
+    }
+
+    /**
+     * Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. Returns IMPORTED, or
+     * NOT_IMPORTED with the reason of an offline refusal or NOT_STORED.
+     */
+    public synchronized Result importFile(String text) {
+        Instant latestSeen = Instant.ofEpochMilli(storage.read().latestSeenMs);
+        var judged = LicenseFile.judge(text.strip(), keys, licenseKey, productId, clock.instant(), latestSeen);
+        boolean isGood = judged.file() != null;
+        if (isGood && store(text.strip())) return Result.stored("offline", "IMPORTED", judged.file());
+        return Result.failed("offline", "NOT_IMPORTED", isGood ? "NOT_STORED" : forApps(judged), null, null);
+    }
+
     /** Returns a generated key in upper case with hyphens. Returns any other text unchanged. */
     static String normalizeLicenseKey(String text) {
-        String key = text.strip().replaceAll("[\\s\\u00a0\\u2010-\\u2015\\u2212-]+", "-").toUpperCase(java.util.Locale.ROOT);
+        String key = text.strip().replaceAll("[\\s\\u00a0\\u2010-\\u2015\\u2212-]+", "-").toUpperCase(Locale.ROOT);
         return GENERATED_KEY.matcher(key).matches() ? key : text;
     }
 
@@ -107,6 +132,7 @@ public final class LicenseClient {
 
     private Result check(String path, Map<String, Object> body, Transport.Reader reader) {
         long deadline = System.nanoTime() + timeout.toNanos();
+        if (entitlements) body.put("include", List.of("entitlements"));
         Transport.Response response = transport.call(path, body, deadline, reader, latestSigned());
         Result result = response.result();
         if (result.code().equals("UNREACHABLE")) return decideOffline(result.detail());
@@ -117,7 +143,7 @@ public final class LicenseClient {
             if (response.isSigned()) sawSignature(state, response.date());
             reject(state, result.valid() ? null : result.code());
         });
-        if (result.valid()) refreshFile(result.expiresAt(), deadline);
+        if (result.valid()) refreshIfDue(result.expiresAt(), deadline);
         return result;
     }
 
@@ -133,25 +159,45 @@ public final class LicenseClient {
         LicenseFile file = judged.file();
         if (file != null) {
             Instant grace = file.isExpired(now) ? file.graceEndsAt() : null;
-            return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter(), grace);
+            var unlocked = entitlements ? file.entitlements() : null;
+            return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter(), grace, unlocked, null);
         }
-        String reason = judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
+        String reason = forApps(judged);
         String message = rejection == null ? OFFLINE_MESSAGES.get(reason) : MESSAGE_AFTER_REJECTION;
-        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null, null);
+        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null, null, null, null);
     }
 
-    /** Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept. */
-    private void refreshFile(Instant expiresAt, long deadline) {
+    /** Fetches a new file if one is due, within the rest of the time budget. */
+    private void refreshIfDue(Instant expiresAt, long deadline) {
         synchronized (this) {
             if (!isDue(expiresAt) || System.nanoTime() - nextRefresh < 0) return;
             nextRefresh = System.nanoTime() + REFRESH_PAUSE.toNanos();
         }
+        fetchFile(deadline);
+    }
+
+    private Result fetchFile(long deadline) {
         // The message field of the result contains the text of the file.
-        Transport.Reader reader = (status, text) -> Result.online("RECEIVED", status == 200 ? text : "");
+        Transport.Reader reader = (status, text) ->
+                status == 200 ? Result.online("RECEIVED", text) : Transport.readRejection(Json.parseObject(text));
         Result received = transport.call(Transport.FILE_PATH, body("licenseKey"), deadline, reader, null).result();
-        if (!received.code().equals("RECEIVED")) return;
-        LicenseFile file = LicenseFile.verify(received.message(), keys).file();
-        if (file != null && file.licenseKey().equals(licenseKey)) change(state -> state.add(licenseKey, received.message()));
+        if (!received.code().equals("RECEIVED")) return received;
+        var verified = LicenseFile.verify(received.message(), keys, licenseKey, productId);
+        if (verified.file() == null) return Result.failed("online", "BAD_FILE", forApps(verified), null, null);
+        return store(received.message()) ? Result.stored("online", "REFRESHED", verified.file()) : Result.online("NOT_STORED", null);
+    }
+
+    /** Stores a file and allows its use. Returns false if the write failed. */
+    private boolean store(String file) {
+        return change(state -> {
+            rejectedAs = null;
+            state.add(licenseKey, file);
+        });
+    }
+
+    /** Returns the reason of an outcome, because apps handle malformed and wrongly signed files in the same way. */
+    private static String forApps(LicenseFile.Judgement judged) {
+        return judged.outcome().equals("MALFORMED") ? "BAD_SIGNATURE" : judged.outcome();
     }
 
     /** Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs. */
@@ -183,13 +229,15 @@ public final class LicenseClient {
         state.reject(licenseKey, code);
     }
 
-    private synchronized void change(Consumer<Storage.State> edit) {
+    /** Returns false if the change could not be written. A rejection then stays in force in this process. */
+    private synchronized boolean change(Consumer<Storage.State> edit) {
         Storage.State state = storage.read();
         edit.accept(state);
         try {
             storage.write(state);
+            return true;
         } catch (IOException | RuntimeException error) {
-            // The check continues. A rejection that could not be written stays in force in this process.
+            return false;
         }
     }
 
@@ -206,6 +254,7 @@ public final class LicenseClient {
         private Duration timeout = Duration.ofSeconds(5);
         private boolean allowHttp;
         private boolean requireSignature;
+        private boolean entitlements;
         private Clock clock = Clock.systemUTC();
 
         /** The base URL of the service, such as {@code https://licenses.example.com}. */
@@ -271,6 +320,12 @@ public final class LicenseClient {
         /** Whether a response that the service has not signed for exactly its request counts as an outage. Default: false. */
         public Builder requireSignature(boolean value) {
             requireSignature = value;
+            return this;
+        }
+
+        /** Whether the results of valid checks contain the entitlements of the license. Default: false. */
+        public Builder entitlements(boolean value) {
+            entitlements = value;
             return this;
         }
 

@@ -14,6 +14,7 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.Base64;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -26,10 +27,12 @@ public record LicenseFile(
         Instant expiresAt,
         Instant issuedAt,
         Instant refreshAfter,
-        Instant graceEndsAt) {
+        Instant graceEndsAt,
+        Map<String, Object> entitlements) {
     private static final Duration CLOCK_TOLERANCE = Duration.ofMinutes(5);
     private static final int MAX_LENGTH = 16 * 1024;
     private static final int SIGNATURE_BYTES = 64;
+    private static final double MAX_INTEGER = (1L << 53) - 1;
     private static final Set<String> TYPES = Set.of("PERPETUAL", "SUBSCRIPTION", "TRIAL");
     static final DateTimeFormatter TIME =
             DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
@@ -43,20 +46,18 @@ public record LicenseFile(
      */
     public static Judgement judge(
             String text, Map<String, PublicKey> keys, String licenseKey, String productId, Instant now, Instant latestSeen) {
-        Judgement verified = verify(text, keys);
+        Judgement verified = verify(text, keys, licenseKey, productId);
         LicenseFile file = verified.file;
         if (file == null) return verified;
         Instant passed = file.issuedAt.isAfter(latestSeen) ? file.issuedAt : latestSeen;
-        if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
-        if (productId != null && !productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
         if (now.isBefore(passed.minus(CLOCK_TOLERANCE))) return new Judgement("CLOCK_SET_BACK", null);
         Instant end = file.graceEndsAt == null ? file.expiresAt : file.graceEndsAt;
         if (end != null && !now.isBefore(end)) return new Judgement("FILE_EXPIRED", null);
         return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
     }
 
-    /** Verifies the form and the signature of a file, independent of the time. */
-    public static Judgement verify(String text, Map<String, PublicKey> keys) {
+    /** Verifies the form, the signature, the license and the product of a file, independent of the time. */
+    public static Judgement verify(String text, Map<String, PublicKey> keys, String licenseKey, String productId) {
         String[] parts = text.length() > MAX_LENGTH ? new String[0] : text.split("\\.", -1);
         byte[] payload = parts.length == 2 ? decode(parts[0]) : null;
         byte[] signature = parts.length == 2 ? decode(parts[1]) : null;
@@ -64,7 +65,10 @@ public record LicenseFile(
         if (file == null || signature == null || signature.length != SIGNATURE_BYTES) return new Judgement("MALFORMED", null);
         PublicKey key = keys.get(file.keyId);
         if (key == null) return new Judgement("UNKNOWN_KEY", null);
-        return isSigned(key, payload, signature) ? new Judgement("GOOD", file) : new Judgement("BAD_SIGNATURE", null);
+        if (!isSigned(key, payload, signature)) return new Judgement("BAD_SIGNATURE", null);
+        if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
+        if (productId != null && !productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
+        return new Judgement("GOOD", file);
     }
 
     /** Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an IllegalArgumentException for another text. */
@@ -118,6 +122,7 @@ public record LicenseFile(
         Instant refreshAfter = parseTime(payload.get("refreshAfter"));
         if (!hasTexts || !hasLimit || !hasExpiry || !hasType || issuedAt == null || refreshAfter == null) return null;
         String productId = payload.get("productId") instanceof String product ? product : null;
+        Map<String, Object> entitlements = readEntitlements(payload.get("entitlements"));
         return new LicenseFile(
                 (String) payload.get("licenseKey"),
                 productId,
@@ -125,7 +130,21 @@ public record LicenseFile(
                 expiresAt,
                 issuedAt,
                 refreshAfter,
-                parseTime(policy.get("graceEndsAt")));
+                parseTime(policy.get("graceEndsAt")),
+                entitlements == null ? Map.of() : entitlements);
+    }
+
+    /** Converts the parsed JSON of entitlements: true, integers as Long, and texts. Returns null for any other value. */
+    static Map<String, Object> readEntitlements(Object value) {
+        if (!(value instanceof Map<?, ?> given)) return null;
+        Map<String, Object> read = new LinkedHashMap<>();
+        for (var each : given.entrySet()) {
+            Object member = each.getValue();
+            boolean isInteger = member instanceof Double number && number == Math.rint(number) && Math.abs(number) <= MAX_INTEGER;
+            if (!isInteger && !(member instanceof String) && !Boolean.TRUE.equals(member)) return null;
+            read.put((String) each.getKey(), isInteger ? (Object) ((Double) member).longValue() : member);
+        }
+        return read;
     }
 
     static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {

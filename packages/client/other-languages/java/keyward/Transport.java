@@ -26,13 +26,15 @@ import java.util.concurrent.TimeoutException;
 /** Sends requests and classifies their outcomes. Invariant: a call ends within its time budget. */
 final class Transport {
     static final String FILE_PATH = "/api/v1/licenses/file";
+    static final String DEACTIVATE_PATH = "/api/v1/deactivate";
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final int MAX_ATTEMPTS = 3;
     private static final int MAX_BODY_BYTES = 64 * 1024;
     private static final Set<String> REJECTIONS = Set.of(
-            "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES");
+            "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
+            "MACHINE_NOT_ACTIVE", "NOT_STARTED"); // only files are refused with the last two
 
-    /** Parses the body of a response with status 200 or 400. Returns null for a body that the service never sends. */
+    /** Parses the body of a response with a status that the endpoint defines. Returns null for a body that the service never sends. */
     interface Reader {
         Result read(int status, String body);
     }
@@ -104,11 +106,11 @@ final class Transport {
                 boolean isComplete = bytes.length <= MAX_BODY_BYTES && System.nanoTime() < end;
                 if (!isComplete) return outage("The response is too long or too slow.", Duration.ZERO);
                 int status = response.statusCode();
-                if (keyId == null || status == 408 || status >= 500) return classify(response, LicenseFile.decodeText(bytes), reader, null);
+                if (keyId == null || status == 408 || status >= 500) return classify(path, response, LicenseFile.decodeText(bytes), reader, null);
                 String header = response.headers().firstValue("keyward-signature").orElse(null);
                 var verified = new SignedAnswer(header, path, status, apiKey, sent, bytes).verify(keyId, keys.get(keyId), latestSigned);
                 return verified.signedAt() != null
-                        ? classify(response, LicenseFile.decodeText(bytes), reader, verified.signedAt())
+                        ? classify(path, response, LicenseFile.decodeText(bytes), reader, verified.signedAt())
                         : outage("The response with status " + status + " is not signed for this request: " + verified.outcome() + ".", Duration.ZERO);
             }
         } catch (TimeoutException error) {
@@ -139,13 +141,18 @@ final class Transport {
         }
     }
 
-    private static Response classify(HttpResponse<?> response, String body, Reader reader, Instant signedAt) {
+    /** Returns whether an endpoint defines a status. Any other status is an error. */
+    private static boolean defines(String path, int status) {
+        return status == 200 || status == (path.equals(FILE_PATH) ? 409 : path.equals(DEACTIVATE_PATH) ? 200 : 400);
+    }
+
+    private static Response classify(String path, HttpResponse<?> response, String body, Reader reader, Instant signedAt) {
         int status = response.statusCode();
         var headers = response.headers();
-        Result result = status == 200 || status == 400 ? reader.read(status, body) : null;
+        Result result = defines(path, status) ? reader.read(status, body) : null;
         if (result != null && signedAt != null) return new Response(result, signedAt, true, Duration.ZERO);
         if (result != null) return new Response(result, date(headers.firstValue("date").orElse("")), false, Duration.ZERO);
-        if (status <= 400 || status == 408 || status >= 500) {
+        if (status < 400 || status == 408 || status >= 500 || defines(path, status)) {
             String pause = headers.firstValue("retry-after").filter(text -> text.matches("\\d{1,9}")).orElse("0");
             String detail = "The service is unavailable or is not Keyward: status " + status + ".";
             return outage(detail, Duration.ofSeconds(Long.parseLong(pause)));
@@ -154,31 +161,44 @@ final class Transport {
             case 401 -> "UNAUTHORIZED";
             case 403 -> "FORBIDDEN";
             case 404, 405 -> "WRONG_ADDRESS";
-            case 413, 415, 422 -> "INVALID_REQUEST";
+            case 400, 413, 415, 422 -> "INVALID_REQUEST";
             case 429 -> "RATE_LIMITED";
             default -> "UNEXPECTED_STATUS";
         };
         String message = message(Json.parseObject(body), "The service responded with status " + status + ".");
-        return new Response(new Result("online", "CONFIGURATION", null, reason, null, message, null, null, null), null, false, Duration.ZERO);
+        return new Response(Result.failed("online", "CONFIGURATION", reason, message, null), null, false, Duration.ZERO);
     }
 
-    static Result readVerdictV2(int status, String text) {
-        Result result = readVerdict(status, text);
+    static Result readVerdictV2(int status, String text, boolean hasEntitlements) {
+        Result result = readVerdict(status, text, hasEntitlements);
         Object inBody = Json.parseObject(text).getOrDefault("status", (double) status);
         boolean agrees = result != null && result.valid() == (status == 200) && Double.valueOf(status).equals(inBody);
         return agrees ? result : null;
     }
 
     /** Parses the fields that the verdicts of v1 and v2 have in common. */
-    static Result readVerdict(int status, String text) {
+    static Result readVerdict(int status, String text, boolean hasEntitlements) {
         Map<String, Object> body = Json.parseObject(text);
-        if (!(body.get("valid") instanceof Boolean valid) || !(body.get("code") instanceof String code)) return null;
-        if (!code.matches("[A-Z][A-Z0-9_]{1,63}") || valid != code.equals("VALID")) return null;
-        if (!valid) return Result.online(REJECTIONS.contains(code) ? code : "REJECTED", message(body, "The check was rejected."));
+        if (!(body.get("valid") instanceof Boolean valid) || valid != "VALID".equals(body.get("code"))) return null;
+        if (!valid) return readRejection(body);
         Object expires = body.get("expiresAt");
         Instant expiresAt = LicenseFile.parseTime(expires);
         boolean isComplete = status == 200 && body.containsKey("expiresAt") && (expires == null) == (expiresAt == null);
-        return isComplete ? Result.valid(expiresAt, LicenseFile.parseTime(body.get("graceEndsAt"))) : null;
+        var entitlements = hasEntitlements ? LicenseFile.readEntitlements(body.getOrDefault("entitlements", Map.of())) : null;
+        if (!isComplete || hasEntitlements && entitlements == null) return null;
+        return Result.valid(expiresAt, LicenseFile.parseTime(body.get("graceEndsAt")), entitlements);
+    }
+
+    /** Parses the code, the message and the used slots of a rejection. */
+    static Result readRejection(Map<String, Object> body) {
+        if (!(body.get("code") instanceof String code) || !code.matches("[A-Z][A-Z0-9_]{1,63}")) return null;
+        Result.Machines machines = body.get("machines") instanceof Map<?, ?> counts
+                        && counts.get("used") instanceof Double used
+                        && counts.get("max") instanceof Double max
+                ? new Result.Machines(used.intValue(), max.intValue())
+                : null;
+        String known = REJECTIONS.contains(code) ? code : "REJECTED";
+        return Result.rejected(known, message(body, "The check was rejected."), machines);
     }
 
     static Result readDeactivation(int status, String text) {
@@ -203,6 +223,6 @@ final class Transport {
 
     private static Response outage(String detail, Duration retryAfter) {
         String message = "The license service cannot be reached. Connect to the internet and try again.";
-        return new Response(new Result("offline", "UNREACHABLE", null, null, null, message, detail, null, null), null, false, retryAfter);
+        return new Response(Result.failed("offline", "UNREACHABLE", null, message, detail), null, false, retryAfter);
     }
 }

@@ -16,10 +16,11 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable, Mapping, Optional, Union
 from urllib.parse import urlsplit
 
-from .license_file import ends_at, is_time, judge, parse_object, read_public_key, to_ms, verify, verify_answer
+from .license_file import (ends_at, is_entitlements, is_time, judge, parse_object, read_public_key, to_ms, verify,
+                           verify_answer)  # fmt: skip
 
 DAY_MS = 24 * 60 * 60 * 1000
 FILE_PATH = "/api/v1/licenses/file"
@@ -27,8 +28,9 @@ MAX_ATTEMPTS = 3
 MAX_BODY_BYTES = 64 * 1024
 MAX_LICENSES = 10
 REFRESH_PAUSE_SECONDS = 60
-REJECTIONS = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES"}
-REASONS = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS", 413: "INVALID_REQUEST",
+REJECTIONS = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
+              "MACHINE_NOT_ACTIVE", "NOT_STARTED"}  # fmt: skip; only files are refused with the last two
+REASONS = {400: "INVALID_REQUEST", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS", 413: "INVALID_REQUEST",
            415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}  # fmt: skip
 OFFLINE_MESSAGES = {
     "NO_FILE": "The license could not be checked. Connect to the internet and try again.",
@@ -51,14 +53,16 @@ class Result:
     """The outcome of a call. `source` is "online" if the service decided, "offline" if it was not reachable."""
 
     source: str
-    code: str  # VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, DEACTIVATED, NOT_ACTIVE or UNREACHABLE
+    code: str  # VALID, the code of a rejection, CONFIGURATION, OFFLINE_REFUSED, or an outcome of one of the other calls
     expires_at: Optional[str] = None  # ISO 8601 in UTC; None if the license never expires or the check is rejected
-    reason: Optional[str] = None  # the reason of CONFIGURATION and OFFLINE_REFUSED
+    reason: Optional[str] = None  # the reason of CONFIGURATION, OFFLINE_REFUSED, BAD_FILE and NOT_IMPORTED
     rejected_as: Optional[str] = None  # the code of the online rejection that ended the use of the file
     message: Optional[str] = None  # a sentence for the user of the app, if the license is not valid; the text may change
     detail: Optional[str] = None  # a description of an outage for the developer
-    refresh_after: Optional[str] = None  # offline, the time from which the file is no longer good, as ISO 8601 in UTC
+    refresh_after: Optional[str] = None  # the time from which the file is no longer good, as ISO 8601 in UTC
     grace_ends_at: Optional[str] = None  # the end of the grace period, if the license has expired and is in it
+    entitlements: Optional[Mapping[str, Union[bool, int, str]]] = None  # if the license is valid and the option is set
+    machines: Optional[tuple] = None  # the used slots and their limit, if `activate` returns TOO_MANY_MACHINES
 
     @property
     def valid(self) -> bool:
@@ -71,6 +75,7 @@ class _Outage(Exception):
     def __init__(self, message: str, retry_after: float = 0):
         super().__init__(message)
         self.retry_after = retry_after
+        self.result = Result("offline", "UNREACHABLE", message=UNREACHABLE_MESSAGE, detail=message)
 
 
 class _Misconfiguration(Exception):
@@ -87,14 +92,14 @@ class LicenseClient:
     `public_keys` maps key ids to the public keys of `GET /api/v1/public-keys`, which the app contains. `storage` is the
     path of the file for the client's state. `timeout` is the time budget of a call in seconds. `now` returns the
     device's time in milliseconds since 1970. With `product_id`, files of other products are rejected. With
-    `require_signature`, a response that the service has not signed for exactly its request counts as an outage. Raises
-    ValueError for invalid options.
+    `require_signature`, a response that the service has not signed for exactly its request counts as an outage. With
+    `entitlements`, the results of valid checks contain the entitlements of the license. Raises ValueError for invalid options.
     """
 
     def __init__(self, base_url: str, api_key: str, public_keys: dict, license_key: str, storage: str,
                  machine_id: Optional[str] = None, hostname: Optional[str] = None, timeout: float = 5,
                  allow_http: bool = False, product_id: Optional[str] = None, require_signature: bool = False,
-                 now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
+                 entitlements: bool = False, now: Callable[[], float] = lambda: time.time() * 1000):  # fmt: skip
         self._url = urlsplit(base_url)
         is_local = re.fullmatch(r"localhost|.+\.localhost|127(\.\d+){3}|::1", self._url.hostname or "")
         if not self._url.hostname or self._url.scheme not in ("https", "http"):
@@ -107,7 +112,8 @@ class LicenseClient:
             raise ValueError("license_key and public_keys are required.")
         self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
         self._license_key = normalize_license_key(license_key)
-        self._product_id, self._require_signature = product_id, require_signature
+        self._product_id = product_id and product_id.lower()  # as in license files
+        self._require_signature, self._entitlements = require_signature, entitlements
         self._latest_signed_ms = 0.0  # the time of the latest signed response in this process
         self._identity = {"fingerprint": machine_id} if machine_id else {}
         self._hostname = {"hostname": hostname} if hostname else {}
@@ -118,12 +124,11 @@ class LicenseClient:
 
     def validate(self) -> Result:
         """Checks the license online, or with the stored file during an outage."""
-        return self._check("/api/v2/license/validate", {"license": self._license_key, **self._identity}, _verdict_v2)
+        return self._check("/api/v2/license/validate", {"license": self._license_key}, _verdict_v2)
 
     def activate(self) -> Result:
         """Checks the license like `validate` and sends the name of this machine."""
-        body = {"licenseKey": self._license_key, **self._identity, **self._hostname}
-        return self._check("/api/v1/activate", body, _verdict_v1)
+        return self._check("/api/v1/activate", {"licenseKey": self._license_key, **self._hostname}, _verdict_v1)
 
     def deactivate(self) -> Result:
         """Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service."""
@@ -132,7 +137,7 @@ class LicenseClient:
         try:
             released, service_ms = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
         except _Outage as outage:
-            return Result("offline", "UNREACHABLE", message=UNREACHABLE_MESSAGE, detail=str(outage))
+            return outage.result
         except _Misconfiguration as error:
             return error.result
         if not released:
@@ -140,17 +145,40 @@ class LicenseClient:
         self._change(rejected_as="DEACTIVATED", service_ms=service_ms if self._require_signature else None)
         return Result("online", "DEACTIVATED")
 
+    def refresh_file(self) -> Result:
+        """Fetches and stores a license file now.
+
+        Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file. BAD_FILE: the received file is for
+        another license or product, or no shipped key has signed it. NOT_STORED: the storage failed. The stored file is kept then.
+        """
+        return self._fetch_file(time.monotonic() + self._timeout)
+
+    def import_file(self, text: str) -> Result:
+        """Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now.
+
+        Returns IMPORTED, or NOT_IMPORTED with the `reason` of an offline refusal or NOT_STORED.
+        """
+        file, latest = text.strip(), self._read()["latestSeenMs"]
+        outcome, payload = judge(file, self._keys, self._license_key, self._now(), latest, self._product_id)
+        if outcome == "GOOD" and not self._change(file=file):
+            outcome = "NOT_STORED"
+        if outcome != "GOOD":
+            return Result("offline", "NOT_IMPORTED", reason=_for_apps(outcome))
+        return Result("offline", "IMPORTED", expires_at=payload["policy"]["expiresAt"], refresh_after=payload["refreshAfter"])
+
     def _check(self, path: str, body: dict, read: Callable) -> Result:
+        body = {**body, **self._identity, **({"include": ["entitlements"]} if self._entitlements else {})}
         deadline = time.monotonic() + self._timeout
         try:
-            result, date_ms = self._call(path, body, [200, 400], read, deadline)
+            read_all = lambda status, text: read(status, text, self._entitlements)  # noqa: E731
+            result, date_ms = self._call(path, body, [200, 400], read_all, deadline)
         except _Outage as outage:
             return self._decide_offline(str(outage))
         except _Misconfiguration as error:
             return error.result
         self._change(rejected_as=None if result.valid else result.code, service_ms=date_ms)
         if result.valid:
-            self._refresh_file(result.expires_at, deadline)
+            self._refresh_if_due(result.expires_at, deadline)
         return result
 
     def _decide_offline(self, detail: str) -> Result:
@@ -169,13 +197,17 @@ class LicenseClient:
             is_in_grace = expires_at is not None and to_ms(expires_at) <= now
             grace_ends_at = ends_at(payload["policy"]) if is_in_grace else None
             return Result("offline", "VALID", expires_at=expires_at, detail=detail, refresh_after=refresh_after,
-                          grace_ends_at=grace_ends_at)  # fmt: skip
-        reason = "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
+                          grace_ends_at=grace_ends_at, entitlements=self._unlocked(payload))  # fmt: skip
+        reason = _for_apps(outcome)
         message = OFFLINE_MESSAGES[reason] if rejected_as is None else MESSAGE_AFTER_REJECTION
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message, detail=detail)
 
-    def _refresh_file(self, expires_at: Optional[str], deadline: float) -> None:
-        """Fetches a new file if one is due, within the rest of the time budget. After a failure, the stored file is kept."""
+    def _unlocked(self, payload: dict) -> Optional[dict]:
+        given = payload.get("entitlements")
+        return (given if is_entitlements(given) else {}) if self._entitlements else None
+
+    def _refresh_if_due(self, expires_at: Optional[str], deadline: float) -> None:
+        """Fetches a new file if one is due, within the rest of the time budget."""
         state, now = self._read(), self._now()
         file = self._find(state).get("file")
         if file is not None and self._rejected_as is None:
@@ -187,14 +219,24 @@ class LicenseClient:
         if time.monotonic() < self._next_refresh:
             return
         self._next_refresh = time.monotonic() + REFRESH_PAUSE_SECONDS
+        self._fetch_file(deadline)
+
+    def _fetch_file(self, deadline: float) -> Result:
         body = {"licenseKey": self._license_key, **self._identity}
         try:
-            file, _ = self._call(FILE_PATH, body, [200], lambda _, text: text, deadline)
-        except (_Outage, _Misconfiguration):
-            return
-        outcome, payload = verify(file, self._keys)
-        if outcome == "GOOD" and payload["licenseKey"] == self._license_key:
-            self._change(file=file)
+            file, _ = self._call(FILE_PATH, body, [200, 409], _file_or_refusal, deadline)
+        except _Outage as outage:
+            return outage.result
+        except _Misconfiguration as error:
+            return error.result
+        if isinstance(file, Result):
+            return file
+        outcome, payload = verify(file, self._keys, self._license_key, self._product_id)
+        if outcome != "GOOD":
+            return Result("online", "BAD_FILE", reason=_for_apps(outcome))
+        if not self._change(file=file):
+            return Result("online", "NOT_STORED")
+        return Result("online", "REFRESHED", expires_at=payload["policy"]["expiresAt"], refresh_after=payload["refreshAfter"])
 
     def _call(self, path: str, body: dict, statuses: list, read: Callable, deadline: float) -> tuple:
         """Returns the result of `read` and the service's time. Retries outages until the deadline.
@@ -272,7 +314,7 @@ class LicenseClient:
                 return value, _read_date(response.getheader("date"))
             self._latest_signed_ms = max(self._latest_signed_ms, signed_ms)
             return value, signed_ms
-        if status in (400, 408) or status < 400 or status >= 500:
+        if status < 400 or status == 408 or status >= 500:
             wait = response.getheader("retry-after") or ""
             raise _Outage(f"The service responded with status {status}.", int(wait) if wait.isascii() and wait.isdigit() else 0)
         raise _Misconfiguration(status, _message(parse_object(text) or {}) or f"The service responded with status {status}.")
@@ -297,11 +339,12 @@ class LicenseClient:
         return next((each for each in state["licenses"] if each["licenseKey"] == self._license_key), {})
 
     def _change(self, file: Optional[str] = None, seen_ms: Optional[float] = None, service_ms: Optional[float] = None,
-                **rejection: Optional[str]) -> None:  # fmt: skip
-        """Stores a new file, a time, or a rejection (`rejected_as`; None allows the use of the file again)."""
+                **rejection: Optional[str]) -> bool:  # fmt: skip
+        """Stores a new file, a time, or a rejection (`rejected_as`; None allows the use of the file again).
+
+        Returns whether the change was written. A rejection that was not written stays in force in this process.
+        """
         with self._lock:
-            if file is not None:
-                rejection = {"rejected_as": None}
             if "rejected_as" in rejection:
                 self._rejected_as = rejection["rejected_as"]
             state = self._read()
@@ -310,7 +353,8 @@ class LicenseClient:
                 others = [each for each in state["licenses"] if each is not own]
                 own = {"licenseKey": self._license_key, "file": file}
                 state["licenses"] = [own, *others][:MAX_LICENSES]
-            own["rejectedAs"] = self._rejected_as if rejection else own.get("rejectedAs")
+            elif rejection:
+                own["rejectedAs"] = self._rejected_as
             # The service's clock replaces the latest time. The device's clock only moves it forward.
             latest = state["latestSeenMs"] if service_ms is None else service_ms
             state["latestSeenMs"] = max(latest, seen_ms or 0)
@@ -318,7 +362,10 @@ class LicenseClient:
             try:
                 _write(self._storage, json.dumps(state))
             except OSError:
-                pass  # the check continues, and the change stays in this process
+                return False
+            if file is not None:
+                self._rejected_as = None
+            return True
 
 
 def normalize_license_key(text: str) -> str:
@@ -327,22 +374,40 @@ def normalize_license_key(text: str) -> str:
     return key if re.fullmatch(r"[2-9A-HJ-NP-Z]{4}(-[2-9A-HJ-NP-Z]{4}){3}", key) else text
 
 
-def _verdict_v2(status: int, text: str) -> Optional[Result]:
-    result = _verdict_v1(status, text)
+def _for_apps(outcome: str) -> str:
+    return "BAD_SIGNATURE" if outcome == "MALFORMED" else outcome
+
+
+def _verdict_v2(status: int, text: str, entitlements: bool) -> Optional[Result]:
+    result = _verdict_v1(status, text, entitlements)
     agrees = result is not None and result.valid == (status == 200) and (parse_object(text) or {}).get("status", status) == status
     return result if agrees else None
 
 
-def _verdict_v1(status: int, text: str) -> Optional[Result]:
+def _verdict_v1(status: int, text: str, entitlements: bool) -> Optional[Result]:
     body = parse_object(text) or {}
     valid, code, expires_at = body.get("valid"), body.get("code"), body.get("expiresAt")
     if valid is True and status == 200 and code == "VALID" and "expiresAt" in body:
         grace_ends_at = body["graceEndsAt"] if is_time(body.get("graceEndsAt")) else None
-        is_good = expires_at is None or is_time(expires_at)
-        return Result("online", code, expires_at=expires_at, grace_ends_at=grace_ends_at) if is_good else None
-    if valid is not False or not isinstance(code, str) or code == "VALID" or not re.fullmatch("[A-Z][A-Z0-9_]{1,63}", code):
+        unlocked = body.get("entitlements", {}) if entitlements else None
+        is_good = (expires_at is None or is_time(expires_at)) and (unlocked is None or is_entitlements(unlocked))
+        return Result("online", code, expires_at=expires_at, grace_ends_at=grace_ends_at, entitlements=unlocked) if is_good else None
+    return _rejection(body) if valid is False and code != "VALID" else None
+
+
+def _rejection(body: dict) -> Optional[Result]:
+    code, machines = body.get("code"), body.get("machines")
+    if not isinstance(code, str) or not re.fullmatch("[A-Z][A-Z0-9_]{1,63}", code):
         return None
-    return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body) or "The check was rejected.")
+    counts = (machines.get("used"), machines.get("max")) if isinstance(machines, dict) else ()
+    return Result("online", code if code in REJECTIONS else "REJECTED", message=_message(body) or "The check was rejected.",
+                  machines=counts if counts and all(type(count) is int for count in counts) else None)  # fmt: skip
+
+
+def _file_or_refusal(status: int, text: str) -> Union[str, Result, None]:
+    if status == 200:
+        return text
+    return _rejection(parse_object(text) or {})
 
 
 def _deactivated(_: int, text: str) -> Optional[bool]:

@@ -22,14 +22,10 @@ _STATEMENT = re.compile(rb"keyward-answers-v1 " + _TIME + rb" ([\w-]{43})")
 def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float,
           product_id: Optional[str] = None) -> tuple:  # fmt: skip
     """Returns GOOD or the first problem of a file, and its payload. The time is a parameter."""
-    outcome, payload = verify(file, keys)
+    outcome, payload = verify(file, keys, license_key, product_id)
     if outcome != "GOOD":
         return outcome, None
     end = ends_at(payload["policy"])
-    if payload["licenseKey"] != license_key:
-        return "WRONG_LICENSE", None
-    if product_id is not None and payload.get("productId") != product_id:
-        return "WRONG_PRODUCT", None
     if now_ms < max(to_ms(payload["issuedAt"]), latest_seen_ms) - CLOCK_TOLERANCE_MS:
         return "CLOCK_SET_BACK", None
     if end is not None and to_ms(end) <= now_ms:
@@ -42,8 +38,8 @@ def ends_at(policy: dict) -> Optional[str]:
     return policy["graceEndsAt"] if is_time(policy.get("graceEndsAt")) else policy["expiresAt"]
 
 
-def verify(file: str, keys: dict) -> tuple:
-    """Verifies the form and the signature of a file, independent of the time."""
+def verify(file: str, keys: dict, license_key: str, product_id: Optional[str]) -> tuple:
+    """Verifies the form, the signature, the license and the product of a file, independent of the time."""
     parts = [_decode(part) for part in file.split(".")] if len(file) <= MAX_FILE_LENGTH else []
     if len(parts) != 2 or parts[0] is None or parts[1] is None or len(parts[1]) != 64:
         return "MALFORMED", None
@@ -55,7 +51,13 @@ def verify(file: str, keys: dict) -> tuple:
         return "MALFORMED", None
     if payload["kid"] not in keys:
         return "UNKNOWN_KEY", None
-    return ("GOOD", payload) if _is_signed(keys[payload["kid"]], parts[0], parts[1]) else ("BAD_SIGNATURE", None)
+    if not _is_signed(keys[payload["kid"]], parts[0], parts[1]):
+        return "BAD_SIGNATURE", None
+    if payload["licenseKey"] != license_key:
+        return "WRONG_LICENSE", None
+    if product_id is not None and payload.get("productId") != product_id:
+        return "WRONG_PRODUCT", None
+    return "GOOD", payload
 
 
 def verify_answer(signature: Optional[str], path: str, status: int, api_key: str, request: bytes, response: bytes,
@@ -138,6 +140,10 @@ def _is_payload(payload: dict) -> bool:
         and (expires_at is None or is_time(expires_at))
         and (policy["type"] == "PERPETUAL") == (expires_at is None)
     )
+
+
+def is_entitlements(value: object) -> bool:
+    return isinstance(value, dict) and all(each is True or type(each) in (int, str) for each in value.values())
 
 
 def is_time(value: object) -> bool:
