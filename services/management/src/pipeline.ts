@@ -232,6 +232,14 @@ interface Responses {
   stored: WireResponse
 }
 
+/** The conditions of RFC 9110 that no change supports. A change that ignores one could overwrite a later change. */
+const UNSUPPORTED_CONDITIONS = ['If-None-Match', 'If-Unmodified-Since'] as const
+
+function requireSupportedConditions(request: Request): void {
+  const found = UNSUPPORTED_CONDITIONS.find((name) => headerOf(request, name.toLowerCase()) !== undefined)
+  if (found) throw new ApiError('INVALID_REQUEST', `The header ${found} is not supported for changes. Omit it.`)
+}
+
 /** Runs the handler, and returns its result as a response. */
 async function run({ endpoint, request, dependencies, caller, origin, parse }: Work, db: Db): Promise<Responses> {
   const { status } = endpoint
@@ -244,6 +252,7 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
   const known = { organizationId, permissions, actor, credential, session }
   const isHead = request.method === 'HEAD'
   const context = { ...known, db, dependencies, headers, site, browser, origin, isHead }
+  if (!isRead(endpoint)) requireSupportedConditions(request)
   const ifMatch = isRead(endpoint) ? undefined : headerOf(request, 'if-match')
   if (ifMatch !== undefined) {
     const { versioned } = endpoint

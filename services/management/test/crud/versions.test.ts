@@ -163,6 +163,18 @@ test('an operation without a version rejects If-Match', async () => {
   expect(outcome(await vendor.call('POST', `members/${id}/invitation`, ifMatch('*')))).toBe('422 INVALID_REQUEST')
 })
 
+test.each(['if-none-match', 'if-unmodified-since'])(
+  'a change rejects the condition %s, and a read ignores it',
+  async (name) => {
+    const headers = { [name]: '*' }
+    const body = { rules: [{ kind: 'BLACKLIST', type: 'HWID', value: name, scope: 'ORGANIZATION' }] }
+    const set = `access-rules/sets/${name}`
+    expect(outcome(await vendor.call('PUT', set, { body, headers }))).toBe('422 INVALID_REQUEST')
+    expect((await vendor.call('PUT', set, { body })).status).toBe(200)
+    expect((await vendor.call('GET', set, { headers })).status).toBe(200)
+  },
+)
+
 test('changes, deletions and actions of the resources with a version accept If-Match', () => {
   expect(endpoints.flatMap(({ name, versioned }) => (versioned ? [name] : []))).toEqual([
     'updateOrganization',
