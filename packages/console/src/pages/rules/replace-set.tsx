@@ -18,40 +18,11 @@ import { BadRows } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { type Defaults, useRows } from './import-rules.tsx'
 import { setPath } from './paths.ts'
-import type { RuleRow } from './rows.ts'
+import { type Counts, countsOf } from './replacement.ts'
 import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
 import { putSet, readStored, type StoredSet } from './stored-set.ts'
 
 const t = text.ruleSets
-
-interface Counts {
-  created: number
-  changed: number
-  unchanged: number
-  removed: number
-  repeated: number
-}
-
-/** Returns the fields of a rule that a replacement can change, as a string for comparison. */
-function optionsOf({ body }: RuleRow): string {
-  const { mode = 'ENFORCE', note = null, expiresAt, allowSuspendedOrExpired = false } = body
-  const ends = typeof expiresAt === 'string' ? Date.parse(expiresAt) : null
-  return JSON.stringify([mode, note, ends, allowSuspendedOrExpired])
-}
-
-export function countsOf(stored: readonly RuleRow[], given: readonly RuleRow[]): Counts {
-  const before = new Map(stored.map((row) => [row.identity, row]))
-  const after = new Map(given.toReversed().map((row) => [row.identity, row]))
-  const counts: Counts = { created: 0, changed: 0, unchanged: 0, removed: 0, repeated: given.length - after.size }
-  for (const [identity, row] of after) {
-    const earlier = before.get(identity)
-    if (!earlier) counts.created++
-    else if (optionsOf(earlier) === optionsOf(row)) counts.unchanged++
-    else counts.changed++
-  }
-  for (const identity of before.keys()) if (!after.has(identity)) counts.removed++
-  return counts
-}
 
 function Preview({ counts }: { counts: Counts }) {
   const { created, changed, unchanged, removed, repeated } = counts

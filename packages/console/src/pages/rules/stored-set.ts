@@ -9,11 +9,13 @@ export interface StoredSet {
   rows: RuleRow[]
 }
 
-/** Reads the version and then the rules of a set. If the set changes in between, the version is outdated and a replacement fails. */
+/** Reads the version and then the unexpired rules of a set. If the set changes in between, the version is outdated and a replacement fails. */
 export async function readStored(name: string): Promise<StoredSet> {
   try {
     const { version } = await call(accessRuleSets.readAccessRuleSet, { params: { set: name } })
-    const exported = await call(accessRules.exportAccessRules, { query: { set: name, format: 'json' } })
+    const exported = await call(accessRules.exportAccessRules, {
+      query: { set: name, expired: 'false', format: 'json' },
+    })
     const { rows } = await readRuleRows(exported, {})
     // The path of the replacement contains the name of the set, so the rules omit the name.
     return {
