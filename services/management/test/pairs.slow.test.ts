@@ -8,6 +8,7 @@ import { parseNetwork, readRuleMatch } from '@keyward/address'
 import { accessRule, createdApiKey, license as licenseSchema } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
 import { checkCounts } from '@keyward/contract/management/analytics'
+import { template as templateSchema } from '@keyward/contract/management/templates'
 import { verdictV2 } from '@keyward/contract/validation'
 import { uuidToBytes } from '@keyward/database'
 import { type AccessRuleRecord, type LicenseRecord, NOT_STARTED } from '@keyward/engine'
@@ -59,6 +60,7 @@ const FEATURES: Readonly<Record<string, (subject: Subject) => Promise<unknown>>>
   'key of the product': async (one) => useKeyOf(one, (await readLicense(one)).productId),
   'key of another product': async (one) => useKeyOf(one, await one.vendor.product('Other')),
   'merged customer': mergeCustomer,
+  template: applyTemplate,
 }
 
 let harness: Harness
@@ -99,6 +101,29 @@ async function mergeCustomer(one: Subject): Promise<void> {
   const rule = { kind: 'BLACKLIST', type: 'CUSTOMER', value: customerId, scope: 'ORGANIZATION' }
   await change(one, 'POST', 'access-rules', rule)
   await change(one, 'POST', `customers/${customerId}/merge`, { into: await one.vendor.customer() })
+}
+
+/** The policy with which every license is created. */
+const POLICY = { type: 'PERPETUAL', maxMachines: 2 }
+
+/**
+ * Moves the license to a template, changes the machine limit of the template, and applies it. The license gets the new limit if its limit is
+ * still that of the template. Its other terms stay.
+ */
+async function applyTemplate(one: Subject): Promise<void> {
+  const { id, productId, policy } = await readLicense(one)
+  const template = await one.vendor.template({ policy: POLICY }, productId)
+  await change(one, 'PATCH', `licenses/${id}`, { templateId: template.id })
+  await change(one, 'PATCH', `templates/${template.id}`, { policy: { maxMachines: 3 } })
+  await change(one, 'POST', `templates/${template.id}/apply`)
+  await vi.waitFor(async () => {
+    const { body } = await one.vendor.call('GET', `templates/${template.id}`)
+    expect(templateSchema.parse(body).application?.endedAt).toEqual(expect.any(String))
+  }, 20_000)
+  const maxMachines = policy.maxMachines === POLICY.maxMachines ? 3 : policy.maxMachines
+  expect((await readLicense(one)).policy).toEqual({ ...policy, maxMachines })
+  // The job of the template has no request that waits for the validators. This change follows its changes.
+  await change(one, 'POST', 'api-keys', { name: 'a change that follows' })
 }
 
 const listOf = <Item extends z.ZodType>(item: Item) => z.object({ data: z.array(item), nextCursor: z.null() })
@@ -259,7 +284,7 @@ const pairs = names.flatMap((first) => names.map((second) => ({ first, second })
 
 test.concurrent.for(pairs)('$first, then $second', async ({ first, second }) => {
   const vendor = await createVendor(harness)
-  const { id } = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 2 } })
+  const { id } = await vendor.license({ policy: POLICY })
   const one: Subject = {
     vendor,
     licenseId: id,
