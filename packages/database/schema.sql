@@ -243,6 +243,7 @@ create table credentials (
   constraint credentials_product CHECK (((kind = 'API_KEY'::text) OR (product_id IS NULL))),
   constraint credentials_secret_hash_check CHECK ((length(secret_hash) = 32))
 );
+CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX credentials_made_by_member ON credentials (organization_id, made_by_member) WHERE (made_by_member IS NOT NULL);
 CREATE INDEX credentials_member ON credentials (member_id) WHERE (member_id IS NOT NULL);
 CREATE INDEX credentials_organization ON credentials (organization_id, kind, id);
@@ -277,6 +278,7 @@ create table customers (
   constraint customers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 CREATE INDEX customers_email ON customers (organization_id, lower(email));
+CREATE INDEX customers_metadata ON customers USING gin (metadata jsonb_path_ops) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX customers_search ON customers USING gin (organization_id, customer_text(email, name, external_id) gin_trgm_ops);
 CREATE TRIGGER customers_bytes_added AFTER INSERT ON customers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
 CREATE TRIGGER customers_bytes_deleted AFTER DELETE ON customers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
@@ -523,6 +525,7 @@ CREATE INDEX licenses_grace_end ON licenses ((((expires_at AT TIME ZONE 'UTC'::t
 CREATE INDEX licenses_key_search ON licenses (organization_id, upper(replace(key, ' '::text, ''::text)) COLLATE "C");
 CREATE INDEX licenses_leased ON licenses (id) WHERE ((lease_seconds IS NOT NULL) AND (max_machines IS NOT NULL));
 CREATE INDEX licenses_listed_by_expiry ON licenses (organization_id, COALESCE(expires_at, 'infinity'::timestamptz), id);
+CREATE INDEX licenses_metadata ON licenses USING gin (metadata jsonb_path_ops) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX licenses_not_started ON licenses (id) WHERE ((duration_days IS NOT NULL) AND (expires_at IS NULL));
 CREATE INDEX licenses_product ON licenses (organization_id, product_id, id);
 CREATE INDEX licenses_status ON licenses (organization_id, status, id);

@@ -261,9 +261,9 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
     const readCurrent = () => versioned.read({ ...context, params: { id }, query: {}, body: undefined })
     await requireVersion(versioned, { db, organizationId, id }, ifMatch, readCurrent)
   }
-  const hasBody = endpoint.operation.body !== undefined || endpoint.rows !== null
+  const needsBody = endpoint.operation.body?.isOptional() === false || endpoint.rows !== null
   const isCounted = caller.kind === 'vendor' && !isRead(endpoint)
-  const allowed = isCounted ? requireBytes({ db, organizationId }, hasBody) : Promise.resolve()
+  const allowed = isCounted ? requireBytes({ db, organizationId }, needsBody) : Promise.resolve()
   // The transaction of a handler that is not detached is rolled back when its organization has no bytes left.
   if (endpoint.detached) await allowed
   const handled: Promise<unknown> = endpoint.handle({ ...input, ...context })

@@ -11,7 +11,7 @@ import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { addDeletion } from './deletion.ts'
-import { entitlementsOf, withEntitlements } from './entitlements.ts'
+import { describeEntitlements, entitlementsOf, withEntitlements } from './entitlements.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
@@ -39,6 +39,7 @@ export function addLicenseCommands(parent: CliCommand): void {
   addMove(group)
   addReplaceKey(group)
   addEntitle(group)
+  addEntitlements(group)
   addFile(group)
   addDeletion(group, {
     verb: 'delete',
@@ -71,15 +72,20 @@ function addActions(group: CliCommand): void {
   const { suspendLicense, reinstateLicense, revokeLicense } = licenses
   for (const [name, operation, description] of [
     ['suspend', suspendLicense, 'suspend a license; its checks are rejected until "license reinstate"'],
-    ['reinstate', reinstateLicense, 'end the suspension of a license'],
     ['revoke', revokeLicense, 'revoke a license permanently'],
-  ] as const)
-    addChange(
-      group.command(name).description(description),
-      (_flags, { api }) =>
-        (params, options) =>
-          api.call(operation, { params }, options),
-    )
+  ] as const) {
+    const command = group.command(name).description(description)
+    addChange(command.option('--reason <text>', 'the reason, for the audit log and the event'), (flags, { api }) => {
+      const body = z.object({ reason: z.string().optional() }).parse(flags)
+      return (params, options) => api.call(operation, { params, body }, options)
+    })
+  }
+  addChange(
+    group.command('reinstate').description('end the suspension of a license'),
+    (_flags, { api }) =>
+      (params, options) =>
+        api.call(reinstateLicense, { params }, options),
+  )
 }
 
 function addRenew(group: CliCommand): void {
@@ -150,6 +156,18 @@ function addEntitle(group: CliCommand): void {
   })
 }
 
+function addEntitlements(group: CliCommand): void {
+  group
+    .command('entitlements')
+    .description('show the entitlements that apps receive: those of the product and the overrides of the license')
+    .argument('<license>', 'the id or key of the license')
+    .run(async ({ api, output }, _flags, idOrKey: string) => {
+      const { id } = await findLicense(api, idOrKey)
+      const { data } = await api.call(licenses.readLicenseEntitlements, { params: { id } })
+      output.result(data, describeEntitlements(data.effective).entitlements ?? 'None.')
+    })
+}
+
 function addList(group: CliCommand): void {
   withLimit(group.command('list').description('list licenses, newest first'))
     .option('--product <id>', 'only licenses of this product')
@@ -157,6 +175,7 @@ function addList(group: CliCommand): void {
     .option('--template <id>', 'only licenses of this template')
     .option('--external-id <id>', 'only the license with this id of your own system')
     .option('--email <address>', 'only licenses of customers with this e-mail address')
+    .option('--metadata <name:value>', 'only licenses whose metadata has this member')
     .option('--key-prefix <text>', 'only licenses whose key begins with this text, in any case')
     .option(
       '--expires-after <when>',
@@ -229,6 +248,7 @@ const filterFlags = listFlags.extend({
   externalId: z.string().optional(),
   email: z.string().optional(),
   keyPrefix: z.string().optional(),
+  metadata: z.string().optional(),
   expiresAfter: z.string().optional(),
   expiresBefore: z.string().optional(),
   sort: z.string(),

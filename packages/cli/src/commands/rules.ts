@@ -39,7 +39,7 @@ const filterFlags = z.object({
 })
 const listedFlags = filterFlags
   .extend(listFlags.shape)
-  .extend({ sort: z.string().optional(), order: z.string().optional() })
+  .extend({ sort: z.string().optional(), order: z.string().optional(), appliesTo: z.string().optional() })
 
 export function addRuleCommands(parent: CliCommand): void {
   const group = parent.command('rules').description('access rules: blacklists, exclusions and restrictions')
@@ -105,9 +105,11 @@ function addList(group: CliCommand): void {
       new Option('--sort <value>', 'the field to sort by').choices(['createdAt', 'matchCount', 'lastMatchedAt']),
     )
     .addOption(new Option('--order <order>', 'descending or ascending').choices(['desc', 'asc']))
+    .option('--applies-to <license id>', 'only rules that can decide a check of this license')
     .run(async (session, flags) => {
-      const { limit, ...filter } = listedFlags.parse(flags)
-      const list = await readList(session.api, accessRules.listAccessRules, { query: queryOf(filter) }, limit)
+      const { limit, appliesTo: licenseId, ...filter } = listedFlags.parse(flags)
+      const query = { ...queryOf(filter), licenseId }
+      const list = await readList(session.api, accessRules.listAccessRules, { query }, limit)
       printList(session, list, (one) => ({
         ID: one.id,
         KIND: one.kind,

@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
 import { RULE_KINDS, RULE_MODES, RULE_SCOPES, RULE_TYPES, TYPES_OF_KIND } from '../vocabulary.ts'
-import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { actor, countedPage, EXAMPLE_ID, id, listQuery, moment, page, timestamp, totalRequest } from './common.ts'
 import { MAX_IMPORT_ROWS } from './licenses.ts'
 import { operations } from './operations.ts'
 
@@ -140,6 +140,9 @@ const accessRuleFilter = {
       example: '203.0.113.7',
     }),
   set: setName.optional(),
+  licenseId: id(
+    'Returns only rules that can decide a check of this license: those of its scopes, without customer rules of others.',
+  ).optional(),
   expired: z
     .enum(['true', 'false'])
     .transform((given) => given === 'true')
@@ -328,8 +331,8 @@ export const accessRules = operations({
   listAccessRules: {
     route: 'GET /access-rules',
     needs: 'licenses.read',
-    query: listQuery({ ...accessRuleFilter, ...accessRuleSorting }),
-    returns: page(accessRule),
+    query: listQuery({ ...accessRuleFilter, ...accessRuleSorting, ...totalRequest }),
+    returns: countedPage(accessRule),
   },
   createAccessRule: {
     route: 'POST /access-rules',

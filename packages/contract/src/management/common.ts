@@ -113,6 +113,33 @@ export function listQuery<Filters extends z.ZodRawShape>(filters: Filters) {
   return z.strictObject({ limit, cursor, ...filters })
 }
 
+/** Matches a number, `true`, `false` or `null`, as JSON writes them. */
+const LITERAL = /^(?:true|false|null|-?(?:0|[1-9][0-9]{0,14})(?:[.][0-9]{1,15})?)$/
+
+/** The query parameter `metadata=name:value`. Its output is the member as JSON texts: `value` as a text, and as another JSON value if it is one. */
+export const metadataFilter = text(512)
+  .regex(/^[^:]+:/, 'must be the name of a member, a colon and its value')
+  .transform((given) => {
+    const at = given.indexOf(':')
+    const value = given.slice(at + 1)
+    const texts = LITERAL.test(value) ? [JSON.stringify(value), value] : [JSON.stringify(value)]
+    return texts.map((one) => `{${JSON.stringify(given.slice(0, at))}:${one}}`)
+  })
+  .optional()
+  .meta({
+    description:
+      'Returns only items whose metadata has this member at its top level, as `name:value`. The value is compared with texts, numbers, `true`, `false` and `null`.',
+    example: 'order:A-1001',
+  })
+
+/** The query parameter of a list that counts its items on request. */
+export const totalRequest = {
+  total: z
+    .literal('true')
+    .optional()
+    .meta({ description: 'Adds `total` to the response: the number of items on all pages.', example: 'true' }),
+}
+
 /** Returns the schema of one page of a list. */
 export function page<Item extends z.ZodType>(item: Item) {
   return z.object({
@@ -121,6 +148,16 @@ export function page<Item extends z.ZodType>(item: Item) {
       .string()
       .nullable()
       .meta({ description: 'The `cursor` of the next page; null on the last page.', example: null }),
+  })
+}
+
+/** Returns the schema of one page of a list that counts its items on request. */
+export function countedPage<Item extends z.ZodType>(item: Item) {
+  return page(item).extend({
+    total: z
+      .int()
+      .optional()
+      .meta({ description: 'The number of items on all pages, if it was requested.', example: 203 }),
   })
 }
 

@@ -4,6 +4,7 @@ import { z } from 'zod'
 
 import { text } from '../text.ts'
 import {
+  countedPage,
   email,
   EXAMPLE_ID,
   externalIdOf,
@@ -11,10 +12,11 @@ import {
   listQuery,
   MAX_METADATA_BODY_BYTES,
   metadata,
+  metadataFilter,
   name,
   newEmail,
-  page,
   timestamp,
+  totalRequest,
 } from './common.ts'
 import { operations } from './operations.ts'
 
@@ -52,6 +54,7 @@ const customerFilter = {
     example: 'ada@example.com',
   }),
   externalId: externalId.optional(),
+  metadata: metadataFilter,
 }
 
 const maxBodyBytes = MAX_METADATA_BODY_BYTES
@@ -60,8 +63,8 @@ export const customers = operations({
   listCustomers: {
     route: 'GET /customers',
     needs: 'customers.read',
-    query: listQuery(customerFilter),
-    returns: page(customer),
+    query: listQuery({ ...customerFilter, ...totalRequest }),
+    returns: countedPage(customer),
   },
   createCustomer: {
     route: 'POST /customers',

@@ -8,7 +8,7 @@ import { alert } from './activity.ts'
 import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
 import { apiKey, member, token } from './credentials.ts'
 import { customer } from './customers.ts'
-import { license } from './licenses.ts'
+import { license, reason } from './licenses.ts'
 import { machine } from './machines.ts'
 import { operations } from './operations.ts'
 import { quotaName } from './organizations.ts'
@@ -79,10 +79,10 @@ const days = z
 export const eventTypes = {
   'license.created': happened('A license was created or imported.', licenseOf),
   'license.updated': changed('A license was changed.', licenseOf),
-  'license.suspended': changed('A license was suspended.', licenseOf),
+  'license.suspended': changed('A license was suspended.', licenseOf, { reason }),
   'license.reinstated': changed('A suspended license was reinstated.', licenseOf),
   'license.renewed': changed('A license was renewed, which changes its expiry.', licenseOf),
-  'license.revoked': changed('A license was revoked, which is permanent.', licenseOf),
+  'license.revoked': changed('A license was revoked, which is permanent.', licenseOf, { reason }),
   'license.deleted': happened('A license was deleted, with its machines and its access rules.', licenseOf),
   'license.key_replaced': changed('The key of a license was replaced.', licenseOf),
   'license.started': happened('The term of a license started with its first valid check.', licenseOf),
@@ -178,8 +178,10 @@ export const eventTypes = {
   'template.applied': happened('The application of a template to its licenses was started.', templateOf),
   'template.deleted': happened('A template was deleted.', templateOf),
   'api_key.created': happened('An API key was created.', apiKey),
+  'api_key.expiring': happened('An API key expires in 14 days.', apiKey),
   'api_key.revoked': happened('An API key was revoked.', apiKey),
   'token.created': happened('A management token or an access token was created.', token, tokenMember),
+  'token.expiring': happened('A management token or an access token expires in 14 days.', token, tokenMember),
   'token.revoked': happened('A management token or an access token was revoked.', token, tokenMember),
   'member.invited': happened('A member was invited, for the first time or again.', member),
   'member.updated': changed('The e-mail address or the permissions of a member were changed.', member),

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { _check as checkWhen } from 'zod/v4/core'
 
-import { entitlementOverrides, storedEntitlements } from '../entitlements.ts'
+import { entitlementOverrides, entitlements as grants, storedEntitlements } from '../entitlements.ts'
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
@@ -12,12 +12,14 @@ import {
   EXAMPLE_ID,
   externalIdOf,
   id,
+  countedPage,
   listQuery,
   MAX_METADATA_BODY_BYTES,
   metadata,
+  metadataFilter,
   moment,
-  page,
   timestamp,
+  totalRequest,
 } from './common.ts'
 import { operations } from './operations.ts'
 
@@ -300,6 +302,19 @@ export const extendLicense = z.strictObject({
     .meta({ description: 'The number of days of 24 hours to add.', example: 30 }),
 })
 
+/** The reason of a suspension or revocation. It is for people: no verdict depends on it, and no app receives it. */
+export const reason = text(500).optional().meta({
+  description: 'The reason, for the audit log and the event.',
+  example: 'Chargeback of order A-1001',
+})
+const reasoned = z.strictObject({ reason })
+
+export const effectiveEntitlementsOfLicense = z.object({
+  effective: grants.meta({ description: 'The entitlements that apps receive.' }),
+  defaults: grants.meta({ description: 'The entitlements of the product.' }),
+  overrides: entitlementOverrides,
+})
+
 export const replaceLicenseKey = z.strictObject({ key: newLicenseKey.optional() })
 
 export const MAX_IMPORT_ROWS = 1_000
@@ -340,6 +355,7 @@ const licenseFilter = {
     'Returns only licenses that expire at this time or later. A license without an expiry is left out.',
   ).optional(),
   expiresBefore: moment('Returns only licenses that expire before this time.').optional(),
+  metadata: metadataFilter,
 }
 
 const licenseSort = z.enum(['createdAt', 'expiresAt']).optional().meta({
@@ -385,8 +401,8 @@ export const licenses = operations({
   listLicenses: {
     route: 'GET /licenses',
     needs: 'licenses.read',
-    query: listQuery({ ...licenseFilter, ...licenseSorting }),
-    returns: page(license),
+    query: listQuery({ ...licenseFilter, ...licenseSorting, ...totalRequest }),
+    returns: countedPage(license),
   },
   createLicense: {
     route: 'POST /licenses',
@@ -407,6 +423,11 @@ export const licenses = operations({
     propagates: true,
   },
   readLicense: { route: 'GET /licenses/{id}', needs: 'licenses.read', returns: license },
+  readLicenseEntitlements: {
+    route: 'GET /licenses/{id}/entitlements',
+    needs: 'licenses.read',
+    returns: effectiveEntitlementsOfLicense,
+  },
   updateLicense: {
     route: 'PATCH /licenses/{id}',
     needs: 'licenses.write',
@@ -419,6 +440,7 @@ export const licenses = operations({
   suspendLicense: {
     route: 'POST /licenses/{id}/suspend',
     needs: 'licenses.write',
+    body: reasoned.optional(),
     returns: license,
     propagates: true,
   },
@@ -428,7 +450,13 @@ export const licenses = operations({
     returns: license,
     propagates: true,
   },
-  revokeLicense: { route: 'POST /licenses/{id}/revoke', needs: 'licenses.write', returns: license, propagates: true },
+  revokeLicense: {
+    route: 'POST /licenses/{id}/revoke',
+    needs: 'licenses.write',
+    body: reasoned.optional(),
+    returns: license,
+    propagates: true,
+  },
   renewLicense: {
     route: 'POST /licenses/{id}/renew',
     needs: 'licenses.write',

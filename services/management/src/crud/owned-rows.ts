@@ -12,7 +12,7 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { audit, valuesBefore } from '../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../context.ts'
 import type { NewEvent } from '../events/writer.ts'
-import { listPage, type Page, type PageQuery } from '../http/pagination.ts'
+import { countOf, listPage, type Page, type PageQuery } from '../http/pagination.ts'
 import { ApiError, notFound } from '../http/problem.ts'
 import { type CountedQuota, requireWithinQuota } from '../quotas/quotas.ts'
 import { differences } from './differences.ts'
@@ -92,22 +92,39 @@ export async function readRow<Table extends OwnedTable, Shown>(
 export async function listRows<Table extends OwnedTable, Shown>(
   rows: OwnedRows<Table, Shown>,
   { db, organizationId }: ReadContext,
-  query: PageQuery,
-  conditions: readonly RawBuilder<unknown>[] = [],
+  query: PageQuery & { total?: 'true' | undefined },
+  filters: readonly RawBuilder<unknown>[] = [],
 ): Promise<Page<Shown>> {
   const list = { name: rows.table, organizationId }
-  return listPage<Row<Table> & { id: string }, Shown>(list, query, rows.show, async (after, count) => {
-    const all = [
-      sql`organization_id = ${organizationId}`,
-      ...conditions,
-      ...(after === null ? [] : [sql`id < ${after}`]),
-    ]
+  const conditions = [sql`organization_id = ${organizationId}`, ...filters]
+  const page = await listPage<Row<Table> & { id: string }, Shown>(list, query, rows.show, async (after, count) => {
+    const all = [...conditions, ...(after === null ? [] : [sql`id < ${after}`])]
     const found = await sql<Row<Table> & { id: string }>`
       select * from ${sql.table(rows.table)} where ${sql.join(all, sql` and `)} order by id desc limit ${count}`.execute(
       db,
     )
     return found.rows
   })
+  if (query.total === undefined) return page
+  return { ...page, total: await countOf(db, sql`${sql.table(rows.table)} where ${sql.join(conditions, sql` and `)}`) }
+}
+
+/**
+ * Returns the condition for rows whose metadata contains one of the members, which are JSON texts. The subquery has no limit, so Postgres
+ * uses the index on metadata.
+ */
+export function hasMetadata(
+  table: 'licenses' | 'customers',
+  { organizationId }: ReadContext,
+  members: readonly string[] | undefined,
+): RawBuilder<unknown>[] {
+  if (members === undefined) return []
+  const contained = members.map((member) => sql`metadata @> ${member}::jsonb`)
+  return [
+    sql`id = any(array(
+      select id from ${sql.table(table)} where organization_id = ${organizationId} and metadata <> '{}' and (${sql.join(contained, sql` or `)})
+    ))`,
+  ]
 }
 
 /** The columns of type `jsonb`. */

@@ -7,8 +7,9 @@
 import { createHash } from 'node:crypto'
 
 import { isDataRejected } from '@keyward/database'
-import { type SelectQueryBuilder, type Simplify, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, type Simplify, sql } from 'kysely'
 
+import type { Db } from '../context.ts'
 import { type ApiError, invalid } from './problem.ts'
 
 const ID_BYTES = 16
@@ -67,6 +68,14 @@ export interface Page<Item> {
   data: Item[]
   /** The cursor of the next page, or null on the last page. */
   nextCursor: string | null
+  /** The number of items on all pages, if the request contains `total`. */
+  total?: number
+}
+
+/** Returns the number of rows of the rest of a `select` statement, such as `licenses where …`. */
+export async function countOf(db: Db, from: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*)::integer as count from ${from}`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 /** Returns one page. `read` returns up to `count` rows with ids below `after` (null: from the start), in descending order of id. */

@@ -1,6 +1,6 @@
 /**
- * Writes the events about licenses that expire soon, have expired or have ended their grace period, and about expired access rules (docs/api.md#w1). Any number of
- * processes may run this job. A lock lets one process at a time write the events of a schedule. `event_schedules` stores the time up to
+ * Writes the events about licenses and credentials that expire soon, licenses that have expired or have ended their grace period, and
+ * expired access rules (docs/api.md#w1). Any number of processes may run this job. A lock lets one process at a time write the events of a schedule. `event_schedules` stores the time up to
  * which all events have been written, so that none is missed while no process runs. Each run also reads expiries shortly before that time,
  * because a transaction may set an expiry that has passed when it commits. `event_marks` prevents an event from being written twice.
  */
@@ -12,6 +12,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rule-rows.ts'
+import { expiringCredentialEvents } from '../resources/credentials/store.ts'
 import { LICENSE_END } from '../resources/licenses/list.ts'
 import { licensesById } from './licenses.ts'
 
@@ -21,12 +22,14 @@ import { licensesById } from './licenses.ts'
 const LOOK_BACK_SECONDS = 600
 const BATCH = 200
 const MS_PER_DAY = 86_400_000
+/** The number of days before the expiry of an API key or a token at which its event is due. */
+const CREDENTIAL_EXPIRING_DAYS = 14
 const ACTOR = { type: 'SYSTEM' } as const
 
 interface Schedule {
   /** The name of the schedule. Its marks begin with this name. */
   name: string
-  table: 'licenses' | 'accessRules'
+  table: 'licenses' | 'accessRules' | 'credentials'
   /** The number of days before the expiry at which the event is due. */
   daysBefore: number
   /** The time of the event, if it is not that of the expiry. */
@@ -85,6 +88,14 @@ const schedules: readonly Schedule[] = [
     time: LICENSE_END,
     condition: sql`grace_days > 0 and ${notRevoked}`,
     write: (db, ids) => writeLicenseEvents(db, 'license.grace_ended', ids),
+  },
+  {
+    name: 'credential.expiring',
+    table: 'credentials',
+    daysBefore: CREDENTIAL_EXPIRING_DAYS,
+    // A credential that was created less than this long before its expiry gets no event.
+    condition: sql`revoked_at is null and created_at <= expires_at - ${CREDENTIAL_EXPIRING_DAYS} * interval '1 day'`,
+    write: async (db, ids) => writeEvents(db, await expiringCredentialEvents(db, ids)),
   },
   { name: 'access_rule.expired', table: 'accessRules', daysBefore: 0, condition: sql`true`, write: writeRuleEvents },
 ]

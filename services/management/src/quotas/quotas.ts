@@ -113,11 +113,11 @@ interface ByteUse extends Limits {
 }
 
 /**
- * Throws QUOTA_EXCEEDED when the organization has reached a quota of bytes. The request that reaches a limit completes. A request without a
- * body, such as a revocation or a deletion, ignores `storedBytes` and may use `bytesPerDay` twice, so that a vendor can act while an attacker
- * uses up the quotas.
+ * Throws QUOTA_EXCEEDED when the organization has reached a quota of bytes. The request that reaches a limit completes. A request that needs
+ * no body, such as a revocation or a deletion, ignores `storedBytes` and may use `bytesPerDay` twice, so that a vendor can act while an
+ * attacker uses up the quotas.
  */
-export async function requireBytes({ db, organizationId }: ReadContext, hasBody: boolean): Promise<void> {
+export async function requireBytes({ db, organizationId }: ReadContext, needsBody: boolean): Promise<void> {
   const { rows } = await sql<ByteUse>`
     select o.plan, o.quotas, count(u.quota)::integer as rows,
       coalesce(sum(u.used) filter (where u.quota = 'storedBytes'), 0)::bigint as stored,
@@ -132,9 +132,9 @@ export async function requireBytes({ db, organizationId }: ReadContext, hasBody:
       db,
     )
   const daily = limitOf(use, 'bytesPerDay')
-  if (use.today >= daily * (hasBody ? 1 : 2)) throw bytesExceeded('bytesPerDay', daily, use.today)
+  if (use.today >= daily * (needsBody ? 1 : 2)) throw bytesExceeded('bytesPerDay', daily, use.today)
   const stored = limitOf(use, 'storedBytes')
-  if (hasBody && use.stored >= stored) throw bytesExceeded('storedBytes', stored, use.stored)
+  if (needsBody && use.stored >= stored) throw bytesExceeded('storedBytes', stored, use.stored)
 }
 
 const REMEDIES: Record<ByteQuota, string> = {

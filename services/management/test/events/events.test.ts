@@ -46,6 +46,8 @@ const BY_TIME_OR_CHECKS: ReadonlySet<EventType> = new Set<EventType>([
   'license.blacklisted',
   'machine.activated',
   'access_rule.expired',
+  'api_key.expiring',
+  'token.expiring',
   'quota.reached',
   'webhook_endpoint.disabled',
 ])

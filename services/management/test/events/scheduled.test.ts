@@ -8,6 +8,7 @@ import { createDatabase } from '@keyward/database/kysely'
 import { random } from '@keyward/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { writeBlacklistedEvents } from '../../src/jobs/blacklisted.ts'
 import { writeDueEvents } from '../../src/jobs/expiries.ts'
@@ -132,6 +133,35 @@ test('writes an event at the end of a grace period, once', async () => {
   await runAt(at(7.1))
   await runAt(at(7.2))
   expect(await events(vendor, 'license.grace_ended')).toMatchObject([{ data: { resource: { id } } }])
+})
+
+test('writes an event 14 days before an API key or a token expires, once', async () => {
+  const vendor = await createVendor(harness)
+  await runAt(new Date())
+  const { rows } = await harness.database.pool.query<{ until: Date }>('select max(until) as until from event_schedules')
+  const startMs = rows[0]?.until.getTime() ?? 0
+  const at = (days: number) => new Date(startMs + days * MS_PER_DAY)
+  const create = async (path: string, expiresAt: Date | null, more: object = {}) => {
+    const body = { name: path, expiresAt: expiresAt?.toISOString() ?? null, ...more }
+    return expectBody(await vendor.call('POST', path, { body }), 201, z.object({ id: z.uuid() })).id
+  }
+  const key = await create('api-keys', at(20))
+  const token = await create('tokens', at(20), { permissions: ['licenses.read'] })
+  const revoked = await create('api-keys', at(20))
+  await vendor.call('DELETE', `api-keys/${revoked}`)
+  await create('api-keys', at(10))
+  await create('api-keys', null)
+  await runAt(at(5.9))
+  expect(await events(vendor, 'api_key.expiring')).toEqual([])
+  await runAt(at(6.1))
+  await runAt(at(6.2))
+  expect(await events(vendor, 'api_key.expiring')).toMatchObject([{ data: { resource: { id: key } } }])
+  const [expiring, ...more] = await events(vendor, 'token.expiring')
+  expect(more).toEqual([])
+  expect(eventTypes['token.expiring'].data.parse(expiring?.data)).toMatchObject({
+    resource: { id: token },
+    memberId: null,
+  })
 })
 
 test('writes an event when the use of a quota reaches 80 % and 100 %, and again after it has fallen', async () => {

@@ -1,4 +1,12 @@
-import { importedLicenses, license as licenseSchema, machine as machineSchema, problem } from '@keyward/contract'
+import {
+  importedLicenses,
+  license as licenseSchema,
+  machine as machineSchema,
+  page as pageOf,
+  problem,
+} from '@keyward/contract'
+import { auditEntry } from '@keyward/contract/management/audit'
+import { event } from '@keyward/contract/management/events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -157,4 +165,38 @@ test('a machine with a lease is listed until its lease ends, and then holds no s
   await harness.database.pool.query('update machines set lease_ends_at = now() where license_id = $1', [id])
   expect([await list(), await used()]).toEqual([[], 0])
   expect(outcome(await vendor.call('DELETE', `licenses/${id}/machines/${machine}`))).toBe('404 NOT_FOUND')
+})
+
+test('the reason of a suspension or revocation is in the audit log and in the event, and a repetition changes nothing', async () => {
+  const { id } = await vendor.license()
+  for (const [action, reason] of [
+    ['suspend', 'Chargeback'],
+    ['suspend', 'Another'],
+    ['revoke', 'Key in a forum'],
+  ] as const)
+    expect((await vendor.call('POST', `licenses/${id}/${action}`, { body: { reason } })).status).toBe(200)
+  const audited = expectBody(await vendor.call('GET', `audit-log?resourceId=${id}`), 200, pageOf(auditEntry)).data
+  expect(audited.map(({ action, changes }) => [action, changes?.['reason']])).toEqual([
+    ['license.revoked', 'Key in a forum'],
+    ['license.suspended', 'Chargeback'],
+    ['license.created', undefined],
+  ])
+  const written = expectBody(await vendor.call('GET', `events?resourceId=${id}`), 200, pageOf(event)).data
+  expect(written.map(({ type, data }) => [type, data['reason']])).toEqual([
+    ['license.revoked', 'Key in a forum'],
+    ['license.suspended', 'Chargeback'],
+    ['license.created', undefined],
+  ])
+  const empty = await vendor.call('POST', `licenses/${(await vendor.license()).id}/suspend`, { body: { reason: '' } })
+  expect(outcome(empty)).toBe('422 INVALID_REQUEST')
+})
+
+test('the effective entitlements of a license are those that its checks return', async () => {
+  const defaults = { edition: 'pro', seats: 5, cloud: true }
+  const created = await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements: defaults } })
+  const productId = expectBody(created, 201, z.object({ id: z.uuid() })).id
+  const overrides = { seats: 9, cloud: null, beta: true }
+  const { id } = await vendor.license({ productId, entitlements: overrides })
+  const read = await vendor.call('GET', `licenses/${id}/entitlements`)
+  expect(read.body).toEqual({ effective: { edition: 'pro', seats: 9, beta: true }, defaults, overrides })
 })

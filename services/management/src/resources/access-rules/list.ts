@@ -23,7 +23,7 @@ import { type ListOfRows, listOf } from '../../audit/writer.ts'
 import type { ReadContext } from '../../context.ts'
 import { hiddenOrganization } from '../../crud/hidden-organization.ts'
 import { anyId } from '../../crud/owned-rows.ts'
-import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
+import { countOf, type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { auditedRule, type RuleRow, selectRules, showRule } from './rule-rows.ts'
 
 export interface RuleFilter {
@@ -35,12 +35,14 @@ export interface RuleFilter {
   value?: string | undefined
   matches?: string | undefined
   set?: string | undefined
+  licenseId?: string | undefined
   expired?: boolean | undefined
 }
 
 export interface RuleQuery extends PageQuery, RuleFilter {
   sort?: RuleSort | undefined
   order?: 'asc' | 'desc' | undefined
+  total?: 'true' | undefined
 }
 
 /** The SQL expression by which the list is sorted, and its type. */
@@ -78,7 +80,7 @@ function matchingValues(value: string): TypedValue[] {
 
 /** Returns the conditions that the filter sets for a rule `r`, except the conditions on its value. */
 function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawBuilder<unknown>[] {
-  const { kind, mode, type, scope, scopeId, set, matches } = filter
+  const { kind, mode, type, scope, scopeId, set, licenseId, matches } = filter
   // An expired rule matches no check.
   const expired = filter.expired ?? (matches === undefined ? undefined : false)
   const conditions = [sql`r.organization_id = ${hiddenOrganization(organizationId)}`]
@@ -90,6 +92,12 @@ function conditionsOf({ organizationId }: ReadContext, filter: RuleFilter): RawB
   if (set !== undefined)
     conditions.push(
       sql`r.set_id = (select s.id from access_rule_sets s where s.organization_id = ${organizationId} and s.name = ${set})`,
+    )
+  if (licenseId !== undefined)
+    conditions.push(
+      sql`exists (
+        select from licenses l where l.id = ${licenseId} and l.organization_id = ${organizationId}
+          and (r.scope_id is null or r.scope_id in (l.id, l.product_id)) and (r.customer_id is null or r.customer_id = l.customer_id))`,
     )
   // The conditions compare the column itself, so that Postgres can use an index.
   if (expired === true) conditions.push(sql`r.expires_at <= now()`)
@@ -134,6 +142,20 @@ function combinationsOf(filter: RuleFilter): { kind: RuleKind; type: RuleType; s
   )
 }
 
+/** Returns a condition for each part of an index that contains rules of the license. Together they select all of its rules. */
+function partsOfLicense({ organizationId }: ReadContext, licenseId: string): RawBuilder<unknown>[] {
+  const ofLicense = (column: 'product_id' | 'customer_id') =>
+    sql`(select ${sql.ref(column)} from licenses where id = ${licenseId} and organization_id = ${organizationId})`
+  return [
+    sql`r.scope_id = ${licenseId}`,
+    sql`r.scope_id = ${ofLicense('product_id')}`,
+    sql`r.scope_id is null and r.customer_id = ${ofLicense('customer_id')}`,
+    ...(combinationsOf({ scope: 'ORGANIZATION' }) ?? []).flatMap(({ kind, type, scope }) =>
+      type === 'CUSTOMER' ? [] : [sql`r.kind = ${kind} and r.type = ${type} and r.scope = ${scope}`],
+    ),
+  ]
+}
+
 interface Slice {
   descends: boolean
   after: Place | null
@@ -158,12 +180,14 @@ function idsById(context: ReadContext, filter: RuleFilter, { descends, after, co
       order by f.id ${order} limit ${count}`
   const combinations = combinationsOf(filter)
   if (isWhole) return wholeList(context, conditions.slice(1), order, count)
-  if (combinations === undefined) return first([])
-  if (combinations.length === 0) return sql`select null::uuid as id where false`
-  const parts = combinations.map(
-    ({ kind, type, scope }) => sql`(${first([sql`r.kind = ${kind}`, sql`r.type = ${type}`, sql`r.scope = ${scope}`])})`,
-  )
-  return sql`select f.id from (${sql.join(parts, sql` union all `)}) f order by f.id ${order} limit ${count}`
+  const parts =
+    filter.licenseId === undefined
+      ? combinations?.map(({ kind, type, scope }) => sql`r.kind = ${kind} and r.type = ${type} and r.scope = ${scope}`)
+      : partsOfLicense(context, filter.licenseId)
+  if (parts === undefined) return first([])
+  if (parts.length === 0) return sql`select null::uuid as id where false`
+  const selects = parts.map((part) => sql`(${first([part])})`)
+  return sql`select f.id from (${sql.join(selects, sql` union all `)}) f order by f.id ${order} limit ${count}`
 }
 
 /**
@@ -228,12 +252,21 @@ async function readSlice(
 }
 
 export async function listRules(context: ReadContext, query: RuleQuery): Promise<Page<AccessRule>> {
-  const { limit, cursor, sort = 'createdAt', order = 'desc', ...filter } = query
+  const { limit, cursor, sort = 'createdAt', order = 'desc', total, ...filter } = query
   const name = sort === 'createdAt' && order === 'desc' ? 'access-rules' : `access-rules ${sort} ${order}`
   const list = { name, organizationId: context.organizationId }
-  return sortedPage(list, { limit, cursor }, showRule, (after, count) =>
+  const page = await sortedPage(list, { limit, cursor }, showRule, (after, count) =>
     readSlice(context, filter, sort, { descends: order === 'desc', after, count }),
   )
+  return total === undefined ? page : { ...page, total: await countRules(context, filter) }
+}
+
+async function countRules({ db, organizationId }: ReadContext, filter: RuleFilter): Promise<number> {
+  const conditions = conditionsOf({ db, organizationId }, filter)
+  const values = valuesOf(filter)
+  if (values !== undefined)
+    conditions.push(sql`(r.type, r.value) in (select v.type, v.value from ${valueTable(values)})`)
+  return countOf(db, sql`access_rules r where ${and(conditions)}`)
 }
 
 /** Returns up to `count` rules that satisfy a filter and have ids above `after`, sorted by id. */

@@ -8,8 +8,8 @@ import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
 import { audit, toJsonb } from '../../audit/writer.ts'
-import type { CallerCredential, ReadContext, WriteContext } from '../../context.ts'
-import type { NewEvent } from '../../events/writer.ts'
+import type { CallerCredential, Db, ReadContext, WriteContext } from '../../context.ts'
+import type { NewEvent, OwnedEvent } from '../../events/writer.ts'
 import { type Page, type PageQuery, selectPage } from '../../http/pagination.ts'
 import { invalid, notFound } from '../../http/problem.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
@@ -38,7 +38,7 @@ const RESOURCES: Record<CredentialKind, { type: string; label: string }> = {
 }
 
 function eventOf(
-  change: 'created' | 'revoked',
+  change: 'created' | 'expiring' | 'revoked',
   { kind, memberId }: CredentialFilter,
   resource: ShownCredential,
 ): NewEvent {
@@ -47,12 +47,16 @@ function eventOf(
   return { type: `token.${change}`, resource, more: { memberId } }
 }
 
-function select({ db, organizationId }: ReadContext, { kind, memberId, productId }: CredentialFilter) {
+function selectAll(db: Db) {
   return db
     .selectFrom('credentials')
     .leftJoin('credentialUses', 'credentialUses.credentialId', 'credentials.id')
     .select(['id', 'kind', 'name', 'prefix', 'permissions', 'productId', 'expiresAt', 'createdAt', 'createdBy'])
     .select('credentialUses.lastUsedAt')
+}
+
+function select({ db, organizationId }: ReadContext, { kind, memberId, productId }: CredentialFilter) {
+  return selectAll(db)
     .where('organizationId', '=', organizationId)
     .where('kind', '=', kind)
     .where('revokedAt', 'is', null)
@@ -77,6 +81,17 @@ function show(row: CredentialRow) {
   }
 }
 export type ShownCredential = ReturnType<typeof show>
+
+const SYSTEM = { type: 'SYSTEM' } as const
+
+/** Returns the events about the coming expiry of credentials of all organizations. */
+export async function expiringCredentialEvents(db: Db, ids: readonly string[]): Promise<OwnedEvent[]> {
+  const rows = await selectAll(db).select(['organizationId', 'memberId']).where('id', 'in', ids).execute()
+  return rows.map((row) => {
+    const { kind, memberId, organizationId } = row
+    return Object.assign(eventOf('expiring', { kind, memberId }, show(row)), { organizationId, actor: SYSTEM })
+  })
+}
 
 export async function listCredentials(
   context: ReadContext,

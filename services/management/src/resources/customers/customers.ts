@@ -1,7 +1,7 @@
 import { customers as operations } from '@keyward/contract/management/customers'
 import { sql } from 'kysely'
 
-import { changeRow, deleteRow, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
+import { changeRow, deleteRow, hasMetadata, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { customerRows } from './customer-rows.ts'
@@ -11,10 +11,11 @@ export const customers = implement({ name: 'Customers', description: 'The owners
   listCustomers: {
     summary: 'List customers',
     handle(call) {
-      const { email, externalId } = call.query
+      const { email, externalId, metadata } = call.query
       return listRows(customerRows, call, call.query, [
         ...(email === undefined ? [] : [sql`lower(email) = lower(${email})`]),
         ...(externalId === undefined ? [] : [sql`external_id = ${externalId}`]),
+        ...hasMetadata('customers', call, metadata),
       ])
     },
   },

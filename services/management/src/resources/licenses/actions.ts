@@ -18,9 +18,9 @@ import { graceEndOf, type LicenseRow, lockLicenseRow, MS_PER_DAY, readLicenseRow
 import { licenseRows } from './store.ts'
 
 export type Action =
-  | { type: 'suspend' }
+  | { type: 'suspend'; reason?: string | undefined }
   | { type: 'reinstate' }
-  | { type: 'revoke' }
+  | { type: 'revoke'; reason?: string | undefined }
   | { type: 'renew'; expiresAt: Date; allowEarlier?: boolean | undefined }
   | { type: 'extend'; days: number }
 
@@ -100,10 +100,12 @@ export async function actOnLicense(context: WriteContext, id: string, action: Ac
   const effect = effectOf(action, row)
   if (effect === null) return showLicense(row)
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
-  const { suspendedAt: _, revokedAt: __, ...changes } = effect.set
-  const before = valuesBefore(row, changes)
+  const { suspendedAt: _, revokedAt: __, ...set } = effect.set
+  const before = valuesBefore(row, set)
+  const more = 'reason' in action && action.reason !== undefined ? { reason: action.reason } : {}
+  const changes = { ...set, ...more }
   const license = showLicense(await readLicenseRow(context, id))
-  const event = { type: effect.audited, resource: license, before: showLicense(row) }
+  const event = { type: effect.audited, resource: license, before: showLicense(row), more }
   await audit(context, { action: effect.audited, resourceType: 'license', resourceId: id, changes, before, event })
   await recordLicenseActivity(context, effect.activity, [id])
   return license

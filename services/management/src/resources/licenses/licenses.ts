@@ -5,7 +5,7 @@ import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importLicenses } from './import.ts'
 import { readLicenseRow, showLicense } from './license-rows.ts'
 import { listLicenses } from './list.ts'
-import { addLicense, changeLicense, deleteLicense } from './store.ts'
+import { addLicense, changeLicense, deleteLicense, readEntitlements } from './store.ts'
 
 const tag = {
   name: 'Licenses',
@@ -31,6 +31,11 @@ export const licenses = implement(tag, operations, {
     summary: 'Read a license',
     handle: async (call) => showLicense(await readLicenseRow(call, call.params.id)),
   },
+  readLicenseEntitlements: {
+    summary: 'Read the effective entitlements of a license',
+    description: 'Returns what apps receive, and the values from which it is computed.',
+    handle: (call) => readEntitlements(call, call.params.id),
+  },
   updateLicense: {
     summary: 'Change a license',
     description:
@@ -48,7 +53,7 @@ export const licenses = implement(tag, operations, {
     summary: 'Suspend a license',
     description,
     errors: ['LICENSE_REVOKED'],
-    handle: (call) => actOnLicense(call, call.params.id, { type: 'suspend' }),
+    handle: (call) => actOnLicense(call, call.params.id, { type: 'suspend', ...call.body }),
   },
   reinstateLicense: {
     summary: 'Reinstate a suspended license',
@@ -59,7 +64,7 @@ export const licenses = implement(tag, operations, {
   revokeLicense: {
     summary: 'Revoke a license permanently',
     description,
-    handle: (call) => actOnLicense(call, call.params.id, { type: 'revoke' }),
+    handle: (call) => actOnLicense(call, call.params.id, { type: 'revoke', ...call.body }),
   },
   renewLicense: {
     summary: 'Renew a license',

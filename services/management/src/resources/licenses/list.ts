@@ -4,8 +4,8 @@ import type { License, LicenseSort } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
-import { anyId } from '../../crud/owned-rows.ts'
-import { type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
+import { anyId, hasMetadata } from '../../crud/owned-rows.ts'
+import { countOf, type Page, type PageQuery, type Place, sortedPage } from '../../http/pagination.ts'
 import { type LicenseRow, selectLicenses, showLicense } from './license-rows.ts'
 
 export interface LicenseQuery extends PageQuery {
@@ -21,6 +21,8 @@ export interface LicenseQuery extends PageQuery {
   expiresBefore?: Date | undefined
   sort?: LicenseSort | undefined
   order?: 'asc' | 'desc' | undefined
+  metadata?: readonly string[] | undefined
+  total?: 'true' | undefined
 }
 
 /** The SQL expression for the expiry. The index contains the same expression. A license without an expiry has the expiry `infinity`. */
@@ -62,9 +64,9 @@ export function keyBeginsWith(text: string): RawBuilder<unknown> {
   return sql`${SEARCHED_KEY} like ${`${escapeLike(text.replaceAll(/\s/g, '').toUpperCase())}%`}`
 }
 
-function conditionsOf(query: LicenseQuery): RawBuilder<unknown>[] {
+function conditionsOf(context: ReadContext, query: LicenseQuery): RawBuilder<unknown>[] {
   const { productId, customerId, templateId, externalId, status, key, keyPrefix, expiresAfter, expiresBefore } = query
-  const conditions: RawBuilder<unknown>[] = []
+  const conditions = hasMetadata('licenses', context, query.metadata)
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
   if (customerId !== undefined) conditions.push(sql`customer_id = ${customerId}`)
   if (templateId !== undefined) conditions.push(sql`template_id = ${templateId}`)
@@ -98,7 +100,20 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
       return row === undefined ? [] : [{ row, place }]
     })
   }
-  return sortedPage({ name, organizationId: context.organizationId }, query, showLicense, read)
+  const page = await sortedPage({ name, organizationId: context.organizationId }, query, showLicense, read)
+  return query.total === undefined ? page : { ...page, total: await countLicenses(context, query) }
+}
+
+async function countLicenses(context: ReadContext, query: LicenseQuery): Promise<number> {
+  const { organizationId, db } = context
+  const ofCustomers =
+    query.email === undefined
+      ? []
+      : [
+          sql`customer_id in (select id from customers where organization_id = ${organizationId} and lower(email) = lower(${query.email}))`,
+        ]
+  const conditions = [sql`organization_id = ${organizationId}`, ...ofCustomers, ...conditionsOf(context, query)]
+  return countOf(db, sql`licenses where ${sql.join(conditions, sql` and `)}`)
 }
 
 interface Slice {
@@ -120,7 +135,7 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
   const { organizationId } = context
   const organizationPrefix: Prefix = { columns: ['organization_id'], values: [organizationId] }
   if (email === undefined)
-    return (await sql<Place>`${firstPlaces(query, organizationPrefix, slice)}`.execute(context.db)).rows
+    return (await sql<Place>`${firstPlaces(context, query, organizationPrefix, slice)}`.execute(context.db)).rows
   const customerPrefix: Prefix = { columns: ['organization_id', 'customer_id'], values: [organizationId, sql`c.id`] }
   const direction = order === 'desc' ? sql`desc` : sql`asc`
   const byExpiry = sql`f.expiry = ${NEVER}, f.expiry ${direction}, `
@@ -129,7 +144,7 @@ async function readPlaces(context: ReadContext, query: LicenseQuery, slice: Slic
   const { rows } = await sql<Place>`
     select f.id, f.key from (
       select id from customers where organization_id = ${organizationId} and lower(email) = lower(${email})
-    ) c cross join lateral (${firstPlaces(query, customerPrefix, slice)}) f
+    ) c cross join lateral (${firstPlaces(context, query, customerPrefix, slice)}) f
     order by ${sort === 'createdAt' ? sql`` : byExpiry}f.id ${direction} limit ${count}`.execute(context.db)
   return rows
 }
@@ -138,8 +153,8 @@ const LEAST_ID = '00000000-0000-0000-0000-000000000000'
 const GREATEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Returns the SQL that selects the places of the first licenses of a page, among the licenses with this prefix. */
-function firstPlaces(query: LicenseQuery, prefix: Prefix, slice: Slice): RawBuilder<unknown> {
-  const filters = conditionsOf(query)
+function firstPlaces(context: ReadContext, query: LicenseQuery, prefix: Prefix, slice: Slice): RawBuilder<unknown> {
+  const filters = conditionsOf(context, query)
   if (slice.sort === 'createdAt' && filters.length === 0) return placesInRange(prefix, slice)
   const equal = prefix.columns.map((column, i) => sql`${sql.ref(column)} = ${prefix.values[i]}`)
   const conditions = [...equal, ...filters]

@@ -3,6 +3,7 @@
 import {
   completePolicy,
   type CreateLicense,
+  effectiveEntitlements,
   type License,
   newPolicyError,
   policyError,
@@ -374,6 +375,20 @@ export async function changeLicense(
   await audit(context, { action, resourceType: 'license', resourceId: id, changes: input, before, event })
   await recordLicenseActivity(context, 'LICENSE_CHANGED', [id])
   return license
+}
+
+/** Returns the effective entitlements of a license, and the defaults and overrides from which they are computed (docs/api.md#v13). */
+export async function readEntitlements(context: ReadContext, id: string) {
+  const { productId, entitlements } = await readLicenseRow(context, id)
+  const product = await context.db
+    .selectFrom('products')
+    .select('entitlements')
+    .where('organizationId', '=', context.organizationId)
+    .where('id', '=', productId)
+    .executeTakeFirst()
+  const defaults = product?.entitlements ?? {}
+  const overrides = entitlements ?? {}
+  return { effective: effectiveEntitlements(defaults, overrides), defaults, overrides }
 }
 
 /** Deletes a license with its machines, its alerts and the access rules of its scope (docs/api.md#m9). */
