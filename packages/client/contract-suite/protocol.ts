@@ -69,7 +69,19 @@ export type Call =
   /** Imports the license file in the text. */
   | { command: 'importFile'; file: string }
 
-export type Command = OpenCommand | JudgeCommand | VerifyCommand | Call
+/** Validates, and cancels the call after `afterMs` in the way of the language. The reply may be `{cancelled: true}`. */
+export interface CancelCommand {
+  command: 'validateAndCancel'
+  afterMs: number
+}
+
+/** Opens the machine key in a file. The reply is `{machineId, isNew, isEphemeral}` or `{error}`. */
+export interface MachineKeyCommand {
+  command: 'machineKey'
+  path: string
+}
+
+export type Command = OpenCommand | JudgeCommand | VerifyCommand | MachineKeyCommand | CancelCommand | Call
 
 /** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` and `verify` is `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>

@@ -17,13 +17,19 @@ import type { CallOutcome, Endpoint, Outage, ServiceResponse } from './transport
 import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
+/** The options of a call. */
+export interface CallOptions {
+  /** When the signal is aborted, the call ends at once, and the service counts as unreachable with the cause `TIMEOUT`. */
+  signal?: AbortSignal
+}
+
 export interface LicenseClient {
   /** Checks the license online, or with the stored file during an outage (docs/api.md#c1, #c2). */
-  validate(): Promise<ValidationResult>
+  validate(options?: CallOptions): Promise<ValidationResult>
   /** Checks the license like `validate` and sends the name of this machine. */
-  activate(): Promise<ValidationResult>
+  activate(options?: CallOptions): Promise<ValidationResult>
   /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
-  deactivate(): Promise<DeactivationResult>
+  deactivate(options?: CallOptions): Promise<DeactivationResult>
   /** Fetches and stores a new license file now. `validate` and `activate` fetch a new file in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
@@ -57,12 +63,15 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   // The license keys that the typed text may mean. After the first verdict other than NOT_FOUND, only the key of that verdict remains.
   let candidates = createCandidates(settings)
 
-  async function check(endpoint: (own: Settings) => Endpoint<Verdict>): Promise<ValidationResult> {
+  async function check(
+    endpoint: (own: Settings) => Endpoint<Verdict>,
+    given: CallOptions | undefined,
+  ): Promise<ValidationResult> {
     const rest = [...candidates]
     for (;;) {
       const [candidate] = rest
       const rejectionsBefore = candidate!.cache.rejections
-      const outcome = await callOf(candidate!, endpoint(candidate!.settings))
+      const outcome = await callOf(candidate!, endpoint(candidate!.settings), given)
       if (outcome.kind === 'outage') return decideOffline(outcome, rest)
       if (outcome.kind === 'misconfiguration') return { valid: false, expiresAt: null, ...configurationError(outcome) }
       const result = await decideOnline(candidate!, outcome, rejectionsBefore)
@@ -73,10 +82,10 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     }
   }
 
-  async function deactivate(): Promise<DeactivationResult> {
+  async function deactivate(given?: CallOptions): Promise<DeactivationResult> {
     for (const candidate of candidates) {
       const { settings: own, store, cache } = candidate
-      const outcome = await callOf(candidate, deactivateEndpoint(own))
+      const outcome = await callOf(candidate, deactivateEndpoint(own), given)
       if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
       if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
       if (!outcome.value.deactivated) continue
@@ -107,8 +116,8 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   }
 
   return {
-    validate: () => check(validateEndpoint),
-    activate: () => check(activateEndpoint),
+    validate: (given) => check(validateEndpoint, given),
+    activate: (given) => check(activateEndpoint, given),
     deactivate,
     refreshFile,
     importFile,
@@ -117,8 +126,12 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
 }
 
 /** Calls an endpoint. Rejects responses that were signed before the latest stored one. */
-async function callOf<Value>({ settings, store }: Candidate, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
-  return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0)
+async function callOf<Value>(
+  { settings, store }: Candidate,
+  endpoint: Endpoint<Value>,
+  options: CallOptions | undefined,
+): Promise<CallOutcome<Value>> {
+  return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0, options?.signal)
 }
 
 async function decideOnline(
