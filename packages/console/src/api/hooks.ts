@@ -10,7 +10,6 @@ import { useMemo } from 'react'
 import type { z } from 'zod'
 
 import { showDone, showError } from '../notices.tsx'
-import { text } from '../text.ts'
 import { ApiError, type Applied, call, callAndApply } from './client.ts'
 import { liveMessage } from './live.ts'
 
@@ -148,7 +147,7 @@ export function useMutating<Input, Output>(
       const revert = async () => {
         await undo?.(result, input)
         await refresh()
-        showDone(text.undone)
+        showDone('Undone.')
       }
       const isRevertible = undo !== undefined && canUndo?.(input) !== false
       if (done !== undefined)

@@ -14,64 +14,69 @@ import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
-const t = text.account
-
 const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
 
 function Passkeys() {
   const { data, error, isPending, refetch } = useRead(passkeys.listMyPasskeys, {})
   const [name, setName] = useState<string | null>(null)
-  const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
+  const register = useChange((chosen: string) => registerPasskey(chosen), {
+    done: 'Registered the passkey.',
+    quiet: true,
+  })
   const remove = useCall(passkeys.deletePasskey)
   const columns: readonly Column<Passkey>[] = [
-    { title: t.passkeyName, cell: (one) => one.name },
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Name', cell: (one) => one.name },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: ({ id, name: its }) => (
         <ConfirmButton
           size="xs"
-          label={t.remove}
-          title={t.removeTitle}
+          label="Delete"
+          title="Delete this passkey?"
           object={<bdi>{its}</bdi>}
-          consequence={t.removeHint}
+          consequence="You can no longer sign in with this passkey."
           onConfirm={() => remove.mutateAsync({ params: { id } })}
         />
       ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label={t.passkeys}>
+    <Stack gap="sm" component="section" aria-label="Passkeys">
       <Group justify="space-between">
         <Title order={2} size="h4">
-          {t.passkeys}
+          Passkeys
         </Title>
         <Button onClick={() => setName('')} disabled={!offersPasskeys()}>
-          {t.newPasskey}
+          Register a passkey
         </Button>
       </Group>
       <Text size="sm" c="dimmed">
-        {t.passkeysHint}
+        A passkey signs you in with your fingerprint, your face or the PIN of your device.
       </Text>
-      {!offersPasskeys() && <Alert color="blue">{t.unsupported}</Alert>}
+      {!offersPasskeys() && (
+        <Alert color="blue">
+          This browser offers no passkeys for this address. Passkeys need a host name and TLS, or localhost.
+        </Alert>
+      )}
       <ListTable
         list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
         columns={columns}
-        empty={t.noPasskeys}
-        label={t.passkeys}
+        empty="No passkeys yet. Without a passkey, you need a new invitation for the next sign-in."
+        label="Passkeys"
       />
       <FormWindow
-        title={t.newPasskey}
-        action={t.newPasskey}
+        title="Register a passkey"
+        action="Register a passkey"
         opened={name !== null}
         onClose={() => setName(null)}
         onSubmit={() => register.mutateAsync(name ?? '')}
       >
         {(errors) => (
           <TextInput
-            label={t.passkeyName}
-            description={t.passkeyNameHint}
+            label="Name"
+            description="For example: work laptop."
             value={name ?? ''}
             onChange={(event) => setName(event.currentTarget.value)}
             error={errors['name']}
@@ -86,52 +91,52 @@ function Passkeys() {
 
 function Sessions() {
   const { data, error, isPending, refetch } = useRead(sessions.listMySessions, {})
-  const end = useCall(sessions.endMySession, { done: t.ended })
+  const end = useCall(sessions.endMySession, { done: 'Ended the session.' })
   const columns: readonly Column<Session>[] = [
-    { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: t.method, cell: ({ method }) => t.methods[method] ?? method },
+    { title: 'Opened', cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'With', cell: ({ method }) => text.methods[method] ?? method },
     {
       title: text.actions,
       cell: ({ id, isCurrent }) =>
         isCurrent ? (
-          <DotBadge color="teal">{t.current}</DotBadge>
+          <DotBadge color="teal">this one</DotBadge>
         ) : (
           <Button size="xs" variant="default" onClick={() => end.mutate({ params: { id } })}>
-            {t.end}
+            End
           </Button>
         ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label={t.sessions}>
+    <Stack gap="sm" component="section" aria-label="Sessions">
       <Title order={2} size="h4">
-        {t.sessions}
+        Sessions
       </Title>
       <ListTable
         list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
         columns={columns}
         empty=""
-        label={t.sessions}
+        label="Sessions"
       />
     </Stack>
   )
 }
 
 const TOKENS = {
-  title: t.tokens,
-  hint: t.tokensHint,
-  new: t.newToken,
-  none: t.noTokens,
-  revokeTitle: t.revokeTokenTitle,
-  revokeHint: t.revokeTokenHint,
+  title: 'Personal access tokens',
+  hint: 'For your own scripts, and for signing in without a passkey. A token permits what both it and you may do, and ends when you leave.',
+  new: 'New personal access token',
+  none: 'No personal access tokens.',
+  revokeTitle: 'Revoke this token?',
+  revokeHint: 'Scripts that use this token lose access at once.',
 }
 
 function AccessTokens({ memberId, own }: { memberId: string; own: readonly string[] }) {
   const params = { id: memberId }
   const list = useList(members.listAccessTokens, { params })
   const create = useCall(members.createAccessToken, { quiet: true })
-  const revoke = useCall(members.revokeAccessToken, { done: text.credentials.revoked })
+  const revoke = useCall(members.revokeAccessToken, { done: 'Revoked the credential.' })
   return (
     <CredentialList
       list={list}
@@ -147,7 +152,7 @@ function AccessTokens({ memberId, own }: { memberId: string; own: readonly strin
 
 export default function Account({ me }: { me: Me }) {
   return (
-    <Screen title={t.title}>
+    <Screen title="Your account">
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
       {me.member && me.permissions.includes('credentials.write') && (

@@ -10,8 +10,6 @@ import { fromOf, PERIODS } from '../parts/periods.ts'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 import { ActivityTable } from './activity-table.tsx'
-
-const t = text.activity
 type Entry = ItemOf<typeof activity.listActivity>
 const FILTERS = { type: null, code: null, machineId: null, hours: null }
 /** The interval at which the list is read again, because checks add entries. */
@@ -29,33 +27,35 @@ export default function Activity({ me }: { me: Me }) {
   const list = useList(activity.listActivity, input, LIVE_MS)
   return (
     <Screen
-      title={t.title}
+      title="Activity"
       actions={<ExportButton operation={activity.listActivity} input={input} file="activity" row={csvRow} />}
     >
       <FilterBar onClear={clear}>
         <TextFilter
-          label={t.machine}
-          placeholder={t.machineHint}
+          label="Machine"
+          placeholder="The whole machine id"
           value={filters.machineId}
           onChange={(machineId) => setFilters({ machineId })}
         />
-        <ChoiceFilter label={t.event} names={t.types} value={filters.type} onChange={(type) => setFilters({ type })} />
         <ChoiceFilter
-          label={t.outcome}
+          label="Event"
+          names={text.activities}
+          value={filters.type}
+          onChange={(type) => setFilters({ type })}
+        />
+        <ChoiceFilter
+          label="Outcome"
           names={CODE_NAMES}
           value={filters.code}
           onChange={(code) => setFilters({ code })}
         />
-        <ChoiceFilter
-          label={t.period}
-          names={PERIODS}
-          value={hours}
-          onChange={(value) => setFilters({ hours: value })}
-        />
+        <ChoiceFilter label="When" names={PERIODS} value={hours} onChange={(value) => setFilters({ hours: value })} />
       </FilterBar>
       <ActivityTable
         list={list}
-        empty={clear ? t.emptyFiltered : t.empty}
+        empty={
+          clear ? 'No activity matches these filters.' : 'No activity yet. Checks appear here after about a second.'
+        }
         showsLicense
         canWrite={me.permissions.includes('licenses.write')}
       />

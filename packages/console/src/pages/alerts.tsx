@@ -9,18 +9,19 @@ import { Screen } from '../parts/page-header.tsx'
 import { Ago } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 
-const t = text.alerts
+const t = {
+  states: { true: 'Open', false: 'Acknowledged' },
+}
 
 export default function Alerts({ me }: { me: Me }) {
   const [filters, setFilters, clear] = useUrlFilters({ open: null })
   const list = useList(alerts.listAlerts, { query: filters })
-  const acknowledge = useCall(alerts.acknowledgeAlert, { done: t.done })
+  const acknowledge = useCall(alerts.acknowledgeAlert, { done: 'Acknowledged the alert.' })
   const canWrite = me.permissions.includes('licenses.write')
   const columns: readonly Column<Alert>[] = [
     {
-      title: t.event,
+      title: 'What happened',
       cell: (alert) => (
         <div className="alert">
           <AlertSentence alert={alert} />
@@ -28,7 +29,7 @@ export default function Alerts({ me }: { me: Me }) {
       ),
     },
     {
-      title: t.acknowledged,
+      title: 'Acknowledged',
       cell: ({ id, acknowledgedAt }) =>
         acknowledgedAt === null && canWrite ? (
           <Button
@@ -37,7 +38,7 @@ export default function Alerts({ me }: { me: Me }) {
             onClick={() => acknowledge.mutate({ params: { id } })}
             loading={acknowledge.isPending && acknowledge.variables.params.id === id}
           >
-            {t.acknowledge}
+            Acknowledge
           </Button>
         ) : (
           <Ago at={acknowledgedAt} never={t.states.true} />
@@ -45,11 +46,21 @@ export default function Alerts({ me }: { me: Me }) {
     },
   ]
   return (
-    <Screen title={t.title}>
+    <Screen title="Alerts">
       <FilterBar onClear={clear}>
-        <ChoiceFilter label={t.state} names={t.states} value={filters.open} onChange={(open) => setFilters({ open })} />
+        <ChoiceFilter label="State" names={t.states} value={filters.open} onChange={(open) => setFilters({ open })} />
       </FilterBar>
-      <ListTable list={list} columns={columns} empty={clear ? t.emptyFiltered : t.empty} label={t.title} hasTwoLines />
+      <ListTable
+        list={list}
+        columns={columns}
+        empty={
+          clear
+            ? 'No alert matches this filter.'
+            : 'No alerts. Keyward opens an alert when more machines use a license than it allows, and when it disables a webhook endpoint.'
+        }
+        label="Alerts"
+        hasTwoLines
+      />
     </Screen>
   )
 }

@@ -15,10 +15,8 @@ import { CopyIcon, DotBadge, KeyText, LastDay, StatusBadge, When } from '../part
 import { Slots } from '../parts/slots.tsx'
 import { ErrorState, LoadingPage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
-import { text } from '../text.ts'
+import { countedSoFar } from '../text.ts'
 import { termOf } from './licenses/summary.tsx'
-
-const t = text.customers
 
 function ProductName({ id }: { id: string }) {
   return <bdi className="name">{useName(id)}</bdi>
@@ -26,7 +24,7 @@ function ProductName({ id }: { id: string }) {
 
 const COLUMNS: readonly Column<License>[] = [
   {
-    title: t.license,
+    title: 'License',
     cell: ({ productId, key }) => (
       <>
         <ProductName id={productId} />
@@ -36,13 +34,13 @@ const COLUMNS: readonly Column<License>[] = [
       </>
     ),
   },
-  { title: text.licenses.status, cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: text.licenses.machines, cell: ({ machines }) => <Slots {...machines} /> },
+  { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+  { title: 'Machines', cell: ({ machines }) => <Slots {...machines} /> },
   {
-    title: text.licenses.expires,
+    title: 'Expires',
     cell: (one) => (one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />),
   },
-  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, isMinor: true },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} />, isMinor: true },
 ]
 
 type Opened = 'edit' | 'delete'
@@ -53,10 +51,10 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
   const [, navigate] = useLocation()
   const [opened, setOpened] = useState<Opened | null>(null)
   const remove = useCall(customers.deleteCustomer, {
-    done: t.deleted,
+    done: 'Deleted the customer.',
     onDone: () => navigate('/customers'),
   })
-  useRemembered(`/customers/${id}`, t.customer, read.data && (read.data.name ?? read.data.email))
+  useRemembered(`/customers/${id}`, 'Customer', read.data && (read.data.name ?? read.data.email))
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   if (!read.data) return <LoadingPage />
   const { email, name, externalId, createdAt } = read.data
@@ -70,14 +68,16 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
       href={`/licenses/new?${new URLSearchParams({ email }).toString()}`}
       leftSection={<IconPlus size={16} />}
     >
-      {text.licenses.new}
+      New license
     </Button>
   )
   return (
     <Screen
       title={name ?? email}
-      back={{ href: '/customers', label: text.nav.customers }}
-      status={active > 0 && <DotBadge color="teal">{t.activeLicenses(active, licenses.hasMore)}</DotBadge>}
+      back={{ href: '/customers', label: 'Customers' }}
+      status={
+        active > 0 && <DotBadge color="teal">{countedSoFar(active, licenses.hasMore, 'active license')}</DotBadge>
+      }
       meta={[
         <span key="email" className="with-copy">
           <bdi>{email}</bdi>
@@ -87,70 +87,70 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
           ? []
           : [
               <span key="external">
-                {t.externalId} <span className="mono">{externalId}</span>
+                External id <span className="mono">{externalId}</span>
               </span>,
             ]),
         <span key="since">
-          {t.since} <When at={createdAt} />
+          Customer since <When at={createdAt} />
         </span>,
       ]}
       actions={
         <>
           {canWrite && (
             <Button variant="default" onClick={() => setOpened('edit')}>
-              {t.edit}
+              Edit
             </Button>
           )}
           {newLicense}
           {canWrite && (
             <Menu position="bottom-end" width={208}>
               <Menu.Target>
-                <ActionIcon variant="default" size="var(--h-control)" aria-label={text.more}>
+                <ActionIcon variant="default" size="var(--h-control)" aria-label="More actions">
                   <IconDots size={16} />
                 </ActionIcon>
               </Menu.Target>
               <Menu.Dropdown>
                 <Menu.Item component={Link} href={`/customers/${id}/merge`}>
-                  {t.merge}
+                  Merge into another
                 </Menu.Item>
                 {me.permissions.includes('audit.read') && (
                   <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
-                    {text.audit.history}
+                    History
                   </Menu.Item>
                 )}
                 <Menu.Divider />
                 <Menu.Item color="red" disabled={hasLicenses} onClick={() => setOpened('delete')}>
-                  {t.delete}
+                  Delete
                 </Menu.Item>
-                {hasLicenses && <Menu.Label>{t.notDeletable}</Menu.Label>}
+                {hasLicenses && <Menu.Label>Merge or delete its licenses first.</Menu.Label>}
               </Menu.Dropdown>
             </Menu>
           )}
         </>
       }
     >
-      <section aria-label={t.licensesOf}>
+      <section aria-label="Licenses">
         <ListTable
           list={licenses}
           columns={COLUMNS}
           href={(one) => `/licenses/${one.id}`}
           empty={
             <>
-              <p>{t.noLicenses}</p>
+              <p>This customer has no license yet.</p>
               {newLicense}
             </>
           }
-          label={t.licensesOf}
+          label="Licenses"
           hasTwoLines
         />
       </section>
       {opened === 'edit' && <CustomerWindow opened onClose={close} before={read.data} />}
       {opened === 'delete' && (
         <Confirm
-          label={t.delete}
-          title={t.deleteTitle}
+          label="Delete"
+          title="Delete this customer?"
           object={name === null ? email : `${name}, ${email}`}
-          consequence={t.deleteHint}
+          consequence="The access rules of the customer are deleted too. A customer with licenses cannot be deleted."
           onConfirm={() => remove.mutateAsync({ params: { id } })}
           isPending={remove.isPending}
           onClose={close}

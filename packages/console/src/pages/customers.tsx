@@ -12,15 +12,12 @@ import { Screen } from '../parts/page-header.tsx'
 import { When } from '../parts/parts.tsx'
 import { type Column, ListTable, type ListState } from '../parts/table.tsx'
 import { useUrlFilters, useUrlParameters } from '../parts/url.ts'
-import { text } from '../text.ts'
-
-const t = text.customers
 
 const COLUMNS: readonly Column<Customer>[] = [
-  { title: t.email, cell: ({ email }) => email },
-  { title: t.nameOf, cell: ({ name }) => name ?? '' },
-  { title: t.externalId, cell: ({ externalId }) => externalId ?? '' },
-  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { title: 'E-mail', cell: ({ email }) => email },
+  { title: 'Name', cell: ({ name }) => name ?? '' },
+  { title: 'External id', cell: ({ externalId }) => externalId ?? '' },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
 const NO_MORE = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
@@ -39,23 +36,28 @@ export default function Customers({ me }: { me: Me }) {
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const list = useFound(q)
-  const create = me.permissions.includes('customers.write') && <Button onClick={creating.open}>{t.new}</Button>
+  const create = me.permissions.includes('customers.write') && <Button onClick={creating.open}>New customer</Button>
   return (
-    <Screen title={t.title} actions={create}>
+    <Screen title="Customers" actions={create}>
       <FilterBar onClear={clear}>
-        <TextFilter label={t.find} placeholder={t.findHint} value={q} onChange={(value) => setFilters({ q: value })} />
+        <TextFilter
+          label="E-mail, name or external id"
+          placeholder="At least three characters"
+          value={q}
+          onChange={(value) => setFilters({ q: value })}
+        />
       </FilterBar>
       <ListTable
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/customers/${id}`}
-        label={t.title}
+        label="Customers"
         empty={
           clear ? (
-            t.emptyFiltered
+            'No customer contains this text. Enter at least three characters.'
           ) : (
             <>
-              {t.empty}
+              No customers yet. Create a customer before the first license.
               {create}
             </>
           )

@@ -17,8 +17,6 @@ import { ErrorMessage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
-
-const t = text.operator
 const PLANS = plan.options
 
 interface Secrets {
@@ -44,7 +42,7 @@ function FirstOwner({ token }: { token: string }) {
   if (path !== undefined)
     return (
       <Stack gap="xs">
-        <Text size="sm">{text.team.invited}</Text>
+        <Text size="sm">{text.invited}</Text>
         <Copyable value={`${window.location.origin}${path}`} />
       </Stack>
     )
@@ -53,8 +51,8 @@ function FirstOwner({ token }: { token: string }) {
     <form onSubmit={submit} noValidate>
       <Stack gap="xs">
         <TextInput
-          label={t.owner}
-          description={t.ownerHint}
+          label="E-mail of the first owner"
+          description="The owner has every permission and invites the colleagues."
           type="email"
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
@@ -63,7 +61,7 @@ function FirstOwner({ token }: { token: string }) {
         />
         {invite.error && errors['email'] === undefined && <ErrorMessage error={invite.error} />}
         <Button type="submit" loading={invite.isPending}>
-          {t.inviteOwner}
+          Create the invitation
         </Button>
       </Stack>
     </form>
@@ -73,20 +71,20 @@ function FirstOwner({ token }: { token: string }) {
 function SecretsWindow({ secrets, onClose }: { secrets: Secrets; onClose: () => void }) {
   const { managementToken, apiKey } = secrets
   return (
-    <Window onClose={onClose} title={t.created} centered size="lg">
+    <Window onClose={onClose} title="Created the organization." centered size="lg">
       <Stack>
         {managementToken !== undefined && <FirstOwner token={managementToken} />}
         <Text size="sm" c="dimmed">
-          {t.secrets}
+          For programs of the vendor. The secrets are not shown again.
         </Text>
         <Stack component="dl" gap="xs" m={0}>
           {managementToken !== undefined && (
-            <Fact term={t.managementToken}>
+            <Fact term="Management token">
               <Copyable value={managementToken} />
             </Fact>
           )}
           {apiKey !== undefined && (
-            <Fact term={t.apiKey}>
+            <Fact term="API key">
               <Copyable value={apiKey} />
             </Fact>
           )}
@@ -99,7 +97,7 @@ function SecretsWindow({ secrets, onClose }: { secrets: Secrets; onClose: () => 
 function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) => void }) {
   return (
     <Select
-      label={t.plan}
+      label="Plan"
       data={PLANS.map((one) => ({ value: one, label: text.plans[one] }))}
       value={value}
       onChange={(chosen) => onChange(PLANS.find((one) => one === chosen) ?? value)}
@@ -109,11 +107,7 @@ function PlanField({ value, onChange }: { value: Plan; onChange: (plan: Plan) =>
 }
 
 function State({ organization: { suspendedAt } }: { organization: Organization }) {
-  return suspendedAt === null ? (
-    <DotBadge color="teal">{t.active}</DotBadge>
-  ) : (
-    <DotBadge color="red">{t.suspended}</DotBadge>
-  )
+  return suspendedAt === null ? <DotBadge color="teal">Active</DotBadge> : <DotBadge color="red">Suspended</DotBadge>
 }
 
 function Use({ id, quota }: { id: string; quota: 'licenses' | 'members' }) {
@@ -123,11 +117,11 @@ function Use({ id, quota }: { id: string; quota: 'licenses' | 'members' }) {
 
 function EditPlan({ organization: one, onClose }: { organization: Organization; onClose: () => void }) {
   const [chosen, setChosen] = useState<Plan>(one.plan)
-  const saving = useEdit(organizations.updateOrganization, one, { done: t.changed })
+  const saving = useEdit(organizations.updateOrganization, one, { done: 'Changed the organization.' })
   return (
     <FormWindow
-      title={`${t.changePlan}: ${one.name}`}
-      action={text.save}
+      title={`Change the plan: ${one.name}`}
+      action="Save"
       opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ plan: chosen })}
@@ -152,11 +146,11 @@ function Actions({
   const [opened, setOpened] = useState<Opened | null>(null)
   const isSuspended = one.suspendedAt !== null
   const suspend = useCall(organizations.suspendOrganization, {
-    done: t.suspendedName(name),
+    done: `Suspended ${name}.`,
     undo: () => call(organizations.reinstateOrganization, { params }),
   })
   const reinstate = useCall(organizations.reinstateOrganization, {
-    done: t.reinstatedName(name),
+    done: `Reinstated ${name}.`,
     undo: () => call(organizations.suspendOrganization, { params }),
   })
   const recover = useCall(organizations.createRecoveryToken, {
@@ -167,19 +161,19 @@ function Actions({
     <>
       <Menu position="bottom-end">
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" aria-label={t.actionsOf(name)}>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions on ${name}`}>
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item onClick={() => setOpened('plan')}>{t.changePlan}</Menu.Item>
-          <Menu.Item onClick={() => setOpened('recover')}>{t.recovery}</Menu.Item>
+          <Menu.Item onClick={() => setOpened('plan')}>Change the plan</Menu.Item>
+          <Menu.Item onClick={() => setOpened('recover')}>Recovery token</Menu.Item>
           <Menu.Divider />
           {isSuspended ? (
-            <Menu.Item onClick={() => reinstate.mutate({ params })}>{t.reinstate}</Menu.Item>
+            <Menu.Item onClick={() => reinstate.mutate({ params })}>Reinstate</Menu.Item>
           ) : (
             <Menu.Item color="red" onClick={() => setOpened('suspend')}>
-              {t.suspend}
+              Suspend
             </Menu.Item>
           )}
         </Menu.Dropdown>
@@ -187,10 +181,10 @@ function Actions({
       {opened === 'plan' && <EditPlan organization={one} onClose={close} />}
       {opened === 'suspend' && (
         <Confirm
-          label={t.suspend}
-          title={t.suspendTitle}
+          label="Suspend"
+          title="Suspend this organization?"
           object={name}
-          consequence={t.suspendHint}
+          consequence="Its people and programs can no longer manage anything. Checks of its licenses continue as before."
           onConfirm={() => suspend.mutateAsync({ params })}
           isPending={suspend.isPending}
           onClose={close}
@@ -198,10 +192,10 @@ function Actions({
       )}
       {opened === 'recover' && (
         <Confirm
-          label={t.recovery}
-          title={t.recoveryTitle}
+          label="Recovery token"
+          title="Create a token for this organization?"
           object={name}
-          consequence={t.recoveryHint}
+          consequence="The token has every permission. It is for a vendor that has lost its own tokens. The audit log of the vendor records it."
           isDangerous={false}
           onConfirm={() => recover.mutateAsync({ params, body: {} })}
           isPending={recover.isPending}
@@ -218,26 +212,31 @@ export default function Organizations() {
   const [secrets, setSecrets] = useState<Secrets | null>(null)
   const create = useCall(organizations.createOrganization, { onDone: setSecrets, quiet: true })
   const columns: readonly Column<Organization>[] = [
-    { title: t.nameOf, cell: (one) => <bdi className="name">{one.name}</bdi> },
-    { title: t.state, cell: (one) => <State organization={one} /> },
-    { title: t.plan, cell: (one) => text.plans[one.plan] },
-    { title: text.nav.licenses, cell: ({ id }) => <Use id={id} quota="licenses" />, isNumber: true },
-    { title: t.members, cell: ({ id }) => <Use id={id} quota="members" />, isNumber: true },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, isMinor: true },
+    { title: 'Name', cell: (one) => <bdi className="name">{one.name}</bdi> },
+    { title: 'State', cell: (one) => <State organization={one} /> },
+    { title: 'Plan', cell: (one) => text.plans[one.plan] },
+    { title: 'Licenses', cell: ({ id }) => <Use id={id} quota="licenses" />, isNumber: true },
+    { title: 'Members', cell: ({ id }) => <Use id={id} quota="members" />, isNumber: true },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} />, isMinor: true },
     { title: text.actions, cell: (one) => <Actions organization={one} onSecrets={setSecrets} /> },
   ]
   const open = (
     <Button onClick={() => setDraft({ name: '', plan: 'FREE' })} leftSection={<IconPlus size={16} />}>
-      {t.new}
+      New organization
     </Button>
   )
   return (
-    <Screen title={t.organizations} actions={open}>
-      <ListTable list={list} columns={columns} empty={<p>{t.empty}</p>} label={t.organizations} />
+    <Screen title="Organizations" actions={open}>
+      <ListTable
+        list={list}
+        columns={columns}
+        empty={<p>No organizations yet. Create one for each vendor.</p>}
+        label="Organizations"
+      />
       {draft && (
         <FormWindow
-          title={t.new}
-          action={t.new}
+          title="New organization"
+          action="New organization"
           opened
           onClose={() => setDraft(null)}
           onSubmit={() => create.mutateAsync({ body: draft })}
@@ -245,7 +244,7 @@ export default function Organizations() {
           {(errors) => (
             <>
               <TextInput
-                label={t.nameOf}
+                label="Name"
                 value={draft.name}
                 onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
                 error={errors['name']}

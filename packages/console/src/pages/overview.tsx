@@ -16,14 +16,22 @@ import { Screen } from '../parts/page-header.tsx'
 import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
 import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 import { Renew } from './licenses/renew.tsx'
 import { Checks, type Span, SPANS } from './overview-checks.tsx'
 
 /** Loaded after the rest of the screen, because few people see it. */
 const SetUp = lazy(async () => ({ default: (await import('./set-up.tsx')).SetUp }))
 
-const t = text.overview
+const t = {
+  quotaNames: {
+    licenses: 'Licenses',
+    customers: 'Customers',
+    products: 'Products',
+    members: 'Members',
+    storedBytes: 'Stored bytes',
+    bytesPerDay: 'Bytes of changes today',
+  },
+}
 const HOUR_MS = 3_600_000
 const MAX_SHOWN = 6
 /** A limit is shown when this share of it is used. */
@@ -49,7 +57,7 @@ function Few<Item extends { id: string }>({
       title={title}
       {...(items.length > 0 && {
         count: hasMore ? `${items.length}+` : items.length,
-        action: <TextLink href={href}>{t.all}</TextLink>,
+        action: <TextLink href={href}>Show all</TextLink>,
       })}
     >
       {error ? <ErrorMessage error={error} /> : isPending ? <LoadingRows rows={3} /> : null}
@@ -69,9 +77,9 @@ function OpenAlerts() {
   const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
     <Few
-      title={t.alerts}
+      title="Needs attention"
       href="/alerts?open=true"
-      empty={t.noAlerts}
+      empty="No license is used on more machines than it allows, and no webhook endpoint is disabled."
       list={list}
       row={(alert) => <AlertSentence alert={alert} />}
     />
@@ -100,9 +108,9 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
   })
   return (
     <Few
-      title={t.expiring}
+      title="Expire within 30 days"
       href="/licenses?within=30&status=active"
-      empty={t.noneExpires}
+      empty="No active license expires within 30 days."
       list={list}
       row={(one) => (
         <>
@@ -134,7 +142,7 @@ function Limits() {
   const { data } = useRead(organizations.readOwnOrganization, {})
   if (!data) return null
   const rows = [
-    { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
+    { name: 'Access rules', used: data.usage.rules.used, limit: data.usage.rules.limit },
     ...QUOTAS.flatMap((name) => {
       const quota = data.quotas[name]
       return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
@@ -144,10 +152,10 @@ function Limits() {
   )
   if (rows.length === 0) return null
   return (
-    <Part title={t.quotas}>
+    <Part title="Limits that are nearly reached">
       {rows.map(({ name, used, limit }) => (
         <div key={name}>
-          {t.used(name, used, limit)}
+          {`${name}: ${used.toLocaleString()} of ${limit.toLocaleString()} used`}
           <Progress
             value={(100 * used) / Math.max(1, limit)}
             aria-label={name}
@@ -170,18 +178,18 @@ export default function Overview({ me }: { me: Me }) {
   const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen
-      title={t.title}
+      title="Overview"
       actions={
         <>
           <SegmentedControl
             value={span}
             onChange={(value) => setFilters({ hours: value })}
             data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
-            aria-label={t.checks}
+            aria-label="Checks"
           />
           {canWrite && (
             <Button component={Link} href="/licenses/new" leftSection={<IconPlus size={16} />}>
-              {text.licenses.new}
+              New license
             </Button>
           )}
         </>

@@ -12,9 +12,24 @@ import { Link } from 'wouter'
 import { useRead } from '../api/hooks.ts'
 import { offersPasskeys } from '../api/passkeys.ts'
 import { Step } from '../parts/step.tsx'
-import { text } from '../text.ts'
 
-const t = text.setUp
+const t = {
+  steps: {
+    passkey: {
+      title: 'Add a passkey to your account',
+      hint: 'Sign in with your fingerprint or your device instead of a link.',
+      action: 'Add a passkey',
+    },
+    product: { title: 'Create a product', hint: 'Each license belongs to a product.', action: 'New product' },
+    license: { title: 'Issue a license', hint: 'For yourself, to test with.', action: 'New license' },
+    check: {
+      title: 'See the first valid check',
+      hint: 'Install the client in your app. The check appears here by itself.',
+      action: 'Show me how',
+    },
+    invite: { title: 'Invite somebody', hint: 'A colleague can help customers without you.', action: 'Invite' },
+  },
+}
 const HIDDEN = 'keyward set-up hidden'
 const REFRESH_MS = 5_000
 const FIRST = { query: { limit: 1 } }
@@ -52,15 +67,15 @@ function Steps({ me, onHide }: { me: Me; onHide: () => void }) {
   const next = steps.find(({ isDone }) => isDone === false)
   if (!next || steps.some(({ isDone }) => isDone === undefined)) return null
   return (
-    <section className="card" aria-label={t.title}>
+    <section className="card" aria-label="Set up">
       <div className="card-head">
-        <h2>{t.title}</h2>
-        <span className="faint">{t.count(done, steps.length)}</span>
+        <h2>Set up</h2>
+        <span className="faint">{`${done} of ${steps.length} done`}</span>
         <Button variant="subtle" color="gray" size="xs" className="card-action" onClick={onHide}>
-          {t.hide}
+          Hide
         </Button>
       </div>
-      <Progress value={(100 * done) / steps.length} color="teal" size={4} radius={0} aria-label={t.title} />
+      <Progress value={(100 * done) / steps.length} color="teal" size={4} radius={0} aria-label="Set up" />
       <ol className="flow set-up">
         {steps.map(({ name, href, isDone }) => {
           const { title, hint, action } = t.steps[name]

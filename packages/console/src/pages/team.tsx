@@ -19,13 +19,11 @@ import { useUrlParameters } from '../parts/url.ts'
 import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 
-const t = text.team
-
 /** Returns the name of the role whose permissions these are. */
 function roleOf(permissions: readonly string[]): string {
-  if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return t.roles.owner
-  if (permissions.every((one) => one.endsWith('.read'))) return t.roles.reader
-  return permissions.includes('credentials.write') ? t.roles.manager : t.roles.custom
+  if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return 'Owner'
+  if (permissions.every((one) => one.endsWith('.read'))) return 'Read only'
+  return permissions.includes('credentials.write') ? 'Manager' : 'Custom'
 }
 
 /** The window that invites a member, or changes one. */
@@ -43,14 +41,14 @@ function MemberWindow({
   const [email, setEmail] = useState(before?.email ?? '')
   const [granted, setGranted] = useState<readonly string[]>(before?.permissions ?? READ_ONLY)
   const saving = useEdit(members.updateMember, before, {
-    done: t.saved,
+    done: 'Saved the member.',
     create: members.createMember,
     onCreated: ({ invitation }) => onInvited(invitation?.path ?? null),
   })
   return (
     <FormWindow
-      title={before ? t.edit : t.invite}
-      action={before ? text.save : t.invite}
+      title={before ? 'Change' : 'Invite a member'}
+      action={before ? 'Save' : 'Invite a member'}
       opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ email, permissions: permissionsOf(granted) })}
@@ -58,7 +56,7 @@ function MemberWindow({
       {(errors) => (
         <>
           <TextInput
-            label={t.email}
+            label="E-mail"
             type="email"
             value={email}
             onChange={(event) => setEmail(event.currentTarget.value)}
@@ -76,13 +74,13 @@ function MemberWindow({
 /** The time zone in which the days of the organization end. */
 function ZoneField({ value }: { value: string | null }) {
   const change = useCall(organizations.updateOwnOrganization, {
-    done: t.zoneSaved,
+    done: 'Changed the time zone.',
     undo: () => call(organizations.updateOwnOrganization, { body: { timeZone: value } }),
   })
   return (
     <Select
-      label={t.zone}
-      description={t.zoneHint}
+      label="Time zone"
+      description="A license that ends on a day ends when the day is over in this zone."
       // The list of the browser lacks aliases and UTC.
       data={[...new Set([...(value === null ? [] : [value]), 'UTC', ...Intl.supportedValuesOf('timeZone')])]}
       value={value}
@@ -97,12 +95,12 @@ function ZoneField({ value }: { value: string | null }) {
 /** Shows the link of an invitation. */
 function LinkWindow({ path, onClose }: { path: string; onClose: () => void }) {
   return (
-    <Window onClose={onClose} title={t.invite} size="lg">
+    <Window onClose={onClose} title="Invite a member" size="lg">
       <Stack>
-        <Text size="sm">{t.invited}</Text>
+        <Text size="sm">{text.invited}</Text>
         <Copyable value={`${window.location.origin}${path}`} />
         <Group justify="flex-end">
-          <Button onClick={onClose}>{t.done}</Button>
+          <Button onClick={onClose}>Done</Button>
         </Group>
       </Stack>
     </Window>
@@ -116,20 +114,20 @@ export default function Team({ me }: { me: Me }) {
   const invite = useCall(members.createInvitation, {
     onDone: (created) => setPath(created.path ?? null),
   })
-  const remove = useCall(members.deleteMember, { done: t.removed })
+  const remove = useCall(members.deleteMember, { done: 'Removed the member.' })
   const open = () => setEdited('new')
   const columns: readonly Column<Member>[] = [
     {
-      title: t.email,
+      title: 'E-mail',
       cell: ({ id, email }) => (
         <>
           <bdi className="name">{email}</bdi>
-          {id === me.member?.id && <span className="faint"> {t.you}</span>}
+          {id === me.member?.id && <span className="faint"> (you)</span>}
         </>
       ),
     },
     {
-      title: t.role,
+      title: 'Role',
       cell: ({ permissions }) => (
         <>
           {roleOf(permissions)}
@@ -137,24 +135,24 @@ export default function Team({ me }: { me: Me }) {
         </>
       ),
     },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: (one) => (
         <Group gap="xs" wrap="nowrap">
           <Button size="xs" variant="default" onClick={() => setEdited(one)}>
-            {t.edit}
+            Change
           </Button>
           <Button size="xs" variant="default" onClick={() => invite.mutate({ params: { id: one.id } })}>
-            {t.inviteAgain}
+            New link
           </Button>
           {one.id === me.member?.id ? null : (
             <ConfirmButton
               size="xs"
-              label={t.remove}
-              title={t.removeTitle}
+              label="Remove"
+              title="Remove this member?"
               object={<bdi>{one.email}</bdi>}
-              consequence={t.removeHint}
+              consequence="Ends the sessions of the member and revokes the personal access tokens. Tokens created with them are revoked too. API keys stay valid, because apps depend on them."
               onConfirm={() => remove.mutateAsync({ params: { id: one.id } })}
             />
           )}
@@ -163,16 +161,16 @@ export default function Team({ me }: { me: Me }) {
     },
   ]
   return (
-    <Screen title={t.title} actions={<Button onClick={open}>{t.invite}</Button>}>
+    <Screen title="Team" actions={<Button onClick={open}>Invite a member</Button>}>
       <ListTable
         list={list}
         columns={columns}
-        label={t.title}
+        label="Team"
         hasTwoLines
         empty={
           <>
-            {t.empty}
-            <Button onClick={open}>{t.invite}</Button>
+            No members yet. Invite your colleagues; use management tokens for programs.
+            <Button onClick={open}>Invite a member</Button>
           </>
         }
       />

@@ -9,11 +9,15 @@ import type { z } from 'zod'
 
 import { useRead } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
-import { text } from '../text.ts'
 import { LicenseKey } from './license-key.tsx'
 import { Ago } from './parts.tsx'
 
-const t = text.overview
+const t = {
+  wants: (count: number, max: number | null) =>
+    `${count === 1 ? '1 check was refused' : `${count.toLocaleString()} checks were refused`}: ${
+      max === 1 ? 'the only slot is taken' : max === null ? 'the slots were taken' : `all ${max} slots are taken`
+    }`,
+}
 export type Alert = z.infer<typeof alert>
 
 /** Says which license refuses machines. */
@@ -31,7 +35,7 @@ function Overuse({ licenseId, count, lastAt }: Pick<Alert, 'count' | 'lastAt'> &
         </span>
       </div>
       <Button size="xs" variant="default" component={Link} href={`/licenses/${licenseId}`}>
-        {t.check}
+        Check
       </Button>
     </>
   )
@@ -43,13 +47,13 @@ export function AlertSentence({ alert: { licenseId, webhookEndpointId, count, la
     <>
       <IconWebhook size={18} className="warning-text" aria-hidden="true" />
       <div className="grow">
-        {t.webhookDisabled}
+        A webhook endpoint is disabled.
         <span className="sub">
           <Ago at={lastAt} />
         </span>
       </div>
       <Button size="xs" variant="default" component={Link} href={`/webhooks/${webhookEndpointId ?? ''}`}>
-        {t.open}
+        Open
       </Button>
     </>
   )

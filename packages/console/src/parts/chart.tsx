@@ -30,8 +30,6 @@ export type Group = keyof typeof GROUPS
 export function countOf({ counts }: Pick<Bucket, 'counts'>, codes: readonly Code[]): number {
   return codes.reduce((sum, code) => sum + (counts[code] ?? 0), 0)
 }
-
-const t = text.overview
 const LEFT = 44
 const TOP = 22
 const VALID_HEIGHT = 120
@@ -73,7 +71,7 @@ function HoverCard({ bucket, label, left }: { bucket: Bucket; label: string; lef
       <div className="hover-card">
         <div>
           <b>{label}</b>
-          <span className="dimmed">{total === 0 ? '' : t.share((100 * valid) / total)}</span>
+          <span className="dimmed">{total === 0 ? '' : `${((100 * valid) / total).toFixed(1)} % valid`}</span>
         </div>
         {rows.map((code) => (
           <div key={code}>
@@ -154,7 +152,7 @@ export function Chart({
         width={width}
         height={HEIGHT}
         role="img"
-        aria-label={t.chart}
+        aria-label="Checks by outcome"
         tabIndex={0}
         onPointerMove={onPointerMove}
         onPointerLeave={() => setHovered(null)}
@@ -163,13 +161,13 @@ export function Chart({
         onClick={() => shown && onOpen(shown)}
       >
         <text x={0} y={10} className="chart-title">
-          {t.validChecks}
+          Valid
         </text>
         <Axis scale={valid} top={TOP} />
         <AreaClosed data={[...buckets]} {...area} yScale={valid} y0={TOP + VALID_HEIGHT} className="chart-area" />
         <LinePath data={[...buckets]} {...area} className="chart-line" />
         <text x={0} y={REJECTED_TOP - 12} className="chart-title">
-          {t.rejectedTitle}
+          Rejected
         </text>
         <Axis scale={refused} top={REJECTED_TOP} />
         {buckets.map((one, index) => {

@@ -4,7 +4,6 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { type FormEvent, type ReactNode, useState } from 'react'
 
-import { text } from '../text.ts'
 import { IconButton } from './parts.tsx'
 import { Window } from './window.tsx'
 
@@ -49,7 +48,7 @@ export function Confirm({
           </Text>
           {typed !== '' && (
             <TextInput
-              label={text.typeToConfirm(typed)}
+              label={`Type ${typed} to confirm`}
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
               autoComplete="off"
@@ -59,7 +58,7 @@ export function Confirm({
           )}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose} {...(typed === '' && { 'data-autofocus': true })}>
-              {text.cancel}
+              Cancel
             </Button>
             <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>
               {label}

@@ -13,8 +13,6 @@ import { permissionsText, PermissionsField, READ_ONLY } from './permissions-fiel
 import { type Column, type ListState, ListTable } from './table.tsx'
 import { Window } from './window.tsx'
 
-const t = text.credentials
-
 interface Texts {
   title: string
   hint: string
@@ -49,19 +47,19 @@ function ProductName({ id }: { id: string }) {
 function scopeColumn(isApiKey: boolean): Column<Shown> {
   if (!isApiKey)
     return {
-      title: text.team.may,
+      title: 'May',
       cell: ({ permissions }) => <Text size="sm">{permissionsText(permissions ?? [])}</Text>,
     }
   return {
-    title: text.licenses.product,
-    cell: ({ productId }) => (productId ? <ProductName id={productId} /> : <Text size="sm">{t.allProducts}</Text>),
+    title: 'Product',
+    cell: ({ productId }) => (productId ? <ProductName id={productId} /> : <Text size="sm">all products</Text>),
   }
 }
 
 function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
   if (secret === null) return null
   return (
-    <Window onClose={onClose} title={t.secret} size="lg">
+    <Window onClose={onClose} title="Copy the secret now. It is not shown again." size="lg">
       <Copyable value={secret} />
     </Window>
   )
@@ -86,17 +84,17 @@ export function CredentialList({
   const [draft, setDraft] = useState<Draft | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
   const columns: readonly Column<Shown>[] = [
-    { title: t.nameOf, cell: ({ name }) => name },
-    { title: t.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+    { title: 'Name', cell: ({ name }) => name },
+    { title: 'Begins with', cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
     scopeColumn(isApiKey),
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: ({ id, name, prefix }) => (
         <ConfirmButton
           size="xs"
-          label={t.revoke}
+          label="Revoke"
           title={texts.revokeTitle}
           object={
             <>
@@ -133,8 +131,8 @@ export function CredentialList({
           {(errors) => (
             <>
               <TextInput
-                label={t.nameOf}
-                description={t.nameHint}
+                label="Name"
+                description="Its purpose, such as the name of an app."
                 value={draft.name}
                 onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
                 error={errors['name']}
@@ -143,7 +141,7 @@ export function CredentialList({
               />
               {isApiKey ? (
                 <ProductField
-                  label={t.onlyProduct}
+                  label="Only for this product"
                   value={draft.productId}
                   onChange={(productId) => setDraft({ ...draft, productId })}
                   error={errors['productId']}

@@ -3,10 +3,7 @@ import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
-import { text } from '../text.ts'
 import { FormWindow } from './form.tsx'
-
-const t = text.customers
 
 export function CustomerWindow({
   opened,
@@ -24,15 +21,15 @@ export function CustomerWindow({
   const [name, setName] = useState(before?.name ?? '')
   const [externalId, setExternalId] = useState(before?.externalId ?? '')
   const saving = useEdit(customers.updateCustomer, before ?? null, {
-    done: before ? t.saved : t.created,
+    done: before ? 'Saved the customer.' : 'Created the customer.',
     create: customers.createCustomer,
     ...(onSaved && { onCreated: onSaved }),
   })
   const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
+      title={before ? 'Edit' : 'New customer'}
+      action={before ? 'Save' : 'New customer'}
       opened={opened}
       onClose={onClose}
       onSubmit={() => saving.mutateAsync(body)}
@@ -40,7 +37,7 @@ export function CustomerWindow({
       {(errors) => (
         <>
           <TextInput
-            label={t.email}
+            label="E-mail"
             type="email"
             value={email}
             onChange={(event) => setEmail(event.currentTarget.value)}
@@ -49,14 +46,14 @@ export function CustomerWindow({
             data-autofocus
           />
           <TextInput
-            label={t.nameOf}
+            label="Name"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             error={errors['name']}
           />
           <TextInput
-            label={t.externalId}
-            description={t.externalIdHint}
+            label="External id"
+            description="The id of the customer in your own system, if any."
             value={externalId}
             onChange={(event) => setExternalId(event.currentTarget.value)}
             error={errors['externalId']}

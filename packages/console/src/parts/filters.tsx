@@ -1,8 +1,6 @@
 import { Button, CloseButton, Group, Select, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 
-import { text } from '../text.ts'
-
 /** Arranges filters in one row. With `onClear`, a button clears all filters. */
 export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
   return (
@@ -10,7 +8,7 @@ export function FilterBar({ children, onClear }: { children: ReactNode; onClear:
       {children}
       {onClear && (
         <Button variant="subtle" color="gray" onClick={onClear}>
-          {text.clearFilters}
+          Clear the filters
         </Button>
       )}
     </Group>
@@ -74,7 +72,7 @@ export function TextFilter({
         typed === '' ? null : (
           <CloseButton
             size="sm"
-            aria-label={text.clear}
+            aria-label="Clear"
             onClick={() => onChange(null)}
             onMouseDown={(event) => event.preventDefault()}
           />

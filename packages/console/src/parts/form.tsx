@@ -6,7 +6,6 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'rea
 import { ApiError } from '../api/client.ts'
 import { ConflictError } from '../api/edit.ts'
 import { type FieldErrors, InputError } from '../api/input.ts'
-import { text } from '../text.ts'
 import { Conflict } from './conflict.tsx'
 import { ErrorMessage } from './states.tsx'
 import { Window } from './window.tsx'
@@ -91,10 +90,10 @@ export function FormWindow({
           {error && !conflict && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              {conflict ? text.conflict.keepTheirs : text.cancel}
+              {conflict ? 'Keep theirs' : 'Cancel'}
             </Button>
             <Button type="submit" loading={isPending} disabled={isInvalid}>
-              {conflict ? text.conflict.saveMine : action}
+              {conflict ? 'Save mine' : action}
             </Button>
           </Group>
         </Stack>

@@ -48,7 +48,7 @@ export function Part({
 const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
 /** A time in the reader's time zone, with UTC in its tooltip. */
-export function When({ at, never = text.never }: { at: string | null; never?: string }) {
+export function When({ at, never = 'never' }: { at: string | null; never?: string }) {
   if (at === null) return <span className="dimmed">{never}</span>
   return (
     <time dateTime={at} className="time" title={`${at.replace('T', ' ').replace('Z', '')} UTC`}>
@@ -82,7 +82,7 @@ export function distance(at: string): string {
 }
 
 /** A time as its distance from now, with the exact time in its tooltip. */
-export function Ago({ at, never = text.never }: { at: string | null; never?: string }) {
+export function Ago({ at, never = 'never' }: { at: string | null; never?: string }) {
   if (at === null) return <span className="faint">{never}</span>
   return (
     <time dateTime={at} className="time" title={localTime.format(new Date(at))}>
@@ -116,16 +116,16 @@ export function LastDay({ at }: { at: string }) {
 }
 
 /** A button that copies a value. */
-export function CopyIcon({ value, label = text.copy }: { value: string; label?: string }) {
+export function CopyIcon({ value, label = 'Copy' }: { value: string; label?: string }) {
   return (
     <CopyButton value={value}>
       {({ copied, copy }) => (
-        <Tooltip label={copied ? text.copied : label}>
+        <Tooltip label={copied ? 'Copied' : label}>
           <ActionIcon
             variant="subtle"
             size="sm"
             color={copied ? 'teal' : 'gray'}
-            aria-label={copied ? text.copied : label}
+            aria-label={copied ? 'Copied' : label}
             onClick={copy}
           >
             {copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
@@ -137,7 +137,7 @@ export function CopyIcon({ value, label = text.copy }: { value: string; label?: 
 }
 
 /** Text in a monospaced font, with a button that copies it. */
-export function Copyable({ value, label = text.copy }: { value: string; label?: string }) {
+export function Copyable({ value, label = 'Copy' }: { value: string; label?: string }) {
   return (
     <Group gap={4} wrap="nowrap" align="center">
       <span className="mono">{value}</span>
@@ -185,7 +185,7 @@ export function CodeBadge({ code }: { code: Code }) {
 export function Waiting() {
   return (
     <Center py="xl">
-      <Loader role="status" aria-label={text.loading} />
+      <Loader role="status" aria-label="Loading" />
     </Center>
   )
 }

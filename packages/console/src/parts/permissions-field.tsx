@@ -5,8 +5,6 @@ import { Button, Checkbox, Group, Stack } from '@mantine/core'
 
 import { text } from '../text.ts'
 
-const t = text.team
-
 export const READ_ONLY: readonly string[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
 
 /** Returns the permissions in the form that requests contain. */
@@ -16,8 +14,8 @@ export function permissionsOf(names: readonly string[]): Permission[] {
 
 /** Returns the permissions as one line of text. */
 export function permissionsText(permissions: readonly string[]): string {
-  if (permissions.length === ALL_PERMISSIONS.length) return t.all
-  return permissions.map((name) => t.names[name] ?? name).join(', ')
+  if (permissions.length === ALL_PERMISSIONS.length) return 'everything'
+  return permissions.map((name) => text.permissions[name] ?? name).join(', ')
 }
 
 export function PermissionsField({
@@ -32,18 +30,18 @@ export function PermissionsField({
 }) {
   const granted = (names: readonly string[]) => names.filter((name) => own.includes(name))
   return (
-    <Checkbox.Group label={t.may} value={[...value]} onChange={onChange}>
+    <Checkbox.Group label="May" value={[...value]} onChange={onChange}>
       <Group gap="xs" my="xs">
         <Button size="compact-xs" variant="default" onClick={() => onChange(granted(READ_ONLY))}>
-          {t.readOnly}
+          Read only
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => onChange(granted(ALL_PERMISSIONS))}>
-          {t.everything}
+          Everything
         </Button>
       </Group>
       <Stack gap={6}>
         {ALL_PERMISSIONS.map((name) => (
-          <Checkbox key={name} value={name} label={t.names[name] ?? name} disabled={!own.includes(name)} />
+          <Checkbox key={name} value={name} label={text.permissions[name] ?? name} disabled={!own.includes(name)} />
         ))}
       </Stack>
     </Checkbox.Group>

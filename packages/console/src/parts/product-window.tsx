@@ -3,11 +3,8 @@ import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
-import { text } from '../text.ts'
 import { EntitlementsField, grantsOf, hasProblem, rowsOf } from './entitlements-field.tsx'
 import { FormWindow } from './form.tsx'
-
-const t = text.products
 
 export function ProductWindow({
   before,
@@ -21,14 +18,14 @@ export function ProductWindow({
   const [name, setName] = useState(before?.name ?? '')
   const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
   const saving = useEdit(products.updateProduct, before, {
-    done: before ? t.saved : t.created,
+    done: before ? 'Saved the product.' : 'Created the product.',
     create: products.createProduct,
     ...(onCreated && { onCreated }),
   })
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
+      title={before ? 'Change' : 'New product'}
+      action={before ? 'Save' : 'New product'}
       opened
       onClose={onClose}
       size="lg"
@@ -38,7 +35,7 @@ export function ProductWindow({
       {(errors) => (
         <>
           <TextInput
-            label={t.nameOf}
+            label="Name"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             error={errors['name']}
@@ -49,7 +46,7 @@ export function ProductWindow({
             rows={rows}
             onChange={setRows}
             errors={errors}
-            description={text.entitlements.defaultsHint}
+            description="The defaults of the product. Each license can override them."
           />
         </>
       )}

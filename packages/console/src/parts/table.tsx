@@ -97,7 +97,7 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
             <input
               type="checkbox"
               className="select"
-              aria-label={text.selectAll}
+              aria-label="Select all"
               checked={chosen === all.length}
               ref={(box) => {
                 if (box) box.indeterminate = chosen > 0 && chosen < all.length
@@ -143,7 +143,7 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
               <input
                 type="checkbox"
                 className="select"
-                aria-label={text.select(selection.nameOf(item))}
+                aria-label={`Select ${selection.nameOf(item)}`}
                 checked={selection.ids.has(item.id)}
                 onChange={() => selection.onChange(toggled(selection.ids, item.id))}
               />
@@ -213,9 +213,9 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
       </div>
       {list.hasMore && (
         <div className="list-foot">
-          <span>{text.showing(list.items.length)}</span>
+          <span>{`Showing the first ${list.items.length.toLocaleString()}`}</span>
           <Button size="xs" variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
-            {text.loadMore}
+            Load more
           </Button>
         </div>
       )}

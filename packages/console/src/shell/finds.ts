@@ -9,8 +9,6 @@ import type { Me } from '@keyward/contract/management/sign-in'
 import { recentItems } from '../api/recent.ts'
 import { text } from '../text.ts'
 import type { Section } from './sections.ts'
-
-const t = text.palette
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 
 interface Offer {
@@ -34,42 +32,48 @@ interface Command extends Offer {
 }
 
 const COMMANDS: readonly Command[] = [
-  { path: '/licenses/new', label: t.newLicense, detail: '', needs: 'licenses.write', words: 'create add' },
+  { path: '/licenses/new', label: 'New license', detail: '', needs: 'licenses.write', words: 'create add' },
   {
     path: '/rules/new',
-    label: t.blockAddress,
+    label: 'Block an address',
     detail: '',
     needs: 'licenses.write',
     words: 'blacklist ban new rule ip',
   },
   {
     path: '/rules/new?kind=BLACKLIST&type=COUNTRY',
-    label: t.blockCountry,
+    label: 'Block a country',
     detail: '',
     needs: 'licenses.write',
     words: 'blacklist ban new rule geo',
   },
   {
     path: '/rules/new?kind=BLACKLIST&type=HWID',
-    label: t.blockMachine,
+    label: 'Block a machine',
     detail: '',
     needs: 'licenses.write',
     words: 'blacklist ban new rule fingerprint hwid',
   },
   {
     path: '/rules/new?kind=EXCLUSION&type=HWID',
-    label: t.allowMachine,
+    label: 'Let a machine through',
     detail: '',
     needs: 'licenses.write',
     words: 'exclusion whitelist let through new rule',
   },
-  { path: '/rules/import', label: t.importRules, detail: '', needs: 'licenses.write', words: 'upload csv blacklist' },
-  { path: '/licenses/import', label: t.importLicenses, detail: '', needs: 'licenses.write', words: 'upload csv' },
-  { path: '/customers?new=1', label: text.customers.new, detail: '', needs: 'customers.write', words: 'create add' },
-  { path: '/products?new=1', label: text.products.new, detail: '', needs: 'products.write', words: 'create add' },
+  {
+    path: '/rules/import',
+    label: 'Import access rules',
+    detail: '',
+    needs: 'licenses.write',
+    words: 'upload csv blacklist',
+  },
+  { path: '/licenses/import', label: 'Import licenses', detail: '', needs: 'licenses.write', words: 'upload csv' },
+  { path: '/customers?new=1', label: 'New customer', detail: '', needs: 'customers.write', words: 'create add' },
+  { path: '/products?new=1', label: 'New product', detail: '', needs: 'products.write', words: 'create add' },
   {
     path: '/team?new=1',
-    label: text.team.invite,
+    label: 'Invite a member',
     detail: '',
     needs: 'credentials.write',
     words: 'member colleague user',
@@ -91,23 +95,23 @@ function commandsAbout(typed: string, me: Me): Offer[] {
   const rule = new URLSearchParams({ kind: 'BLACKLIST', type: range === null ? 'HWID' : 'IP', value: shown }).toString()
   const block = {
     path: `/rules/new?${rule}`,
-    label: range === null ? t.blockThisMachine(shown) : t.block(shown),
+    label: range === null ? `Block the machine ${shown}` : `Block ${shown}`,
     detail: '',
     blocks: true,
   }
   const canWrite = me.permissions.includes('licenses.write')
   const matches = {
     path: `/rules?${new URLSearchParams({ matches: typed }).toString()}`,
-    label: t.matching(shown),
+    label: `Rules that match ${shown}`,
     detail: '',
   }
   if (range !== null) return canWrite ? [matches, block] : [matches]
   // Text with a space or an @ is a name or an e-mail address, not a machine id.
   if (/[\s@]/.test(typed) || typed.length < 6) return []
-  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: t.licenseWithId(typed), detail: '' }]
+  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: `License with the id ${typed}`, detail: '' }]
   const checks = {
     path: `/activity?${new URLSearchParams({ machineId: typed }).toString()}`,
-    label: t.checksOf(shown),
+    label: `Checks of the machine ${shown}`,
     detail: '',
   }
   return canWrite ? [checks, block] : [checks]
@@ -133,11 +137,11 @@ export function localGroups(typed: string, sections: readonly Section[], me: Me)
     .filter(({ label }) => typed === '' || has(label, typed))
     .map(({ path, label, kind }) => ({ path, label, detail: kind }))
   return {
-    first: typed === '' ? [{ title: t.recent, offers: recent }] : [],
+    first: typed === '' ? [{ title: 'Recent', offers: recent }] : [],
     last: [
-      { title: t.commands, offers: typed === '' ? commands.slice(0, 4) : commands },
-      { title: t.goTo, offers: places },
-      { title: t.withText, offers: commandsAbout(typed, me) },
+      { title: 'Commands', offers: typed === '' ? commands.slice(0, 4) : commands },
+      { title: 'Go to', offers: places },
+      { title: 'With this text', offers: commandsAbout(typed, me) },
     ],
   }
 }
@@ -146,7 +150,7 @@ export function localGroups(typed: string, sections: readonly Section[], me: Me)
 export function foundGroups({ licenses, customers, products, machines, accessRules }: SearchResults): Group[] {
   return [
     {
-      title: text.nav.licenses,
+      title: 'Licenses',
       offers: licenses.map(({ id, key, status }) => ({
         path: `/licenses/${id}`,
         label: key,
@@ -154,7 +158,7 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       })),
     },
     {
-      title: text.nav.customers,
+      title: 'Customers',
       offers: customers.map(({ id, name, email }) => ({
         path: `/customers/${id}`,
         label: name ?? email,
@@ -162,15 +166,15 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       })),
     },
     {
-      title: t.machines,
+      title: 'Machines',
       offers: machines.map(({ id, licenseId, machineId, hostname, lastSeenAt }) => ({
         path: `/licenses/${licenseId}#${id}`,
         label: machineId,
-        detail: hostname ?? t.lastSeen(day.format(new Date(lastSeenAt))),
+        detail: hostname ?? `last seen ${day.format(new Date(lastSeenAt))}`,
       })),
     },
     {
-      title: text.nav.rules,
+      title: 'Access rules',
       offers: accessRules.map(({ kind, type, value }) => ({
         path: `/rules?${new URLSearchParams({ matches: value }).toString()}`,
         label: value,
@@ -178,7 +182,7 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       })),
     },
     {
-      title: text.nav.products,
+      title: 'Products',
       offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name, detail: '' })),
     },
   ]

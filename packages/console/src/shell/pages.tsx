@@ -8,7 +8,6 @@ import { type ComponentType, lazy, useEffect, useState } from 'react'
 import { Redirect, Route, Switch } from 'wouter'
 
 import { Screen } from '../parts/page-header.tsx'
-import { text } from '../text.ts'
 
 /** Functions that load the scripts of the screens. */
 const loads: (() => Promise<unknown>)[] = []
@@ -155,7 +154,7 @@ export function Pages({ me, home }: { me: Me; home: string }) {
       <Route path="/organizations" component={Organizations} />
       <Route path="/validators" component={Validators} />
       <Route>
-        <Screen title={text.notFound}>{null}</Screen>
+        <Screen title="This page does not exist.">{null}</Screen>
       </Route>
     </Switch>
   )

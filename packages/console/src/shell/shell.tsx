@@ -9,14 +9,11 @@ import { Link, useLocation } from 'wouter'
 
 import { Announcer } from '../parts/page-header.tsx'
 import { LoadingPage } from '../parts/states.tsx'
-import { text } from '../text.ts'
 import { useOpenAlerts } from './open-alerts.ts'
 import { Pages } from './pages.tsx'
 import { Palette } from './palette.tsx'
 import { Rail } from './rail.tsx'
 import { currentSection, sectionsOf } from './sections.ts'
-
-const { nav } = text
 /** The sections in the bottom bar of a phone, in order. The search is between them. */
 const ON_PHONES = new Set(['/', '/licenses', '/why', '/organizations', '/validators'])
 
@@ -35,16 +32,16 @@ function BottomBar({ me, onFind, onMore }: { me: Me; onFind: () => void; onMore:
     ))
   const hasAlerts = useOpenAlerts(me) !== ''
   return (
-    <nav className="bottom-bar" aria-label={nav.bottom}>
+    <nav className="bottom-bar" aria-label="Main sections">
       {links.slice(0, 2)}
       <button type="button" className="bottom-item" onClick={onFind}>
         <IconSearch size={20} stroke={1.75} aria-hidden="true" />
-        {nav.search}
+        Search
       </button>
       {links.slice(2)}
       <button type="button" className="bottom-item" onClick={onMore}>
         <IconMenu2 size={20} stroke={1.75} aria-hidden="true" />
-        {nav.more}
+        More
         {hasAlerts && <span className="pip" />}
       </button>
     </nav>
@@ -63,7 +60,7 @@ export function Shell({ me }: { me: Me }) {
   return (
     <>
       <a className="skip" href="#content">
-        {nav.skip}
+        Skip to the content
       </a>
       <Announcer />
       <div className="shell">
@@ -82,7 +79,7 @@ export function Shell({ me }: { me: Me }) {
           size={280}
           padding={0}
           withCloseButton={false}
-          attributes={{ content: { 'aria-label': nav.label } }}
+          attributes={{ content: { 'aria-label': 'Sections' } }}
         >
           <Rail me={me} onFind={find} onNavigate={menu.close} />
         </Drawer>

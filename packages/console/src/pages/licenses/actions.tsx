@@ -9,12 +9,9 @@ import { Link } from 'wouter'
 import { call } from '../../api/client.ts'
 import { useCall, useChange } from '../../api/hooks.ts'
 import { save } from '../../api/save.ts'
-import { text } from '../../text.ts'
 import { Dialog } from './dialog.tsx'
 import type { Opened } from './dialogs.tsx'
 import { Renew } from './renew.tsx'
-
-const t = text.license
 const PHONE = '(max-width: 48em)'
 
 /** The actions on a license: one primary and two other buttons, and a menu with the rest, the dangerous ones last. */
@@ -25,16 +22,16 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
   const isPhone = useMediaQuery(PHONE, false, { getInitialValueInEffect: false })
   const input = { params: { id } }
   const suspend = useCall(licenses.suspendLicense, {
-    done: t.suspended,
+    done: 'Suspended the license.',
     undo: () => call(licenses.reinstateLicense, input),
   })
   const reinstate = useCall(licenses.reinstateLicense, {
-    done: t.reinstated,
+    done: 'Reinstated the license.',
     undo: () => call(licenses.suspendLicense, input),
   })
   const download = useChange(
     async () => save(`license-${key}.lic`, await call(licenseFiles.downloadLicenseFile, input)),
-    { done: t.downloaded },
+    { done: 'Downloaded the offline file.' },
   )
   const isChangeable = canWrite && status !== 'revoked'
   const hasFile = status === 'active' || status === 'grace'
@@ -43,7 +40,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
       {isChangeable && policy.type !== 'PERPETUAL' && status !== 'suspended' && <Renew license={one} />}
       {canWrite && status === 'suspended' && (
         <Button variant="default" onClick={() => reinstate.mutate(input)} loading={reinstate.isPending}>
-          {t.reinstate}
+          Reinstate
         </Button>
       )}
       {hasFile && !isPhone && (
@@ -53,39 +50,39 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
           onClick={() => download.mutate(undefined)}
           loading={download.isPending}
         >
-          {t.download}
+          Offline file
         </Button>
       )}
       <Button component={Link} href={`/why?license=${id}`}>
-        {t.why}
+        Check a machine
       </Button>
       <Menu position="bottom-end" width={208}>
         <Menu.Target>
-          <ActionIcon variant="default" size="var(--h-control)" aria-label={text.more}>
+          <ActionIcon variant="default" size="var(--h-control)" aria-label="More actions">
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>{t.editTerms}</Menu.Item>}
-          {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>{t.replaceKey}</Menu.Item>}
-          {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>{t.download}</Menu.Item>}
+          {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>Change the terms</Menu.Item>}
+          {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>Replace the key</Menu.Item>}
+          {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>Offline file</Menu.Item>}
           {me.permissions.includes('audit.read') && (
             <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
-              {text.audit.history}
+              History
             </Menu.Item>
           )}
           {canWrite && <Menu.Divider />}
           {isChangeable && status !== 'suspended' && (
-            <Menu.Item onClick={() => suspend.mutate(input)}>{t.suspend}</Menu.Item>
+            <Menu.Item onClick={() => suspend.mutate(input)}>Suspend</Menu.Item>
           )}
           {isChangeable && (
             <Menu.Item color="red" onClick={() => setOpened('revoke')}>
-              {t.revoke}
+              Revoke
             </Menu.Item>
           )}
           {canWrite && (
             <Menu.Item color="red" onClick={() => setOpened('delete')}>
-              {t.delete}
+              Delete
             </Menu.Item>
           )}
         </Menu.Dropdown>

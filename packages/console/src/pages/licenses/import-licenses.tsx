@@ -16,10 +16,15 @@ import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { customerWith } from '../../parts/choose.tsx'
 import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { text } from '../../text.ts'
+import { counted } from '../../text.ts'
 import { EXAMPLE, type LicenseRow, readLicenseRows, type ReadLicenses } from './rows.ts'
 
-const t = text.licenseImport
+const t = {
+  customers: (count: number) =>
+    count === 1
+      ? 'For 1 customer. A customer is created if there is none with the e-mail address.'
+      : `For ${count.toLocaleString()} customers. Customers are created if there are none with their e-mail addresses.`,
+}
 const PATH = '/licenses/import'
 const BATCH = 200
 const NOTHING: ReadLicenses = { rows: [], bad: [] }
@@ -83,7 +88,7 @@ async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): P
     const imported = await importBatch(ready, at + BATCH >= rows.length)
     createdKeys.push(...imported.keys)
     bad.push(...imported.bad)
-    const summary = liveMessage(t.result(createdKeys.length), imported.applied)
+    const summary = liveMessage(`Created ${counted(createdKeys.length, 'license')}.`, imported.applied)
     report({ done: at + batch.length, bad: [...bad], summary })
   }
 }
@@ -113,24 +118,34 @@ function Form() {
   const read = useRows(content, items)
   const customers = new Set(read.rows.map(({ email }) => email.toLowerCase())).size
   const start = () => {
-    void startWork({ title: t.working, path: PATH, all: read.rows.length }, (report) => importAll(read, report)).then(
-      () => queries.invalidateQueries(),
-    )
+    void startWork({ title: 'Import of licenses', path: PATH, all: read.rows.length }, (report) =>
+      importAll(read, report),
+    ).then(() => queries.invalidateQueries())
   }
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-      <PasteField label={t.values} description={t.intro} value={content} onChange={setContent} />
+      <PasteField
+        label="CSV"
+        description="Paste CSV with a heading line, or choose a file. Required columns: product, email."
+        value={content}
+        onChange={setContent}
+      />
       <Stack>
         <Text size="sm" c="dimmed">
-          {t.columns}
+          Columns: product (name or id), templateId, externalId, email, name, key, type, expiresAt, durationDays,
+          maxMachines, leaseSeconds, maxReleases, graceDays, fileDays. Other columns become metadata.
         </Text>
         <Group>
           <Button size="xs" variant="default" onClick={() => setContent(EXAMPLE(items[0]?.name ?? 'Product'))}>
-            {t.example}
+            Insert an example
           </Button>
         </Group>
         <div role="status">
-          <Text fw={600}>{content.trim() === '' ? t.nothing : t.ready(read.rows.length)}</Text>
+          <Text fw={600}>
+            {content.trim() === ''
+              ? 'Paste a table to see what will be imported.'
+              : `${counted(read.rows.length, 'license')} to import`}
+          </Text>
           {read.rows.length > 0 && (
             <Text size="sm" c="dimmed">
               {t.customers(customers)}
@@ -138,7 +153,7 @@ function Form() {
           )}
         </div>
         <ImportEnd
-          label={t.import(read.rows.length)}
+          label={`Import ${counted(read.rows.length, 'license')}`}
           rows={read.rows.length}
           bad={read.bad}
           onStart={start}
@@ -154,11 +169,11 @@ function Actions() {
   return (
     <>
       <Button component={Link} href="/licenses">
-        {t.toLicenses}
+        Open the licenses
       </Button>
       {createdKeys.length > 0 && (
         <Button variant="default" onClick={() => save('license-keys.csv', `email,key\n${createdKeys.join('\n')}\n`)}>
-          {t.keys}
+          Download the keys
         </Button>
       )}
     </>
@@ -166,5 +181,5 @@ function Actions() {
 }
 
 export default function ImportLicenses() {
-  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
+  return <ImportScreen title="Import licenses" path={PATH} form={<Form />} actions={<Actions />} />
 }

@@ -12,7 +12,6 @@ import { Screen } from '../../parts/page-header.tsx'
 import { CopyIcon, KeyText, Part, StatusBadge, TextLink } from '../../parts/parts.tsx'
 import { ErrorState, LoadingPage } from '../../parts/states.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
-import { text } from '../../text.ts'
 import { ActivityTable } from '../activity-table.tsx'
 import { RulesTable } from '../rules/rules-table.tsx'
 import { Actions } from './actions.tsx'
@@ -20,7 +19,6 @@ import { MachinesTable } from './machines-table.tsx'
 import { RefusalBanner, useRefusals } from './refusals.tsx'
 import { CustomerCard, SummaryCard, termText } from './summary.tsx'
 
-const t = text.license
 /** The interval at which activity and machines are read again, because checks change them. */
 const LIVE_MS = 5_000
 const LATEST = 5
@@ -35,7 +33,7 @@ export default function License({ id, me }: { id: string; me: Me }) {
   const [{ tab }, setTab] = useUrlFilters(TABS)
   const customer = useName(read.data?.customerId ?? null)
   const product = useName(read.data?.productId ?? null)
-  useRemembered(`/licenses/${id}`, t.title, read.data?.key)
+  useRemembered(`/licenses/${id}`, 'License', read.data?.key)
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   if (!read.data) return <LoadingPage />
   const one = read.data
@@ -43,7 +41,7 @@ export default function License({ id, me }: { id: string; me: Me }) {
   const [refusal] = refusals
   const rules = (
     <Part
-      title={t.rules}
+      title="Access rules of this license"
       action={
         canWrite && (
           <Button
@@ -53,16 +51,16 @@ export default function License({ id, me }: { id: string; me: Me }) {
             href={`/rules/new?license=${id}`}
             leftSection={<IconPlus size={14} />}
           >
-            {t.newRule}
+            New rule
           </Button>
         )
       }
     >
       <RulesTable
         filters={{ scope: 'LICENSE', scopeId: id }}
-        label={t.rules}
+        label="Access rules of this license"
         canWrite={canWrite}
-        empty={<Text size="sm">{t.noRules}</Text>}
+        empty={<Text size="sm">No access rule applies to this license alone.</Text>}
       />
     </Part>
   )
@@ -70,10 +68,10 @@ export default function License({ id, me }: { id: string; me: Me }) {
     <Screen
       title={customer === '' ? one.key : `${one.key} · ${customer}`}
       heading={<KeyText value={one.key} />}
-      back={{ href: '/licenses', label: text.nav.licenses }}
+      back={{ href: '/licenses', label: 'Licenses' }}
       status={
         <>
-          <CopyIcon value={one.key} label={t.copyKey} />
+          <CopyIcon value={one.key} label="Copy the key" />
           <StatusBadge status={one.status} />
         </>
       }
@@ -91,28 +89,28 @@ export default function License({ id, me }: { id: string; me: Me }) {
       {refusal && <RefusalBanner licenseId={id} refusal={refusal} holders={holders.items} canWrite={canWrite} />}
       <div className="two-columns">
         <Tabs value={tab ?? 'machines'} onChange={(value) => setTab({ tab: value === 'machines' ? null : value })}>
-          <Tabs.List aria-label={t.views} mb="md">
-            <Tabs.Tab value="machines">{t.machines}</Tabs.Tab>
-            <Tabs.Tab value="activity">{t.activity}</Tabs.Tab>
+          <Tabs.List aria-label="Views of the license" mb="md">
+            <Tabs.Tab value="machines">Machines</Tabs.Tab>
+            <Tabs.Tab value="activity">Activity</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="machines">
             <div className="column">
               <MachinesTable license={one} list={holders} refusals={refusals} canWrite={canWrite} />
               <Part
-                title={t.latest}
-                action={<TextLink href={`/licenses/${id}?tab=activity`}>{t.allActivity}</TextLink>}
+                title="Latest checks"
+                action={<TextLink href={`/licenses/${id}?tab=activity`}>All activity</TextLink>}
               >
                 <ActivityTable
                   canWrite={canWrite}
                   list={{ ...entries, items: entries.items.slice(0, LATEST), hasMore: false }}
-                  empty={<Text size="sm">{t.noActivity}</Text>}
+                  empty={<Text size="sm">No activity yet.</Text>}
                 />
               </Part>
               {rules}
             </div>
           </Tabs.Panel>
           <Tabs.Panel value="activity">
-            <ActivityTable list={entries} canWrite={canWrite} empty={<Text size="sm">{t.noActivity}</Text>} />
+            <ActivityTable list={entries} canWrite={canWrite} empty={<Text size="sm">No activity yet.</Text>} />
           </Tabs.Panel>
         </Tabs>
         <div className="column">

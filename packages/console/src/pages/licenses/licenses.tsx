@@ -22,7 +22,9 @@ import { text } from '../../text.ts'
 import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
-const t = text.licenses
+const t = {
+  within: { '7': '7 days', '30': '30 days', '90': '90 days' },
+}
 const FILTERS = {
   status: null,
   productId: null,
@@ -46,17 +48,17 @@ function ProductName({ id }: { id: string }) {
 }
 
 const COLUMNS: readonly Column<License>[] = [
-  { title: t.key, cell: ({ key }) => <KeyText value={key} /> },
-  { title: t.status, cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: t.product, cell: ({ productId }) => <ProductName id={productId} /> },
-  { title: t.customer, cell: ({ customerId }) => <CustomerName id={customerId} /> },
-  { title: t.machines, cell: ({ machines }) => <Slots {...machines} /> },
+  { title: 'License key', cell: ({ key }) => <KeyText value={key} /> },
+  { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+  { title: 'Product', cell: ({ productId }) => <ProductName id={productId} /> },
+  { title: 'Customer', cell: ({ customerId }) => <CustomerName id={customerId} /> },
+  { title: 'Machines', cell: ({ machines }) => <Slots {...machines} /> },
   {
-    title: t.expires,
+    title: 'Expires',
     cell: (one) => (one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />),
     sortKey: 'expiresAt',
   },
-  { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
 ]
 
 function isPeriod(days: string | null): days is string {
@@ -88,9 +90,14 @@ function FilterFields({
   }
   return (
     <FilterBar onClear={onClear}>
-      <TextFilter label={t.find} placeholder={t.findHint} value={filters.keyPrefix ?? filters.email} onChange={find} />
+      <TextFilter
+        label="License key or e-mail"
+        placeholder="Beginning of the key, or e-mail"
+        value={filters.keyPrefix ?? filters.email}
+        onChange={find}
+      />
       <ChoiceFilter
-        label={t.status}
+        label="Status"
         names={text.statuses}
         value={filters.status}
         onChange={(status) => onChange({ status })}
@@ -99,7 +106,7 @@ function FilterFields({
         <ProductField value={filters.productId} onChange={(productId) => onChange({ productId })} isOptional />
       </div>
       <ChoiceFilter
-        label={t.expiresWithin}
+        label="Expires within"
         names={t.within}
         value={filters.within}
         onChange={(within) => onChange({ within })}
@@ -127,12 +134,12 @@ export default function Licenses({ me }: { me: Me }) {
   const canWrite = me.permissions.includes('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
-      {t.new}
+      New license
     </Button>
   )
   const importing = canWrite && (
     <Button variant="default" component={Link} href="/licenses/import">
-      {text.licenseImport.open}
+      Import
     </Button>
   )
   const selected = (matching.length > list.items.length ? matching : list.items).filter(({ id }) => ids.has(id))
@@ -144,7 +151,7 @@ export default function Licenses({ me }: { me: Me }) {
   })
   return (
     <Screen
-      title={t.title}
+      title="Licenses"
       actions={
         <>
           <ExportButton operation={licenses.listLicenses} input={input} file="licenses" row={csvRow} />
@@ -153,7 +160,7 @@ export default function Licenses({ me }: { me: Me }) {
         </>
       }
     >
-      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss={text.bulk.close} />}
+      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
       <FilterFields filters={{ ...filters, within }} onChange={setFilters} onClear={clear} />
       {selected.length > 0 && (
         <SelectedLicenses
@@ -169,15 +176,15 @@ export default function Licenses({ me }: { me: Me }) {
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/licenses/${id}`}
-        label={t.title}
+        label="Licenses"
         sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
         empty={
           clear ? (
-            t.emptyFiltered
+            'No license matches these filters.'
           ) : (
             <>
-              {t.empty}
+              No licenses yet. Create your first license for a product and a customer, or import a CSV file.
               <Group>
                 {importing}
                 {create}

@@ -7,8 +7,6 @@ import { Ago, DotBadge } from '../../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import type { Refusal } from './refusals.tsx'
-
-const t = text.license
 type Machine = ItemOf<typeof machines.listMachines>
 
 /** A machine that holds a slot, or a machine that was refused. */
@@ -46,10 +44,10 @@ export function MachinesTable({
   refusals: readonly Refusal[]
   canWrite: boolean
 }) {
-  const release = useCall(machines.removeMachine, { done: t.released })
+  const release = useCall(machines.removeMachine, { done: 'Freed the slot.' })
   const columns: Column<Row>[] = [
     {
-      title: t.machine,
+      title: 'Machine',
       cell: ({ machineId, hostname, refused }) => (
         <>
           {hostname !== null && <bdi className="name">{hostname}</bdi>}
@@ -62,7 +60,7 @@ export function MachinesTable({
             <>
               {' '}
               <DotBadge color="orange" isPill>
-                {t.refusedTimes(refused)}
+                {`Refused ${refused.toLocaleString()}×`}
               </DotBadge>
             </>
           )}
@@ -70,16 +68,16 @@ export function MachinesTable({
       ),
     },
     {
-      title: t.slotSince,
+      title: 'Holds a slot since',
       cell: ({ holder }) =>
-        holder === null ? <span className="faint">{t.noSlot}</span> : <Ago at={holder.firstSeenAt} />,
+        holder === null ? <span className="faint">has no slot</span> : <Ago at={holder.firstSeenAt} />,
       isMinor: true,
     },
-    { title: t.lastSeen, cell: ({ lastAt }) => <Ago at={lastAt} />, isNumber: true },
+    { title: 'Last seen', cell: ({ lastAt }) => <Ago at={lastAt} />, isNumber: true },
   ]
   if (policy.leaseSeconds !== null)
     columns.splice(2, 0, {
-      title: t.leaseEnds,
+      title: 'Lease ends',
       cell: ({ holder }) => <Ago at={holder?.leaseEndsAt ?? null} never="" />,
     })
   columns.push({
@@ -92,7 +90,7 @@ export function MachinesTable({
           component={Link}
           href={`/why?${new URLSearchParams({ license: licenseId, machine: machineId }).toString()}`}
         >
-          {t.whyRefused}
+          Why?
         </Button>
       ) : (
         canWrite && (
@@ -102,7 +100,7 @@ export function MachinesTable({
             onClick={() => release.mutate({ params: { id: licenseId, machineId: holder.id } })}
             loading={release.isPending && release.variables?.params.machineId === holder.id}
           >
-            {t.release}
+            Free
           </Button>
         )
       ),
@@ -111,8 +109,8 @@ export function MachinesTable({
     <ListTable
       list={{ ...list, items: rowsOf(list.items, refusals) }}
       columns={columns}
-      empty={t.noMachines}
-      label={t.machines}
+      empty="No machine uses this license yet."
+      label="Machines"
       hasTwoLines
     />
   )

@@ -27,10 +27,15 @@ import { Copyable } from '../../parts/parts.tsx'
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { bodyOf, newPolicy, type Policy, policyOf, RareFields, SlotFields, TermFields } from './policy-fields.tsx'
 
-const t = text.licenses
+const t = {
+  keysTitle: (count: number) => `${counted(count, 'license')} created`,
+  summary: (count: number, type: string, product: string) =>
+    `${counted(count, 'license')}${product === '' ? '' : ` of ${product}`}: ${type.toLowerCase()}`,
+  forMachines: (max: number | string) => (max === '' ? 'any number of machines' : counted(Number(max), 'machine')),
+}
 const MAX_MANY = 1_000
 
 /** Shows the keys after more than one license was created. */
@@ -42,7 +47,7 @@ function Keys({ keys }: { keys: readonly string[] }) {
           {t.keysTitle(keys.length)}
         </Title>
         <Text size="sm" c="dimmed">
-          {t.keysHint}
+          Send these keys to your customer. You also find them in the list of licenses.
         </Text>
         <div className="keys">
           {keys.map((key) => (
@@ -51,7 +56,7 @@ function Keys({ keys }: { keys: readonly string[] }) {
         </div>
         <Group>
           <Button component={Link} href="/licenses">
-            {t.toLicenses}
+            Open the licenses
           </Button>
         </Group>
       </Stack>
@@ -97,9 +102,9 @@ function TemplateField({
   if (data === undefined || data.data.length === 0) return null
   return (
     <Select
-      label={text.templates.one}
-      description={text.templates.choose}
-      placeholder={text.templates.none}
+      label="Template"
+      description="Its terms are filled in, and you can change them."
+      placeholder="None"
       data={data.data.map(({ id, name }) => ({ value: id, label: name }))}
       value={value}
       onChange={(id) => onChange(data.data.find((one) => one.id === id) ?? null)}
@@ -134,8 +139,8 @@ function More({
   return (
     <>
       <NumberInput
-        label={t.howMany}
-        description={t.howManyHint}
+        label="How many licenses"
+        description="All get the same terms, and each its own key."
         value={count}
         onChange={onCount}
         min={1}
@@ -144,8 +149,8 @@ function More({
       />
       {many === 1 && (
         <TextInput
-          label={t.ownKey}
-          description={t.ownKeyHint}
+          label="Your own license key"
+          description="Empty: Keyward generates a key."
           value={ownKey}
           onChange={(event) => onKey(event.currentTarget.value)}
           error={error}
@@ -164,11 +169,11 @@ function termsText({ type, startsWithFirstUse, expiresOn, days, maxMachines }: P
     type === 'PERPETUAL'
       ? null
       : startsWithFirstUse
-        ? t.daysFromFirstUse(Number(days))
+        ? text.daysFromFirstUse(Number(days))
         : Number.isNaN(Date.parse(day))
           ? null
-          : t.untilDay(lastDayText(day))
-  return [email === '' ? null : t.forCustomer(email), t.forMachines(maxMachines), end].filter(Boolean).join(', ')
+          : `until ${lastDayText(day)}`
+  return [email === '' ? null : `for ${email}`, t.forMachines(maxMachines), end].filter(Boolean).join(', ')
 }
 
 /** Rarely used fields. They are shown if one of them has an error. */
@@ -176,7 +181,7 @@ function MoreOptions({ hasError, children }: { hasError: boolean; children: Reac
   return (
     <details className="fieldset more-options" open={hasError || undefined}>
       <summary>
-        <b>{t.more}</b> <span className="faint">{t.moreHint}</span>
+        <b>More options</b> <span className="faint">quantity, own key, grace, files, entitlements</span>
       </summary>
       {children}
     </details>
@@ -231,7 +236,7 @@ export default function NewLicense({ me }: { me: Me }) {
         many,
       ),
     {
-      done: many === 1 ? t.created : t.createdMany(many),
+      done: many === 1 ? 'Created the license.' : `Created ${counted(many, 'license')}.`,
       quiet: true,
       onDone: (created) => (created.id === undefined ? setKeys(created.keys) : navigate(`/licenses/${created.id}`)),
     },
@@ -244,14 +249,14 @@ export default function NewLicense({ me }: { me: Me }) {
   const errors = errorsOf(create.error)
   if (keys.length > 0)
     return (
-      <Screen title={t.new}>
+      <Screen title="New license">
         <Keys keys={keys} />
       </Screen>
     )
   const wrong = Object.keys(errors).length
   const terms = { value: policy, onChange: (part: Partial<Policy>) => setPolicy({ ...policy, ...part }), errors }
   return (
-    <Screen title={t.new} back={{ href: '/licenses', label: t.title }} width="form">
+    <Screen title="New license" back={{ href: '/licenses', label: 'Licenses' }} width="form">
       <form onSubmit={submit} noValidate ref={form} className="page-form">
         <div className="card">
           <div className="fieldset">
@@ -266,7 +271,7 @@ export default function NewLicense({ me }: { me: Me }) {
               />
               {me.permissions.includes('products.write') && (
                 <button type="button" className="link-button" onClick={product.open}>
-                  {text.products.new}
+                  New product
                 </button>
               )}
             </div>
@@ -293,14 +298,14 @@ export default function NewLicense({ me }: { me: Me }) {
         {wrong === 0 && <ErrorMessage error={create.error} />}
         <div className="form-foot">
           <Summary wrong={wrong}>
-            <b>{t.summary(many, t.types[policy.type], productName)}</b>
+            <b>{t.summary(many, text.terms[policy.type], productName)}</b>
             <span className="sub">{termsText(policy, email.trim())}</span>
           </Summary>
           <Button variant="subtle" color="gray" component={Link} href="/licenses">
-            {text.cancel}
+            Cancel
           </Button>
           <Button type="submit" loading={create.isPending} disabled={hasProblem(rows)}>
-            {many === 1 ? t.create : t.createMany(many)}
+            {many === 1 ? 'Create license' : `Create ${counted(many, 'license')}`}
           </Button>
         </div>
       </form>

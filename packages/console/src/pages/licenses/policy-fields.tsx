@@ -8,7 +8,13 @@ import { DateField } from '../../parts/date-field.tsx'
 import { endOf, lastDayOf, usualEnds } from '../../parts/days.ts'
 import { text } from '../../text.ts'
 
-const t = text.licenses
+const t = {
+  typeHints: {
+    PERPETUAL: 'The license is valid until you revoke it.',
+    SUBSCRIPTION: 'The license ends and can be renewed.',
+    TRIAL: 'The license ends. It is counted as a trial.',
+  },
+}
 const TYPES = ['SUBSCRIPTION', 'PERPETUAL', 'TRIAL'] as const satisfies readonly PolicyType[]
 const SECONDS_PER_MINUTE = 60
 
@@ -119,10 +125,10 @@ export function TermFields({
   return (
     <>
       <div>
-        <Input.Label component="div">{t.terms}</Input.Label>
+        <Input.Label component="div">Terms</Input.Label>
         <SegmentedControl
-          aria-label={t.terms}
-          data={TYPES.map((type) => ({ value: type, label: t.types[type] }))}
+          aria-label="Terms"
+          data={TYPES.map((type) => ({ value: type, label: text.terms[type] }))}
           value={value.type}
           onChange={(type) => onChange({ type })}
           fullWidth
@@ -131,10 +137,10 @@ export function TermFields({
       </div>
       {hasEnd && !isTemplate && (
         <SegmentedControl
-          aria-label={t.term}
+          aria-label="The term"
           data={[
-            { value: 'day', label: t.termEnds },
-            { value: 'use', label: t.termFirstUse },
+            { value: 'day', label: 'Ends on a day' },
+            { value: 'use', label: 'Starts with first use' },
           ]}
           value={value.startsWithFirstUse ? 'use' : 'day'}
           onChange={(term) => onChange({ startsWithFirstUse: term === 'use' })}
@@ -142,8 +148,8 @@ export function TermFields({
       )}
       {hasEnd && isTemplate && (
         <NumberInput
-          label={text.templates.days}
-          description={text.templates.daysHint}
+          label="Days from first use"
+          description="Empty: you give each license an end of its own."
           value={value.days}
           onChange={(days) => onChange({ days })}
           min={1}
@@ -156,8 +162,8 @@ export function TermFields({
         !isTemplate &&
         (value.startsWithFirstUse ? (
           <NumberInput
-            label={t.days}
-            description={t.daysHint}
+            label="Days"
+            description="The term starts with the first valid check, and lasts this many days."
             value={value.days}
             onChange={(days) => onChange({ days })}
             min={1}
@@ -168,7 +174,7 @@ export function TermFields({
           />
         ) : (
           <DateField
-            label={t.expires}
+            label="Expires"
             value={value.expiresOn}
             onChange={(expiresOn) => onChange({ expiresOn })}
             error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
@@ -183,8 +189,8 @@ export function SlotFields({ value, onChange, errors }: Props) {
   return (
     <>
       <NumberInput
-        label={t.maxMachines}
-        description={t.maxMachinesHint}
+        label="Machines at the same time"
+        description="Empty: no limit."
         value={value.maxMachines}
         onChange={(maxMachines) => onChange({ maxMachines })}
         min={1}
@@ -193,8 +199,8 @@ export function SlotFields({ value, onChange, errors }: Props) {
         error={errors['policy/maxMachines']}
       />
       <Switch
-        label={t.floating}
-        description={t.floatingHint}
+        label="Floating"
+        description="A machine gives its slot back when it makes no check for a while."
         labelPosition="left"
         checked={value.isFloating}
         disabled={value.maxMachines === ''}
@@ -202,7 +208,7 @@ export function SlotFields({ value, onChange, errors }: Props) {
       />
       {value.isFloating && value.maxMachines !== '' && (
         <NumberInput
-          label={t.lease}
+          label="Minutes without a check until the slot is free"
           value={value.leaseMinutes}
           onChange={(leaseMinutes) => onChange({ leaseMinutes })}
           min={1}
@@ -219,8 +225,8 @@ export function RareFields({ value, onChange, errors }: Props) {
   return (
     <>
       <NumberInput
-        label={t.maxReleases}
-        description={t.maxReleasesHint}
+        label="Releases by apps in 30 days"
+        description="How often apps may release slots themselves. Empty: no limit."
         value={value.maxReleases}
         onChange={(maxReleases) => onChange({ maxReleases })}
         min={0}
@@ -230,8 +236,8 @@ export function RareFields({ value, onChange, errors }: Props) {
       />
       {value.type !== 'PERPETUAL' && (
         <NumberInput
-          label={t.graceDays}
-          description={t.graceDaysHint}
+          label="Grace period in days"
+          description="For so many days after the expiry, checks are still valid."
           value={value.graceDays}
           onChange={(graceDays) => onChange({ graceDays })}
           min={0}
@@ -241,8 +247,8 @@ export function RareFields({ value, onChange, errors }: Props) {
         />
       )}
       <NumberInput
-        label={t.fileDays}
-        description={t.fileDaysHint}
+        label="Lifetime of files in days"
+        description="How long an app runs without a network."
         value={value.fileDays}
         onChange={(fileDays) => onChange({ fileDays })}
         min={1}

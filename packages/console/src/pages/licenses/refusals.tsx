@@ -8,9 +8,15 @@ import { type ItemOf, useList } from '../../api/hooks.ts'
 import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
 import { distance } from '../../parts/parts.tsx'
 import { fromOf } from '../../parts/periods.ts'
-import { text } from '../../text.ts'
 
-const t = text.refusals
+const t = {
+  refused: (count: number, since: string) =>
+    count === 1 ? `was refused ${since}` : `was refused ${count.toLocaleString()} times, first ${since}`,
+  taken: (holders: readonly string[], last: string) =>
+    holders.length === 0
+      ? `Last try ${last}.`
+      : `${holders.length === 1 ? 'The only slot is' : `All ${holders.length} slots are`} taken by ${new Intl.ListFormat('en').format(holders)}. Last try ${last}.`,
+}
 const HOURS = '168'
 type Machine = ItemOf<typeof machines.listMachines>
 
@@ -52,7 +58,7 @@ export function RefusalBanner({
   canWrite: boolean
 }) {
   return (
-    <section className="banner" aria-label={t.label}>
+    <section className="banner" aria-label="Refused machine">
       <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
       <div className="grow">
         <strong>

@@ -8,7 +8,6 @@ import { checkInput, InputError } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
 
-const t = text.licenseImport
 const csvRecord = z.array(z.object({ record: z.record(z.string(), z.string()), info: z.object({ lines: z.int() }) }))
 
 export interface LicenseRow {
@@ -64,10 +63,10 @@ function checkRow(
   products: readonly Product[],
 ): LicenseRow | BadRow {
   const { product = '', email = '', name = '', key = '', templateId = '', externalId = '' } = record
-  if (product === '') return { where, detail: t.missing('product') }
-  if (email === '') return { where, detail: t.missing('email') }
+  if (product === '') return { where, detail: 'product: is required' }
+  if (email === '') return { where, detail: 'email: is required' }
   const found = products.find((one) => one.id === product) ?? products.find((one) => one.name === product)
-  if (!found) return { where, detail: t.unknownProduct(product) }
+  if (!found) return { where, detail: `product: no product has the name or id "${product}"` }
   const metadata = Object.fromEntries(
     Object.entries(record).filter(([column, cell]) => !KNOWN.has(column) && cell !== ''),
   )
@@ -115,10 +114,22 @@ export async function readLicenseRows(content: string, products: readonly Produc
     const columns = Object.keys(records[0]?.record ?? {})
     const missing = REQUIRED.filter((column) => !columns.includes(column))
     if (records.length > 0 && missing.length > 0)
-      return { rows: [], bad: [{ where: text.ruleImport.line(1), detail: t.noColumn(missing, columns) }] }
-    if (records.length > MAX_ROWS) return { rows: [], bad: [{ where: 'CSV', detail: t.tooMany(MAX_ROWS) }] }
+      return {
+        rows: [],
+        bad: [
+          {
+            where: text.line(1),
+            detail: `The heading lacks the column ${missing.join(' and ')}. Its columns: ${columns.join(', ')}.`,
+          },
+        ],
+      }
+    if (records.length > MAX_ROWS)
+      return {
+        rows: [],
+        bad: [{ where: 'CSV', detail: `More than ${MAX_ROWS.toLocaleString()} rows. Divide the file.` }],
+      }
     for (const { record, info } of records) {
-      const row = checkRow(text.ruleImport.line(info.lines), record, products)
+      const row = checkRow(text.line(info.lines), record, products)
       if ('body' in row) read.rows.push(row)
       else read.bad.push(row)
     }

@@ -7,9 +7,30 @@ import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { call } from '../../api/client.ts'
 import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 
-const t = text.bulk
+const t = {
+  suspend: 'Suspend',
+  reinstate: 'Reinstate',
+  delete: 'Delete',
+  title: {
+    suspend: (count: number) => `Suspend ${counted(count, 'license')}?`,
+    reinstate: (count: number) => `Reinstate ${counted(count, 'license')}?`,
+    delete: (count: number) => `Delete ${counted(count, 'license')} permanently?`,
+  },
+  hint: {
+    suspend: 'Within a moment, their checks are rejected with SUSPENDED. You can reinstate them later.',
+    reinstate: 'Within a moment, their checks are decided by their terms again.',
+    delete:
+      'Their machines, alerts and access rules are deleted too, and their checks are rejected with NOT_FOUND. A deletion cannot be undone.',
+  },
+  working: { suspend: 'Suspending licenses', reinstate: 'Reinstating licenses', delete: 'Deleting licenses' },
+  result: {
+    suspend: (count: number) => `Suspended ${counted(count, 'license')}.`,
+    reinstate: (count: number) => `Reinstated ${counted(count, 'license')}.`,
+    delete: (count: number) => `Deleted ${counted(count, 'license')}.`,
+  },
+}
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const OPERATIONS = { suspend: all.suspendLicense, reinstate: all.reinstateLicense, delete: all.deleteLicense } as const
@@ -60,7 +81,7 @@ export function UndoSelected() {
   const { action, changed } = last
   const reverse = REVERSE[action]
   if (reverse === null) return null
-  return <Button onClick={() => start(queries, reverse, changed)}>{text.undo}</Button>
+  return <Button onClick={() => start(queries, reverse, changed)}>Undo</Button>
 }
 
 export function SelectedLicenses({
@@ -89,11 +110,11 @@ export function SelectedLicenses({
         <Group gap="xs">
           {onSelectMatching && (
             <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
-              {text.selectMatching}
+              Select all that match
             </Button>
           )}
           <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
-            {text.clearSelection}
+            Clear the selection
           </Button>
           {ACTIONS.map((action) => {
             const chosen = licenses.filter((one) => canBe(action, one))
@@ -108,8 +129,10 @@ export function SelectedLicenses({
                 isDisabled={chosen.length === 0}
                 consequence={
                   <Stack gap="xs" component="span">
-                    <span>{chosen.length === 0 ? t.none : t.hint[action]}</span>
-                    {others > 0 && chosen.length > 0 && <span>{t.skipped(others)}</span>}
+                    <span>{chosen.length === 0 ? 'No selected license can be changed this way.' : t.hint[action]}</span>
+                    {others > 0 && chosen.length > 0 && (
+                      <span>{`${counted(others, 'license')} of the selection cannot be changed this way and stay as they are.`}</span>
+                    )}
                   </Stack>
                 }
                 onConfirm={() => run(action, chosen)}

@@ -12,26 +12,30 @@ import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../par
 import { text } from '../../text.ts'
 import { Dialog } from './dialog.tsx'
 
-const t = text.license
+const t = {
+  held: (used: number, max: number | null) => (max === null ? `${used} held, no limit` : `${used} of ${max} held`),
+}
 /** The number of slots up to which each is drawn. */
 const MOST_BOXES = 6
 type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the text for a license without an expiry: a term that has not started, or "never". */
 export function termOf({ policy: { durationDays } }: Pick<License, 'policy'>): string {
-  return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
+  return durationDays === null ? 'never' : text.daysFromFirstUse(durationDays)
 }
 
 export function slotsOf({ policy: { leaseSeconds, maxMachines } }: Pick<License, 'policy'>): string {
-  return leaseSeconds === null || maxMachines === null ? t.fixedSlots : t.floatingSlots(leaseSeconds / 60)
+  return leaseSeconds === null || maxMachines === null
+    ? 'held until they are released'
+    : `floating, free after ${(leaseSeconds / 60).toLocaleString()} minutes without a check`
 }
 
 /** Returns the terms in one phrase, such as "Subscription until 23 Apr 2027, in 5 months". */
 export function termText(one: Pick<License, 'policy'>): string {
   const { type, expiresAt } = one.policy
-  const name = text.licenses.types[type]
+  const name = text.terms[type]
   if (expiresAt === null) return type === 'PERPETUAL' ? name : `${name}, ${termOf(one)}`
-  return t.until(name, lastDayText(expiresAt), distance(expiresAt))
+  return `${name} until ${lastDayText(expiresAt)}, ${distance(expiresAt)}`
 }
 
 /** The machines that hold the slots, one box for each slot. */
@@ -49,7 +53,7 @@ function SlotBoxes({ license: { machines }, holders, isRefused }: SummaryProps) 
       ))}
       {Array.from({ length: free }, (_, index) => (
         <div key={index} className="slot-box" data-state="free">
-          {t.free}
+          free
         </div>
       ))}
     </div>
@@ -73,65 +77,65 @@ export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: b
   const own = (...names: (keyof Template['policy'])[]) =>
     template !== undefined &&
     names.some((name) => template.policy[name] !== one.policy[name]) && (
-      <DotBadge color="blue">{text.templates.differs}</DotBadge>
+      <DotBadge color="blue">differs from the template</DotBadge>
     )
   return (
-    <section className="card summary" aria-label={t.summary}>
+    <section className="card summary" aria-label="Terms">
       <div className="summary-head">
-        <h2 className="card-title">{t.machineSlots}</h2>
+        <h2 className="card-title">Machine slots</h2>
         <span className={isRefused ? 'warning-text' : 'dimmed'}>{t.held(used, max)}</span>
       </div>
       <SlotBoxes {...props} />
       <dl className="kv">
         {template !== undefined && (
           <>
-            <dt>{text.templates.one}</dt>
+            <dt>Template</dt>
             <dd>
               <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink>
             </dd>
           </>
         )}
-        <dt>{text.licenses.terms}</dt>
+        <dt>Terms</dt>
         <dd>
-          {text.licenses.types[one.policy.type]} {own('type', 'durationDays')}
+          {text.terms[one.policy.type]} {own('type', 'durationDays')}
         </dd>
-        <dt>{text.licenses.maxMachines}</dt>
+        <dt>Machines at the same time</dt>
         <dd>
-          {max ?? text.unlimited} {own('maxMachines')}
+          {max ?? 'no limit'} {own('maxMachines')}
         </dd>
-        <dt>{text.licenses.expires}</dt>
+        <dt>Expires</dt>
         <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
         {one.graceEndsAt !== null && (
           <>
-            <dt>{t.graceEnds}</dt>
+            <dt>Grace ends</dt>
             <dd>
               <LastDay at={one.graceEndsAt} />
             </dd>
           </>
         )}
-        <dt>{t.slots}</dt>
+        <dt>Slots</dt>
         <dd>
           {slotsOf(one)} {own('leaseSeconds')}
         </dd>
-        <dt>{t.releases}</dt>
+        <dt>App may free</dt>
         <dd>
-          {one.policy.maxReleases ?? text.unlimited} {own('maxReleases')}
+          {one.policy.maxReleases ?? 'no limit'} {own('maxReleases')}
         </dd>
-        <dt>{text.licenses.graceDays}</dt>
+        <dt>Grace period in days</dt>
         <dd>
           {one.policy.graceDays} {own('graceDays')}
         </dd>
-        <dt>{t.files}</dt>
+        <dt>Files</dt>
         <dd>
-          {t.fileDays(one.policy.fileDays)} {own('fileDays')}
+          {text.fileDays(one.policy.fileDays)} {own('fileDays')}
         </dd>
-        <dt>{text.licenses.createdOn}</dt>
+        <dt>Created</dt>
         <dd>
           <When at={one.createdAt} />
         </dd>
         {one.externalId !== null && (
           <>
-            <dt>{text.customers.externalId}</dt>
+            <dt>External id</dt>
             <dd>
               <Copyable value={one.externalId} />
             </dd>
@@ -152,11 +156,11 @@ export function CustomerCard({ id }: { id: string }) {
   const { data } = useRead(customers.readCustomer, { params: { id } })
   if (!data) return null
   return (
-    <section className="card summary" aria-label={text.licenses.customer}>
+    <section className="card summary" aria-label="Customer">
       <TextLink href={`/customers/${id}`}>
         <bdi>{data.name ?? data.email}</bdi>
       </TextLink>
-      <Copyable value={data.email} label={t.copyEmail} />
+      <Copyable value={data.email} label="Copy the e-mail address" />
     </section>
   )
 }
@@ -180,18 +184,18 @@ export function Entitlements({
   const [isEditing, { open, close }] = useDisclosure(false)
   const defaults = data?.entitlements ?? {}
   return (
-    <section className="summary-part" aria-label={text.entitlements.title}>
+    <section className="summary-part" aria-label="Entitlements">
       <div className="summary-head">
-        <h2 className="card-title">{text.entitlements.title}</h2>
+        <h2 className="card-title">Entitlements</h2>
         {canWrite && (
           <Button size="xs" variant="default" onClick={open}>
-            {text.entitlements.edit}
+            Change
           </Button>
         )}
       </div>
       <EntitlementList defaults={defaults} overrides={one.entitlements} />
       {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && (
-        <DotBadge color="blue">{text.templates.differs}</DotBadge>
+        <DotBadge color="blue">differs from the template</DotBadge>
       )}
       {isEditing && <Dialog license={one} opened="entitlements" onClose={close} />}
     </section>

@@ -16,24 +16,32 @@ import { Copyable, Fact, Part, TextLink, Waiting, When } from '../../parts/parts
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
 import { RulesTable } from '../rules/rules-table.tsx'
 import { Templates } from '../templates/templates.tsx'
 
-const t = text.products
+const t = {
+  rules: 'Access rules of this product',
+}
 type ApiKey = ItemOf<typeof apiKeys.listApiKeys>
 
 const KEY_COLUMNS: readonly Column<ApiKey>[] = [
-  { title: text.credentials.nameOf, cell: ({ name }) => name },
-  { title: text.credentials.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
-  { title: text.credentials.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+  { title: 'Name', cell: ({ name }) => name },
+  { title: 'Begins with', cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+  { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ]
 
 function BoundKeys({ productId }: { productId: string }) {
   const list = useList(apiKeys.listApiKeys, { query: { productId } })
   return (
-    <Part title={t.keys} action={<TextLink href="/credentials">{text.nav.credentials}</TextLink>}>
-      <ListTable list={list} columns={KEY_COLUMNS} empty={<Text c="dimmed">{t.noKeys}</Text>} label={t.keys} />
+    <Part title="API keys of this product" action={<TextLink href="/credentials">API keys</TextLink>}>
+      <ListTable
+        list={list}
+        columns={KEY_COLUMNS}
+        empty={
+          <Text c="dimmed">No API key is bound to this product. Keys for all products can check its licenses too.</Text>
+        }
+        label="API keys of this product"
+      />
     </Part>
   )
 }
@@ -43,10 +51,10 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
   const remove = useCall(products.deleteProduct, {
-    done: t.deleted,
+    done: 'Deleted the product.',
     onDone: () => navigate('/products'),
   })
-  useRemembered(`/products/${id}`, text.licenses.product, read.data?.name)
+  useRemembered(`/products/${id}`, 'Product', read.data?.name)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { name, entitlements, createdAt } = read.data
@@ -58,19 +66,19 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
         <>
           {may('licenses.read') && (
             <Button variant="default" component={Link} href={`/licenses?productId=${id}`}>
-              {t.licenses}
+              Show the licenses
             </Button>
           )}
           {may('products.write') && (
             <>
               <Button variant="default" onClick={editing.open}>
-                {t.edit}
+                Change
               </Button>
               <ConfirmButton
-                label={text.delete}
-                title={t.deleteTitle}
+                label="Delete"
+                title="Delete this product?"
                 object={<bdi>{read.data.name}</bdi>}
-                consequence={t.deleteHint}
+                consequence="The access rules of the product are deleted too. A product with licenses cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
                 isPending={remove.isPending}
               />
@@ -81,10 +89,10 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
     >
       <Card withBorder>
         <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term={t.defaults}>
+          <Fact term="Default entitlements">
             <EntitlementList defaults={{}} overrides={entitlements} />
           </Fact>
-          <Fact term={text.licenses.createdOn}>
+          <Fact term="Created">
             <When at={createdAt} />
           </Fact>
           <Fact term="Id">
@@ -99,7 +107,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
           action={
             may('licenses.write') && (
               <Button size="xs" variant="default" component={Link} href={`/rules/new?product=${id}`}>
-                {t.newRule}
+                New rule
               </Button>
             )
           }
@@ -108,7 +116,7 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
             filters={{ scope: 'PRODUCT', scopeId: id }}
             label={t.rules}
             canWrite={may('licenses.write')}
-            empty={<Text c="dimmed">{t.noRules}</Text>}
+            empty={<Text c="dimmed">No access rule applies to this product alone.</Text>}
           />
         </Part>
       )}

@@ -10,38 +10,35 @@ import { Copyable, TextLink, When } from '../../parts/parts.tsx'
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
-import { text } from '../../text.ts'
-
-const t = text.products
 
 const COLUMNS: readonly Column<Product>[] = [
-  { title: t.nameOf, cell: ({ name }) => name },
+  { title: 'Name', cell: ({ name }) => name },
   {
-    title: text.entitlements.title,
+    title: 'Entitlements',
     cell: ({ entitlements }) => <EntitlementList defaults={{}} overrides={entitlements} />,
   },
   {
-    title: text.nav.licenses,
-    cell: ({ id }) => <TextLink href={`/licenses?productId=${id}`}>{t.licenses}</TextLink>,
+    title: 'Licenses',
+    cell: ({ id }) => <TextLink href={`/licenses?productId=${id}`}>Show the licenses</TextLink>,
   },
   { title: 'Id', cell: ({ id }) => <Copyable value={id} /> },
-  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
 export default function Products({ me }: { me: Me }) {
   const list = useList(products.listProducts, {})
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
-  const create = me.permissions.includes('products.write') && <Button onClick={creating.open}>{t.new}</Button>
+  const create = me.permissions.includes('products.write') && <Button onClick={creating.open}>New product</Button>
   return (
-    <Screen title={t.title} actions={create}>
+    <Screen title="Products" actions={create}>
       <ListTable
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/products/${id}`}
-        label={t.title}
+        label="Products"
         empty={
           <>
-            {t.empty}
+            No products yet. Each license belongs to a product.
             {create}
           </>
         }

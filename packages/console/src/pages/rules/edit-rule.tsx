@@ -10,8 +10,6 @@ import { FormWindow } from '../../parts/form.tsx'
 import { text } from '../../text.ts'
 import { ModeField } from './rule-fields.tsx'
 
-const t = text.rules
-
 export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => void }) {
   const before = expiryAt(rule.expiresAt)
   const [mode, setMode] = useState(rule.mode)
@@ -19,7 +17,7 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
   const [note, setNote] = useState(rule.note ?? '')
   const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
   const isExclusion = rule.kind === 'EXCLUSION'
-  const saving = useEdit(accessRules.updateAccessRule, rule, { done: t.saved })
+  const saving = useEdit(accessRules.updateAccessRule, rule, { done: 'Changed the rule.' })
   const save = () => {
     const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
     const body = {
@@ -31,7 +29,7 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
     return saving.mutateAsync(body)
   }
   return (
-    <FormWindow title={t.editTitle} action={text.save} opened onClose={onClose} onSubmit={save}>
+    <FormWindow title="Change this rule" action="Save" opened onClose={onClose} onSubmit={save}>
       {(errors) => (
         <>
           <div>
@@ -39,21 +37,21 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
               {rule.value}
             </Text>
             <Text size="xs" c="dimmed">
-              {t.editHint}
+              The kind, the value and the scope never change. Delete the rule and create another one instead.
             </Text>
           </div>
           <ModeField value={mode} onChange={setMode} />
           <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
           {isExclusion && (
             <Checkbox
-              label={t.evenExpired}
+              label={text.evenExpired}
               checked={isGenerous}
               onChange={(event) => setIsGenerous(event.currentTarget.checked)}
             />
           )}
           <Textarea
-            label={t.note}
-            description={t.noteHint}
+            label="Note"
+            description={text.noteHint}
             value={note}
             onChange={(event) => setNote(event.currentTarget.value)}
             error={errors['note']}

@@ -13,11 +13,10 @@ import { type BadRow, type Report, startWork } from '../../api/work.ts'
 import { ExpiryField, type Expiry, NEVER, timeOf } from '../../parts/expiry-field.tsx'
 import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { readRuleRows, type ReadRows, type RuleRow } from './rows.ts'
 import { KindField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
 
-const t = text.ruleImport
 const PATH = '/rules/import'
 const BATCH = 500
 const MAX_DELETED = 1_000
@@ -35,6 +34,9 @@ interface Imported {
 
 /** The ids of the rules that the last import has created. */
 let createdIds: string[] = []
+
+const resultOf = (skipped: number): string =>
+  `Created ${counted(createdIds.length, 'rule')}. ${skipped.toLocaleString()} existed already.`
 
 /**
  * Imports a batch without the rows that the API rejects, which are returned in `bad`. The last batch waits until the validators have
@@ -77,10 +79,10 @@ async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promi
       done: at + batch.length,
       bad: [...bad],
       covered: [...covered],
-      summary: t.result(createdIds.length, skipped),
+      summary: resultOf(skipped),
     })
   }
-  if (createdIds.length > 0) report({ summary: liveMessage(t.result(createdIds.length, skipped), applied) })
+  if (createdIds.length > 0) report({ summary: liveMessage(resultOf(skipped), applied) })
 }
 
 /** Deletes the rules that the last import has created. */
@@ -95,9 +97,9 @@ async function undoImport(report: Report): Promise<void> {
     const reply = await callAndApply(accessRules.deleteAccessRules, { body }, { waits })
     deleted += reply.result.deleted
     applied = reply.applied
-    report({ done: at + body.ids.length, summary: text.rules.deletedMany(deleted) })
+    report({ done: at + body.ids.length, summary: text.deletedRules(deleted) })
   }
-  report({ summary: liveMessage(text.rules.deletedMany(deleted), applied) })
+  report({ summary: liveMessage(text.deletedRules(deleted), applied) })
 }
 
 export interface Defaults extends Scope {
@@ -140,18 +142,18 @@ function Form() {
   const change = (part: Partial<Defaults>) => setDefaults({ ...defaults, ...part })
   const read = useRows(content, defaults, expiry)
   const start = () => {
-    void startWork({ title: t.working, path: PATH, all: read.rows.length }, (report) => importAll(read, report)).then(
-      () => queries.invalidateQueries(),
-    )
+    void startWork({ title: 'Import of access rules', path: PATH, all: read.rows.length }, (report) =>
+      importAll(read, report),
+    ).then(() => queries.invalidateQueries())
   }
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-      <PasteField label={t.values} description={t.intro} value={content} onChange={setContent} />
+      <PasteField label="Values" description={text.pasteRules} value={content} onChange={setContent} />
       <Stack>
-        <Card withBorder component="section" aria-label={t.defaults}>
+        <Card withBorder component="section" aria-label={text.defaults}>
           <Stack>
             <Title order={2} size="h5">
-              {t.defaults}
+              {text.defaults}
             </Title>
             <KindField value={defaults.kind} onChange={(kind) => change({ kind, type: 'IP' })} />
             <TypeField kind={defaults.kind} value={defaults.type} onChange={(type) => change({ type })} />
@@ -160,10 +162,12 @@ function Form() {
           </Stack>
         </Card>
         <Text role="status" fw={600}>
-          {content.trim() === '' ? t.nothing : t.ready(read.rows.length)}
+          {content.trim() === ''
+            ? 'Paste values to see what will be imported.'
+            : `${counted(read.rows.length, 'rule')} to import`}
         </Text>
         <ImportEnd
-          label={t.import(read.rows.length)}
+          label={`Import ${counted(read.rows.length, 'rule')}`}
           rows={read.rows.length}
           bad={read.bad}
           onStart={start}
@@ -178,17 +182,18 @@ function Form() {
 function Actions() {
   const queries = useQueryClient()
   const undo = () =>
-    void startWork({ title: t.undoing, path: PATH, all: createdIds.length }, undoImport).then(() =>
-      queries.invalidateQueries(),
-    )
+    void startWork(
+      { title: 'Deletion of the imported access rules', path: PATH, all: createdIds.length },
+      undoImport,
+    ).then(() => queries.invalidateQueries())
   return (
     <>
       <Button component={Link} href="/rules">
-        {t.toRules}
+        Open the rules
       </Button>
       {createdIds.length > 0 && (
         <Button variant="default" onClick={undo}>
-          {text.undo}
+          Undo
         </Button>
       )}
     </>
@@ -196,5 +201,5 @@ function Actions() {
 }
 
 export default function ImportRules() {
-  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
+  return <ImportScreen title="Import access rules" path={PATH} form={<Form />} actions={<Actions />} />
 }

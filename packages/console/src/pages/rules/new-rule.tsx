@@ -22,7 +22,25 @@ import { text } from '../../text.ts'
 import { parseRange } from './range.ts'
 import { KindField, ModeField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
 
-const t = text.rules
+const t = {
+  does: {
+    BLACKLIST: (what: string, where: string) => `Rejects checks ${what}, ${where}.`,
+    EXCLUSION: (what: string, where: string) =>
+      `Lets checks ${what} through, ${where}. They need no machine slot, and no blacklist or restriction applies to them.`,
+    RESTRICTION: (what: string, where: string) =>
+      `Allows checks ${what}, ${where}. Checks that match no restriction of this type are rejected.`,
+  } satisfies Record<RuleKind, (what: string, where: string) => string>,
+  what: {
+    IP: (value: string) => `from ${value}`,
+    HWID: (value: string) => `of the machine ${value}`,
+    COUNTRY: (value: string) => `from ${value}`,
+    CUSTOMER: (value: string) => `of the customer ${value}`,
+  } satisfies Record<RuleType, (value: string) => string>,
+  where: {
+    PRODUCT: (name: string) => `for licenses of ${name}`,
+    LICENSE: (key: string) => `for the license ${key}`,
+  },
+}
 
 interface Draft extends Scope {
   kind: RuleKind
@@ -59,7 +77,7 @@ function Warnings({ draft: { kind, type, value } }: { draft: Draft }) {
   const { data: own } = useRead(accessRules.readMyIp, {})
   if (type === 'COUNTRY' && kind === 'BLACKLIST')
     return own?.country !== null && own?.country === value ? (
-      <Warning>{t.yourCountry(countryName(value))}</Warning>
+      <Warning>{`Your own address is in this country, ${countryName(value)}.`}</Warning>
     ) : null
   const range = type === 'IP' ? parseRange(value.trim()) : null
   if (range === null) return null
@@ -67,9 +85,11 @@ function Warnings({ draft: { kind, type, value } }: { draft: Draft }) {
   const covers = ip !== null && range.contains(ip)
   return (
     <>
-      {range.prefixLength === 0 && <Warning>{t.coversAll}</Warning>}
-      {kind === 'BLACKLIST' && covers && <Warning>{t.coversYou(ip)}</Warning>}
-      {kind === 'RESTRICTION' && ip !== null && !covers && <Warning>{t.leavesYouOut(ip)}</Warning>}
+      {range.prefixLength === 0 && <Warning>This range contains every address.</Warning>}
+      {kind === 'BLACKLIST' && covers && <Warning>{`This range contains your own address, ${ip}.`}</Warning>}
+      {kind === 'RESTRICTION' && ip !== null && !covers && (
+        <Warning>{`Your own address, ${ip}, is not in this range.`}</Warning>
+      )}
     </>
   )
 }
@@ -88,21 +108,23 @@ function Effect({ draft }: { draft: Draft }) {
   }
   const shown = names[type] ?? value
   const name = scope === 'PRODUCT' ? productName : licenseKey
-  const where = scope === 'ORGANIZATION' ? t.where.ORGANIZATION : t.where[scope](name === '' ? '…' : name)
+  const where = scope === 'ORGANIZATION' ? 'for all products' : t.where[scope](name === '' ? '…' : name)
   return (
-    <Card withBorder component="section" aria-label={t.summaryTitle} role="status">
+    <Card withBorder component="section" aria-label="What this rule does" role="status">
       <Stack gap="sm">
         <Title order={2} size="h4">
-          {t.summaryTitle}
+          What this rule does
         </Title>
         {shown === '' ? (
           <Text c="dimmed" size="sm">
-            {t.incomplete}
+            Enter a value to see the effect of the rule.
           </Text>
         ) : (
           <Text>{t.does[kind](t.what[type](shown), where)}</Text>
         )}
-        {mode === 'MONITOR' && <Text size="sm">{t.monitors}</Text>}
+        {mode === 'MONITOR' && (
+          <Text size="sm">The mode is Monitor: the rule counts its matches and decides nothing.</Text>
+        )}
         <Warnings draft={draft} />
       </Stack>
     </Card>
@@ -123,8 +145,8 @@ function ValueField({
     return (
       <SearchField
         kind="customer"
-        label={t.customer}
-        description={t.valueHints.CUSTOMER}
+        label="Customer"
+        description={text.valueHints.CUSTOMER}
         value={value === '' ? null : value}
         onChange={(id) => onChange(id ?? '')}
         error={error}
@@ -135,8 +157,8 @@ function ValueField({
   return (
     <Stack gap={4}>
       <TextInput
-        label={t.value}
-        description={t.valueHints[type]}
+        label="Value"
+        description={text.valueHints[type]}
         value={value}
         onChange={(event) => onChange(event.currentTarget.value)}
         error={error}
@@ -147,9 +169,9 @@ function ValueField({
       />
       {range !== null && range.canonical !== typed && (
         <Text size="sm" role="status">
-          <span className="mono">{t.stored(typed, range.canonical)}</span>{' '}
+          <span className="mono">{`${typed} → ${range.canonical}`}</span>{' '}
           <Text span size="xs" c="dimmed">
-            {t.storedHint}
+            Is stored in this form.
           </Text>
         </Text>
       )}
@@ -193,7 +215,7 @@ export default function NewRule() {
   const [expiry, setExpiry] = useState(NEVER)
   const [isGenerous, setIsGenerous] = useState(false)
   const create = useCall(accessRules.createAccessRule, {
-    done: t.created,
+    done: 'Created the rule.',
     undo: ({ id }) => call(accessRules.deleteAccessRule, { params: { id } }),
     quiet: true,
     onDone: () => navigate('/rules'),
@@ -216,7 +238,7 @@ export default function NewRule() {
   }
   const errors = fieldErrors(create.error)
   return (
-    <Screen title={t.new}>
+    <Screen title="New rule">
       <form onSubmit={submit} noValidate>
         <Grid gap="lg">
           <Grid.Col span={{ base: 12, md: 7 }}>
@@ -224,15 +246,15 @@ export default function NewRule() {
               <Form draft={draft} change={(part) => setDraft({ ...draft, ...part })} errors={errors} />
               {draft.kind === 'EXCLUSION' && (
                 <Checkbox
-                  label={t.evenExpired}
+                  label={text.evenExpired}
                   checked={isGenerous}
                   onChange={(event) => setIsGenerous(event.currentTarget.checked)}
                 />
               )}
               <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
               <Textarea
-                label={t.note}
-                description={t.noteHint}
+                label="Note"
+                description={text.noteHint}
                 value={note}
                 onChange={(event) => setNote(event.currentTarget.value)}
                 error={errors['note']}
@@ -245,10 +267,10 @@ export default function NewRule() {
               {Object.keys(errors).length === 0 && <ErrorMessage error={create.error} />}
               <Group>
                 <Button type="submit" loading={create.isPending}>
-                  {t.create}
+                  Create rule
                 </Button>
                 <Button variant="default" component={Link} href="/rules">
-                  {text.cancel}
+                  Cancel
                 </Button>
               </Group>
             </Stack>

@@ -11,8 +11,6 @@ import { z } from 'zod'
 import { checkInput, InputError } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
-
-const t = text.ruleImport
 type Fields = Readonly<Record<string, unknown>>
 
 export interface RuleRow {
@@ -53,7 +51,7 @@ function gather(checked: readonly (RuleRow | BadRow)[]): ReadRows {
 }
 
 function readLines(content: string, defaults: Fields): ReadRows {
-  const lines = content.split('\n').map((line, index) => ({ where: t.line(index + 1), value: line.trim() }))
+  const lines = content.split('\n').map((line, index) => ({ where: text.line(index + 1), value: line.trim() }))
   const used = lines.filter(({ value }) => value !== '' && !value.startsWith('#'))
   return gather(used.map(({ where, value }) => checkRow(where, { ...defaults, value })))
 }
@@ -84,7 +82,7 @@ async function readCsv(content: string, defaults: Fields): Promise<ReadRows> {
     )
     const read = (record: Record<string, string>) =>
       Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, readCell(cell)]))
-    return gather(records.map(({ record, info }) => checkRow(t.line(info.lines), fieldsOf(read(record), defaults))))
+    return gather(records.map(({ record, info }) => checkRow(text.line(info.lines), fieldsOf(read(record), defaults))))
   } catch (error) {
     if (error instanceof CsvError) return { rows: [], bad: [{ where: 'CSV', detail: error.message }] }
     throw error
@@ -99,10 +97,10 @@ function readJson(content: string, defaults: Fields): ReadRows {
   try {
     value = JSON.parse(content)
   } catch {
-    return failed(t.noJson)
+    return failed('The text is not valid JSON.')
   }
   const parsed = jsonRules.safeParse(value)
-  if (!parsed.success) return failed(t.noArray)
+  if (!parsed.success) return failed('The JSON must be an array of rules, or an object with the array "rules".')
   const list = Array.isArray(parsed.data) ? parsed.data : parsed.data.rules
   return gather(
     list.map((item, index) => {

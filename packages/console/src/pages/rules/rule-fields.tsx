@@ -7,7 +7,11 @@ import { ProductField } from '../../parts/choose.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
 import { text } from '../../text.ts'
 
-const t = text.rules
+const KIND_HINTS: Readonly<Record<RuleKind, string>> = {
+  BLACKLIST: 'Rejects matching checks.',
+  EXCLUSION: 'Lets matching checks through. Also skips blacklists, restrictions and the machine limit.',
+  RESTRICTION: 'Means "only these". Rejects checks that match no restriction of this type.',
+}
 
 export interface Scope {
   scope: RuleScope
@@ -21,10 +25,10 @@ function isOneOf<Value extends string>(values: readonly Value[], value: string |
 export function KindField({ value, onChange }: { value: RuleKind; onChange: (kind: RuleKind) => void }) {
   return (
     <ChoiceCards
-      label={t.kind}
+      label="Kind"
       values={RULE_KINDS}
       names={text.kinds}
-      hints={t.kindHints}
+      hints={KIND_HINTS}
       value={value}
       onChange={onChange}
     />
@@ -34,15 +38,15 @@ export function KindField({ value, onChange }: { value: RuleKind; onChange: (kin
 export function ModeField({ value, onChange }: { value: RuleMode; onChange: (mode: RuleMode) => void }) {
   return (
     <Stack gap={4}>
-      <Input.Label component="div">{t.mode}</Input.Label>
+      <Input.Label component="div">Mode</Input.Label>
       <SegmentedControl
-        aria-label={t.mode}
-        data={RULE_MODES.map((mode) => ({ value: mode, label: t.modes[mode] }))}
+        aria-label="Mode"
+        data={RULE_MODES.map((mode) => ({ value: mode, label: text.modes[mode] }))}
         value={value}
         onChange={(mode) => isOneOf(RULE_MODES, mode) && onChange(mode)}
       />
       <Text size="xs" c="dimmed">
-        {t.modeHints[value]}
+        {text.modeHints[value]}
       </Text>
     </Stack>
   )
@@ -62,7 +66,7 @@ export function TypeField({
   const types = TYPES_OF_KIND[kind]
   return (
     <Select
-      label={t.type}
+      label="What it matches"
       data={types.map((type) => ({ value: type, label: text.types[type] }))}
       value={value}
       onChange={(type) => isOneOf(types, type) && onChange(type)}
@@ -86,9 +90,9 @@ export function ScopeField({
   return (
     <Stack gap="xs">
       <Stack gap={4}>
-        <Input.Label component="div">{t.scope}</Input.Label>
+        <Input.Label component="div">Applies to</Input.Label>
         <SegmentedControl
-          aria-label={t.scope}
+          aria-label="Applies to"
           data={SCOPES.map((one) => ({ value: one, label: text.scopes[one] }))}
           value={scope}
           onChange={(one) => isOneOf(SCOPES, one) && onChange({ scope: one, scopeId: null })}
@@ -96,7 +100,7 @@ export function ScopeField({
       </Stack>
       {scope === 'PRODUCT' && (
         <ProductField
-          label={t.product}
+          label="Product"
           value={scopeId}
           onChange={(id) => onChange({ scope, scopeId: id })}
           error={error}
@@ -105,8 +109,8 @@ export function ScopeField({
       {scope === 'LICENSE' && (
         <SearchField
           kind="license"
-          label={t.license}
-          description={t.licenseHint}
+          label="License"
+          description="Search by the beginning of the license key."
           value={scopeId}
           onChange={(id) => onChange({ scope, scopeId: id })}
           error={error}

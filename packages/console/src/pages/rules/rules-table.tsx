@@ -10,26 +10,30 @@ import { useCall, useList } from '../../api/hooks.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Ago, DotBadge, IconButton } from '../../parts/parts.tsx'
 import { type Column, ListTable, type Sorting } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { EditRule } from './edit-rule.tsx'
 import { canRestore, restoreRules } from './restore.ts'
 import { RuleCell, RuleSentence } from './sentence.tsx'
 import { ModeButton } from './set-mode.tsx'
 
-const t = text.rules
+const t = {
+  deleteManyTitle: (count: number) => `Delete ${counted(count, 'rule')}?`,
+  deleteManyHint: (matches: number) =>
+    `The rules stop matching within a moment. Together they have matched ${matches.toLocaleString()} checks. Their counters are deleted too.`,
+}
 /** The maximum number of rules of one request. */
 const MAX_RULES = 1_000
 
 function Ends({ at }: { at: string | null }) {
-  if (at !== null && Date.parse(at) <= Date.now()) return <DotBadge color="gray">{t.expired}</DotBadge>
-  return at === null ? <span className="faint">{text.never}</span> : <Ago at={at} />
+  if (at !== null && Date.parse(at) <= Date.now()) return <DotBadge color="gray">Expired</DotBadge>
+  return at === null ? <span className="faint">never</span> : <Ago at={at} />
 }
 
 /** The bar of actions on the selected rules. */
 function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone: () => void }) {
   const removed = rules.slice(0, MAX_RULES)
   const remove = useCall(accessRules.deleteAccessRules, {
-    done: ({ deleted }) => t.deletedMany(deleted),
+    done: ({ deleted }) => text.deletedRules(deleted),
     undo: () => restoreRules(removed),
     canUndo: () => removed.some(canRestore),
     onDone,
@@ -43,7 +47,7 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
         </Text>
         <Group gap="xs">
           <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
-            {text.clearSelection}
+            Clear the selection
           </Button>
           {RULE_MODES.map((mode) => {
             const others = rules.filter((rule) => rule.mode !== mode).map(({ id }) => id)
@@ -62,7 +66,7 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
           })}
           <ConfirmButton
             size="xs"
-            label={t.deleteMany(rules.length)}
+            label={`Delete ${counted(rules.length, 'rule')}`}
             title={t.deleteManyTitle(rules.length)}
             consequence={t.deleteManyHint(matches)}
             onConfirm={() => remove.mutateAsync({ body: { ids: removed.map(({ id }) => id) } })}
@@ -76,17 +80,17 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
 
 function DeleteRule({ rule }: { rule: AccessRule }) {
   const remove = useCall(accessRules.deleteAccessRule, {
-    done: t.deleted,
+    done: 'Deleted the rule.',
     undo: () => restoreRules([rule]),
     canUndo: () => canRestore(rule),
   })
   return (
     <ConfirmButton
       icon={<IconTrash size={16} />}
-      label={t.delete}
-      title={t.deleteTitle}
+      label="Delete"
+      title="Delete this rule?"
       object={<RuleSentence rule={rule} />}
-      consequence={t.deleteHint}
+      consequence="The rule stops matching within a moment."
       onConfirm={() => remove.mutateAsync({ params: { id: rule.id } })}
     />
   )
@@ -94,22 +98,22 @@ function DeleteRule({ rule }: { rule: AccessRule }) {
 
 function columnsOf(onEdit: (rule: AccessRule) => void, canWrite: boolean): readonly Column<AccessRule>[] {
   const columns: Column<AccessRule>[] = [
-    { title: t.rule, cell: (rule) => <RuleCell rule={rule} /> },
+    { title: 'Rule', cell: (rule) => <RuleCell rule={rule} /> },
     {
-      title: t.matches,
+      title: 'Matches',
       cell: ({ matchCount }) => matchCount.toLocaleString(),
       isNumber: true,
       sortKey: 'matchCount',
     },
-    { title: t.lastMatch, cell: ({ lastMatchedAt }) => <Ago at={lastMatchedAt} />, sortKey: 'lastMatchedAt' },
-    { title: t.expires, cell: ({ expiresAt }) => <Ends at={expiresAt} /> },
+    { title: 'Last match', cell: ({ lastMatchedAt }) => <Ago at={lastMatchedAt} />, sortKey: 'lastMatchedAt' },
+    { title: 'Ends', cell: ({ expiresAt }) => <Ends at={expiresAt} /> },
   ]
   if (canWrite)
     columns.push({
       title: text.actions,
       cell: (rule) => (
         <Group gap={0} wrap="nowrap" justify="flex-end">
-          <IconButton label={t.edit} icon={<IconPencil size={16} />} onClick={() => onEdit(rule)} />
+          <IconButton label="Change" icon={<IconPencil size={16} />} onClick={() => onEdit(rule)} />
           <DeleteRule rule={rule} />
         </Group>
       ),

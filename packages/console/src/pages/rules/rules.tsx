@@ -12,19 +12,17 @@ import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { RulesTable } from './rules-table.tsx'
 
-const t = text.rules
-
 const FILTERS = { matches: null, kind: null, mode: null, type: null, scope: null }
 
 function Actions({ query, canWrite }: { query: Filters<keyof typeof FILTERS>; canWrite: boolean }) {
   return (
     <>
       <Button variant="default" component={Link} href="/rules/sets">
-        {t.sets}
+        Sets
       </Button>
       <Menu position="bottom-end">
         <Menu.Target>
-          <Button variant="default">{t.export}</Button>
+          <Button variant="default">Export</Button>
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item
@@ -32,24 +30,24 @@ function Actions({ query, canWrite }: { query: Filters<keyof typeof FILTERS>; ca
             href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'csv' } })}
             download
           >
-            {t.exportCsv}
+            These rules as CSV
           </Menu.Item>
           <Menu.Item
             component="a"
             href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'json' } })}
             download
           >
-            {t.exportJson}
+            These rules as JSON
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       {canWrite && (
         <>
           <Button variant="default" component={Link} href="/rules/import">
-            {text.ruleImport.open}
+            Import
           </Button>
           <Button component={Link} href="/rules/new">
-            {t.new}
+            New rule
           </Button>
         </>
       )}
@@ -62,48 +60,43 @@ export default function Rules({ me }: { me: Me }) {
   const [order, sorting] = useUrlSorting()
   const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title={t.title} actions={<Actions query={filters} canWrite={canWrite} />}>
+    <Screen title="Access rules" actions={<Actions query={filters} canWrite={canWrite} />}>
       <FilterBar onClear={clear}>
         <TextFilter
-          label={t.covers}
-          placeholder={t.coversHint}
+          label="Which rules match …"
+          placeholder="An address, a machine id or a country code"
           value={filters.matches}
           onChange={(matches) => setFilters({ matches })}
         />
+        <ChoiceFilter label="Kind" names={text.kinds} value={filters.kind} onChange={(kind) => setFilters({ kind })} />
         <ChoiceFilter
-          label={t.kind}
-          names={text.kinds}
-          value={filters.kind}
-          onChange={(kind) => setFilters({ kind })}
-        />
-        <ChoiceFilter
-          label={t.type}
+          label="What it matches"
           names={text.types}
           value={filters.type}
           onChange={(type) => setFilters({ type })}
         />
         <ChoiceFilter
-          label={t.scope}
+          label="Applies to"
           names={text.scopes}
           value={filters.scope}
           onChange={(scope) => setFilters({ scope })}
         />
-        <ChoiceFilter label={t.mode} names={t.modes} value={filters.mode} onChange={(mode) => setFilters({ mode })} />
+        <ChoiceFilter label="Mode" names={text.modes} value={filters.mode} onChange={(mode) => setFilters({ mode })} />
       </FilterBar>
       <RulesTable
         filters={{ ...filters, ...order }}
-        label={t.title}
+        label="Access rules"
         canWrite={canWrite}
         sorting={sorting}
         empty={
           clear ? (
-            t.emptyFiltered
+            'No access rule matches these filters.'
           ) : (
             <>
-              {t.empty}
+              No access rules yet. Block an address, a machine or a country, or let a machine through.
               {canWrite && (
                 <Button component={Link} href="/rules/new">
-                  {t.new}
+                  New rule
                 </Button>
               )}
             </>

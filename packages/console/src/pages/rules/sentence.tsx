@@ -10,7 +10,10 @@ import { TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { setPath } from './paths.ts'
 
-const t = text.rules.sentence
+const t = {
+  verbs: { BLACKLIST: 'Block', EXCLUSION: 'Allow', RESTRICTION: 'Only allow' },
+  would: { BLACKLIST: 'Would block', EXCLUSION: 'Would allow', RESTRICTION: 'Would only allow' },
+}
 const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION: IconShieldLock } as const
 
 function CustomerName({ id }: { id: string }) {
@@ -33,16 +36,16 @@ function Scope({ rule: { scope, scopeId } }: { rule: AccessRule }) {
   if (scope === 'LICENSE' && scopeId !== null)
     return (
       <>
-        {t.forLicense} <LicenseKey id={scopeId} />
+        for the license <LicenseKey id={scopeId} />
       </>
     )
   if (scope === 'PRODUCT' && scopeId !== null)
     return (
       <>
-        {t.for} <ProductName id={scopeId} />
+        for <ProductName id={scopeId} />
       </>
     )
-  return t.forEverything
+  return 'for everything'
 }
 
 /** The sentence alone. */
@@ -74,7 +77,7 @@ export function RuleCell({ rule }: { rule: AccessRule }) {
           <span className="sub">
             {set !== null && (
               <>
-                {t.ofSet} <TextLink href={setPath(set)}>{set}</TextLink>{' '}
+                Set <TextLink href={setPath(set)}>{set}</TextLink>{' '}
               </>
             )}
             {note}

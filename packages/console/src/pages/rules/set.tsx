@@ -11,13 +11,11 @@ import { Screen } from '../../parts/page-header.tsx'
 import { Fact, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters, useUrlSorting } from '../../parts/url.ts'
-import { text } from '../../text.ts'
+import { counted } from '../../text.ts'
 import { replacePath } from './paths.ts'
 import { RulesTable } from './rules-table.tsx'
 import { ModeButton } from './set-mode.tsx'
 import { putSet, readStored } from './stored-set.ts'
-
-const t = text.ruleSets
 
 export default function RuleSet({ me }: { me: Me }) {
   const name = useUrlParameters().get('name') ?? ''
@@ -31,7 +29,7 @@ export default function RuleSet({ me }: { me: Me }) {
       return { before, ...(await callAndApply(accessRuleSets.deleteAccessRuleSet, input)) }
     },
     {
-      done: ({ applied }) => liveMessage(t.deleted, applied),
+      done: ({ applied }) => liveMessage('Deleted the set.', applied),
       undo: ({ before }) => putSet(name, before.rows, null),
       onDone: () => navigate('/rules/sets'),
     },
@@ -47,13 +45,13 @@ export default function RuleSet({ me }: { me: Me }) {
         canWrite && (
           <>
             <Button component={Link} href={replacePath(name)}>
-              {t.replace}
+              Replace
             </Button>
             <ModeButton mode="ENFORCE" selection={{ set: name }} />
             <ConfirmButton
-              label={t.delete}
-              title={t.deleteTitle(name)}
-              consequence={t.deleteHint(rules)}
+              label="Delete the set"
+              title={`Delete the set ${name}?`}
+              consequence={`Deletes the set and its ${counted(rules, 'rule')}. They stop matching within a moment.`}
               onConfirm={() => remove.mutateAsync(undefined)}
             />
           </>
@@ -62,20 +60,20 @@ export default function RuleSet({ me }: { me: Me }) {
     >
       <Card withBorder>
         <SimpleGrid cols={{ base: 1, xs: 3 }} component="dl" m={0}>
-          <Fact term={t.rules}>{rules.toLocaleString()}</Fact>
-          <Fact term={t.updated}>
+          <Fact term="Rules">{rules.toLocaleString()}</Fact>
+          <Fact term="Updated">
             <When at={updatedAt} />
           </Fact>
-          <Fact term={text.licenses.createdOn}>
+          <Fact term="Created">
             <When at={createdAt} />
           </Fact>
         </SimpleGrid>
       </Card>
       <RulesTable
         filters={{ set: name, ...order }}
-        label={t.rules}
+        label="Rules"
         canWrite={canWrite}
-        empty={t.emptySet}
+        empty="This set contains no rules."
         sorting={sorting}
       />
     </Screen>

@@ -9,17 +9,14 @@ import { FormWindow } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
 import { replacePath, setPath } from './paths.ts'
-
-const t = text.ruleSets
 type Row = AccessRuleSet & { id: string }
 
 const COLUMNS: readonly Column<Row>[] = [
-  { title: t.name, cell: ({ name }) => name },
-  { title: t.rules, cell: ({ rules }) => rules.toLocaleString(), isNumber: true },
-  { title: t.updated, cell: ({ updatedAt }) => <When at={updatedAt} /> },
-  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { title: 'Name', cell: ({ name }) => name },
+  { title: 'Rules', cell: ({ rules }) => rules.toLocaleString(), isNumber: true },
+  { title: 'Updated', cell: ({ updatedAt }) => <When at={updatedAt} /> },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
 export default function Sets({ me }: { me: Me }) {
@@ -28,25 +25,25 @@ export default function Sets({ me }: { me: Me }) {
   const [name, setName] = useState<string | null>(null)
   const [, navigate] = useLocation()
   const canWrite = me.permissions.includes('licenses.write')
-  const create = canWrite && <Button onClick={() => setName('')}>{t.new}</Button>
+  const create = canWrite && <Button onClick={() => setName('')}>New set</Button>
   return (
-    <Screen title={t.title} actions={create}>
-      <Text c="dimmed">{t.intro}</Text>
+    <Screen title="Sets of rules" actions={create}>
+      <Text c="dimmed">A set is a list of rules that is replaced as a whole, such as a feed of addresses.</Text>
       <ListTable
         list={{ ...list, items: rows }}
         columns={COLUMNS}
         href={(one) => setPath(one.name)}
-        label={t.title}
+        label="Sets of rules"
         empty={
           <>
-            {t.empty}
+            No sets yet. Create one from a list of addresses, and replace it when the list changes.
             {create}
           </>
         }
       />
       <FormWindow
-        title={t.new}
-        action={t.new}
+        title="New set"
+        action="New set"
         opened={name !== null}
         onClose={() => setName(null)}
         onSubmit={async () => {
@@ -55,7 +52,7 @@ export default function Sets({ me }: { me: Me }) {
       >
         {() => (
           <TextInput
-            label={t.name}
+            label="Name"
             value={name ?? ''}
             onChange={(event) => setName(event.currentTarget.value)}
             maxLength={64}

@@ -5,10 +5,11 @@ import { useState } from 'react'
 import { useCall } from '../../api/hooks.ts'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
-import { text } from '../../text.ts'
 import { bodyOf, newPolicy, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
-const t = text.templates
+const t = {
+  quantities: { licenses: 'Creates several licenses', machines: 'Allows more machines' },
+}
 const QUANTITIES = ['licenses', 'machines'] as const
 
 const idsOf = (prices: string): string[] =>
@@ -22,19 +23,19 @@ function Effects({ value, onChange }: { value: OrderOptions; onChange: (value: O
   return (
     <>
       <Select
-        label={t.quantity}
+        label="A quantity in an order"
         data={QUANTITIES.map((one) => ({ value: one, label: t.quantities[one] }))}
         value={value.quantity}
         onChange={(quantity) => quantity !== null && onChange({ ...value, quantity })}
         allowDeselect={false}
       />
       <Checkbox
-        label={t.revokes}
+        label="A refund revokes the licenses"
         checked={value.refund === 'revoke'}
         onChange={(event) => onChange({ ...value, refund: event.currentTarget.checked ? 'revoke' : 'none' })}
       />
       <Checkbox
-        label={t.suspends}
+        label="A dispute suspends the licenses until the payment is confirmed"
         checked={value.dispute === 'suspend'}
         onChange={(event) => onChange({ ...value, dispute: event.currentTarget.checked ? 'suspend' : 'none' })}
       />
@@ -63,8 +64,8 @@ export function TemplateWindow({
     startsWithFirstUse: true,
     ...(before?.policy.durationDays === null && { days: '' }),
   }))
-  const creating = useCall(templates.createTemplate, { done: t.created, quiet: true })
-  const saving = useCall(templates.updateTemplate, { done: t.saved, quiet: true })
+  const creating = useCall(templates.createTemplate, { done: 'Created the template.', quiet: true })
+  const saving = useCall(templates.updateTemplate, { done: 'Saved the template.', quiet: true })
   const submit = () => {
     const { expiresAt: _, type = 'PERPETUAL', ...terms } = bodyOf(policy)
     const body = {
@@ -80,8 +81,8 @@ export function TemplateWindow({
   }
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
+      title={before ? 'Change' : 'New template'}
+      action={before ? 'Save' : 'New template'}
       opened
       onClose={onClose}
       size="lg"
@@ -91,7 +92,7 @@ export function TemplateWindow({
       {(errors) => (
         <>
           <TextInput
-            label={t.nameOf}
+            label="Name"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             error={errors['name']}
@@ -106,8 +107,8 @@ export function TemplateWindow({
           />
           <EntitlementsField rows={rows} onChange={setRows} errors={errors} />
           <TextInput
-            label={t.prices}
-            description={t.pricesHint}
+            label="Prices in shops"
+            description="The ids of the prices that sell this template, separated by commas."
             value={prices}
             onChange={(event) => setPrices(event.currentTarget.value)}
             error={errors['priceIds']}

@@ -15,11 +15,24 @@ import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, Fact, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { slotsOf, termText } from '../licenses/summary.tsx'
 import { TemplateWindow } from './template-window.tsx'
 
-const t = text.templates
+const t = {
+  kept: (count: number) =>
+    `${counted(count, 'license')} ${count === 1 ? 'keeps' : 'keep'} a value of ${count === 1 ? 'its' : 'their'} own:`,
+  fields: {
+    term: 'terms',
+    maxMachines: 'machines',
+    maxReleases: 'releases',
+    leaseSeconds: 'slots',
+    graceDays: 'grace',
+    fileDays: 'files',
+    entitlements: 'entitlements',
+    metadata: 'metadata',
+  },
+}
 const RUNNING_MS = 1_000
 
 const isRunning = (one: Template | undefined) => one?.application?.endedAt === null
@@ -33,7 +46,11 @@ function nameOf(field: string): string {
 function Effect({ effect: { total, changed, kept, examples } }: { effect: AppliedTemplate }) {
   return (
     <>
-      <span>{changed === 0 ? t.nothing : t.changes(changed, total)}</span>
+      <span>
+        {changed === 0
+          ? 'No license has a former value of the template, so nothing will change.'
+          : `${changed.toLocaleString()} of ${counted(total, 'license')} will change.`}
+      </span>
       {kept > 0 && <span> {t.kept(kept)}</span>}
       {examples.kept.map(({ id, key, fields }) => (
         <span key={id} className="sub">
@@ -48,7 +65,7 @@ function Apply({ template: { id, name } }: { template: Template }) {
   const [effect, setEffect] = useState<AppliedTemplate | null>(null)
   const params = { id }
   const preview = useCall(templates.applyTemplate, { onDone: setEffect })
-  const apply = useCall(templates.applyTemplate, { done: t.started })
+  const apply = useCall(templates.applyTemplate, { done: 'Started to change the licenses.' })
   return (
     <>
       <Button
@@ -56,12 +73,12 @@ function Apply({ template: { id, name } }: { template: Template }) {
         loading={preview.isPending}
         variant="default"
       >
-        {t.apply}
+        Apply to licenses
       </Button>
       {effect && (
         <Confirm
-          label={t.apply}
-          title={t.applyTitle}
+          label="Apply to licenses"
+          title="Apply the template to its licenses?"
           object={name}
           consequence={<Effect effect={effect} />}
           onClose={() => setEffect(null)}
@@ -75,9 +92,14 @@ function Apply({ template: { id, name } }: { template: Template }) {
 
 function State({ template: { application, unapplied } }: { template: Template }) {
   if (application !== null && application.endedAt === null)
-    return <Alert role="status">{t.running(application.done, application.total)}</Alert>
-  if (unapplied.length > 0) return <Alert color="yellow">{t.unapplied}</Alert>
-  return application === null ? null : <Text c="dimmed">{t.ended(application.changed)}</Text>
+    return (
+      <Alert role="status">{`Changing licenses: ${application.done.toLocaleString()} of ${counted(application.total, 'license')} read.`}</Alert>
+    )
+  if (unapplied.length > 0)
+    return <Alert color="yellow">The licenses of this template do not have its latest values yet.</Alert>
+  return application === null ? null : (
+    <Text c="dimmed">{`The latest application changed ${counted(application.changed, 'license')}.`}</Text>
+  )
 }
 
 export default function TemplatePage({ id, me }: { id: string; me: Me }) {
@@ -89,10 +111,10 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
   const remove = useCall(templates.deleteTemplate, {
-    done: t.deleted,
+    done: 'Deleted the template.',
     onDone: () => navigate(`/products/${read.data?.productId ?? ''}`),
   })
-  useRemembered(`/templates/${id}`, t.one, read.data?.name)
+  useRemembered(`/templates/${id}`, 'Template', read.data?.name)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const one = read.data
@@ -106,19 +128,19 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
         <>
           {may('licenses.read') && (
             <Button variant="default" component={Link} href={`/licenses?templateId=${id}`}>
-              {t.licenses}
+              Show the licenses
             </Button>
           )}
           {may('licenses.write') && !isRunning(one) && <Apply template={one} />}
           {may('products.write') && (
             <>
               <Button variant="default" onClick={editing.open}>
-                {t.edit}
+                Change
               </Button>
               <ConfirmButton
-                label={text.delete}
-                title={t.deleteTitle}
-                consequence={t.deleteHint}
+                label="Delete"
+                title="Delete this template?"
+                consequence="A template that licenses have cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
                 isPending={remove.isPending}
               />
@@ -130,19 +152,19 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
       <State template={one} />
       <Card withBorder>
         <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term={text.licenses.product}>
+          <Fact term="Product">
             <TextLink href={`/products/${productId}`}>{product}</TextLink>
           </Fact>
-          <Fact term={t.terms}>{termText({ policy })}</Fact>
-          <Fact term={text.licenses.maxMachines}>{policy.maxMachines ?? text.unlimited}</Fact>
-          <Fact term={text.license.slots}>{slotsOf({ policy })}</Fact>
-          <Fact term={text.license.releases}>{policy.maxReleases ?? text.unlimited}</Fact>
-          <Fact term={text.licenses.graceDays}>{policy.graceDays}</Fact>
-          <Fact term={text.license.files}>{text.license.fileDays(policy.fileDays)}</Fact>
-          <Fact term={text.entitlements.title}>
+          <Fact term="Terms">{termText({ policy })}</Fact>
+          <Fact term="Machines at the same time">{policy.maxMachines ?? 'no limit'}</Fact>
+          <Fact term="Slots">{slotsOf({ policy })}</Fact>
+          <Fact term="App may free">{policy.maxReleases ?? 'no limit'}</Fact>
+          <Fact term="Grace period in days">{policy.graceDays}</Fact>
+          <Fact term="Files">{text.fileDays(policy.fileDays)}</Fact>
+          <Fact term="Entitlements">
             <EntitlementList defaults={{}} overrides={entitlements} />
           </Fact>
-          {one.priceIds.length > 0 && <Fact term={t.prices}>{one.priceIds.join(', ')}</Fact>}
+          {one.priceIds.length > 0 && <Fact term="Prices in shops">{one.priceIds.join(', ')}</Fact>}
           <Fact term="Id">
             <Copyable value={id} />
           </Fact>

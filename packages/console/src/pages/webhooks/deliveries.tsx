@@ -13,7 +13,14 @@ import { text } from '../../text.ts'
 import { DeliveryBadge, DeliveryWindow } from './delivery.tsx'
 import { explainDelivery } from './outcome.ts'
 
-const t = text.deliveries
+const t = {
+  causes: {
+    EVENT: '',
+    RESEND: 'sent again',
+    REPLAY: 'sent again',
+    TEST: 'test',
+  } satisfies Record<Delivery['cause'], string>,
+}
 const FILTERS = { status: null, eventType: null }
 const TYPE_NAMES = Object.fromEntries(EVENT_TYPES.map((type) => [type, type]))
 /** The list is read repeatedly while the next attempt of a delivery is due within this time. */
@@ -36,17 +43,22 @@ export function Deliveries({
   const list = useList(webhookEndpoints.listWebhookDeliveries, input, (one) => enabled && isDue(one))
   const open = (delivery: string | null) => setOpen({ delivery })
   const resend = useCall(webhookEndpoints.resendWebhookDelivery, {
-    done: t.sentAgain,
+    done: 'Sending the event again.',
     onDone: (created) => open(created.id),
   })
   const send = (deliveryId: string) => resend.mutate({ params: { id, deliveryId } })
   const canSend = canWrite && enabled
   const columns: Column<Delivery>[] = [
     {
-      title: t.event,
+      title: 'Event',
       cell: (one) => (
         <div>
-          <Anchor component="button" size="sm" aria-label={t.open(one.eventType)} onClick={() => open(one.id)}>
+          <Anchor
+            component="button"
+            size="sm"
+            aria-label={`Open the delivery of ${one.eventType}`}
+            onClick={() => open(one.id)}
+          >
             <span className="mono event-type">{one.eventType}</span>
           </Anchor>
           {one.cause !== 'EVENT' && (
@@ -57,48 +69,57 @@ export function Deliveries({
         </div>
       ),
     },
-    { title: t.status, cell: (one) => <DeliveryBadge delivery={one} /> },
+    { title: 'Status', cell: (one) => <DeliveryBadge delivery={one} /> },
     {
-      title: t.result,
+      title: 'What happened',
       cell: (one) => (
         <Text size="sm" miw={220}>
           {explainDelivery(one)}
         </Text>
       ),
     },
-    { title: t.attempts, cell: ({ attempts }) => attempts.length, isNumber: true },
-    { title: t.time, cell: ({ attempts }) => <When at={attempts.at(-1)?.at ?? null} never="" /> },
+    { title: 'Attempts', cell: ({ attempts }) => attempts.length, isNumber: true },
+    { title: 'Last attempt', cell: ({ attempts }) => <When at={attempts.at(-1)?.at ?? null} never="" /> },
   ]
   if (canSend)
     columns.push({
       title: text.actions,
       cell: (one) => (
         <Button size="xs" variant="default" onClick={() => send(one.id)}>
-          {t.again}
+          Send again
         </Button>
       ),
     })
   const shown = list.items.find((one) => one.id === openId)
   return (
-    <Stack gap="sm" component="section" aria-label={t.title}>
+    <Stack gap="sm" component="section" aria-label="Deliveries">
       <Title order={2} size="h4">
-        {t.title}
+        Deliveries
       </Title>
       <FilterBar onClear={clear}>
         <ChoiceFilter
-          label={t.status}
-          names={t.statuses}
+          label="Status"
+          names={text.deliveries}
           value={filters.status}
           onChange={(status) => setFilters({ status })}
         />
         <ChoiceFilter
-          label={t.event}
+          label="Event"
           names={TYPE_NAMES}
           value={filters.eventType}
           onChange={(eventType) => setFilters({ eventType })}
         />
       </FilterBar>
-      <ListTable list={list} columns={columns} label={t.title} empty={clear ? t.emptyFiltered : t.empty} />
+      <ListTable
+        list={list}
+        columns={columns}
+        label="Deliveries"
+        empty={
+          clear
+            ? 'No delivery matches these filters.'
+            : 'No deliveries in the last 30 days. Send a test event to try the endpoint.'
+        }
+      />
       {shown && (
         <DeliveryWindow
           delivery={shown}

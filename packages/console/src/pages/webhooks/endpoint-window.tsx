@@ -10,9 +10,6 @@ import type { FieldErrors } from '../../api/input.ts'
 import { FormWindow } from '../../parts/form.tsx'
 import { Copyable } from '../../parts/parts.tsx'
 import { Window } from '../../parts/window.tsx'
-import { text } from '../../text.ts'
-
-const t = text.webhooks
 const ALL = '*'
 
 function groupOf(type: string): string {
@@ -22,7 +19,7 @@ function groupOf(type: string): string {
 /** The event types by group. A group with several types begins with the pattern of all its types, such as `license.*`. */
 const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(groupOf))].map((group) => {
   const types = EVENT_TYPES.filter((type) => groupOf(type) === group)
-  const pattern = { value: `${group}.*`, label: `${group}.*: ${t.group(group.replaceAll('_', ' '))}` }
+  const pattern = { value: `${group}.*`, label: `${group}.*: ${`every ${group.replaceAll('_', ' ')} event`}` }
   const single = types.map((type) => ({ value: type, label: type }))
   return { group: group.replaceAll('_', ' '), items: types.length > 1 ? [pattern, ...single] : single }
 })
@@ -42,19 +39,19 @@ function TypesField({
   return (
     <Stack gap="xs">
       <Radio.Group
-        label={t.types}
+        label="Events to send"
         value={isAll ? 'all' : 'some'}
         onChange={(one) => onChange(one === 'all' ? [ALL] : [])}
       >
         <Stack gap={6} mt={6}>
-          <Radio value="all" label={t.everyEvent} />
-          <Radio value="some" label={t.chosenEvents} />
+          <Radio value="all" label="Every event" />
+          <Radio value="some" label="Only some events" />
         </Stack>
       </Radio.Group>
       {!isAll && (
         <MultiSelect
-          label={t.chosen}
-          description={t.chosenHint}
+          label="Which events"
+          description="A whole group such as license.*, or single types."
           data={CHOICES}
           value={[...value]}
           onChange={onChange}
@@ -75,17 +72,20 @@ export function SecretWindow({ secret, onClose }: { secret: string | null; onClo
   return (
     <Window
       onClose={onClose}
-      title={t.secretTitle}
+      title="Copy the secret now"
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={false}
       withCloseButton={false}
     >
       <Stack>
-        <Text size="sm">{t.secretHint}</Text>
+        <Text size="sm">
+          The secret is not shown again. Your receiver verifies the signature of each request with this secret, so store
+          it there.
+        </Text>
         <Copyable value={secret} />
         <Group justify="flex-end">
-          <Button onClick={onClose}>{t.secretKept}</Button>
+          <Button onClick={onClose}>I have copied it</Button>
         </Group>
       </Stack>
     </Window>
@@ -106,15 +106,15 @@ export function EndpointWindow({
   const [types, setTypes] = useState(before?.types ?? [ALL])
   const [description, setDescription] = useState(before?.description ?? '')
   const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before ?? null, {
-    done: before ? t.saved : t.created,
+    done: before ? 'Saved the endpoint.' : 'Created the endpoint.',
     create: webhookEndpoints.createWebhookEndpoint,
     onCreated: ({ secret, ...endpoint }) => onCreated?.(endpoint, secret ?? null),
   })
   const body = { url: url.trim(), types, description: description === '' ? null : description }
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
+      title={before ? 'Change' : 'New endpoint'}
+      action={before ? 'Save' : 'New endpoint'}
       opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync(body)}
@@ -123,8 +123,8 @@ export function EndpointWindow({
       {(errors) => (
         <>
           <TextInput
-            label={t.url}
-            description={t.urlHint}
+            label="URL"
+            description="It receives a POST request for each event. It must use https and a public address."
             placeholder="https://hooks.example.com/keyward"
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
@@ -137,8 +137,8 @@ export function EndpointWindow({
           />
           <TypesField value={types} onChange={setTypes} errors={errors} />
           <TextInput
-            label={t.description}
-            description={t.descriptionHint}
+            label="Description"
+            description="The purpose of the endpoint, such as the name of the program."
             value={description}
             onChange={(event) => setDescription(event.currentTarget.value)}
             error={errors['description']}

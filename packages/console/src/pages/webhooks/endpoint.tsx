@@ -11,12 +11,24 @@ import { FormWindow } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, Fact, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
-import { text } from '../../text.ts'
 import { Deliveries } from './deliveries.tsx'
 import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
 import { StateBadge, StateNotice } from './state.tsx'
 
-const t = text.webhooks
+const t = {
+  replayPeriods: {
+    '1': 'The last hour',
+    '24': 'The last 24 hours',
+    '168': 'The last 7 days',
+    '720': 'The last 30 days',
+  },
+  replayed: (count: number) =>
+    count === 0
+      ? 'No event of this period has a type of this endpoint.'
+      : count === 1
+        ? 'Sending 1 event again.'
+        : `Sending ${count.toLocaleString()} events again.`,
+}
 /** The interval at which the endpoint is read again, because attempts change its state. */
 const REFRESH_MS = 5_000
 const MS_PER_HOUR = 3_600_000
@@ -32,17 +44,20 @@ function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
   const from = () => new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString()
   return (
     <FormWindow
-      title={t.replayTitle}
-      action={t.replaySubmit}
+      title="Send events of a period again"
+      action="Send again"
       opened
       onClose={onClose}
       onSubmit={() => replay.mutateAsync({ params: { id }, body: { from: from() } })}
     >
       {(errors) => (
         <>
-          <Text size="sm">{t.replayHint}</Text>
+          <Text size="sm">
+            Sends the events of the types of this endpoint again, also those that it has received before. A receiver
+            skips them by their id.
+          </Text>
           <Select
-            label={t.replayPeriod}
+            label="Period"
             data={Object.entries(t.replayPeriods).map(([value, label]) => ({ value, label }))}
             value={hours}
             onChange={(value) => setHours(value ?? DAY_HOURS)}
@@ -57,8 +72,8 @@ function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
 
 function useTurning(id: string) {
   const set = (enabled: boolean) => call(webhookEndpoints.updateWebhookEndpoint, { params: { id }, body: { enabled } })
-  const turnOn = useChange(() => set(true), { done: t.turnedOn })
-  const turnOff = useChange(() => set(false), { done: t.turnedOff, undo: () => set(true) })
+  const turnOn = useChange(() => set(true), { done: 'Turned the endpoint on. It receives events from now on.' })
+  const turnOff = useChange(() => set(false), { done: 'Turned the endpoint off.', undo: () => set(true) })
   return { turnOn, turnOff }
 }
 
@@ -75,7 +90,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
     onDone: (rotated) => setSecret(rotated.secret ?? null),
   })
   const remove = useCall(webhookEndpoints.deleteWebhookEndpoint, {
-    done: t.deleted,
+    done: 'Deleted the endpoint.',
     onDone: () => navigate('/webhooks'),
   })
   return (
@@ -83,34 +98,34 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
       {enabled && (
         <>
           <Button onClick={() => test.mutate({ params: { id } })} loading={test.isPending}>
-            {t.test}
+            Send a test event
           </Button>
           <Button variant="default" onClick={() => setIsReplaying(true)}>
-            {t.replay}
+            Send missed events
           </Button>
         </>
       )}
       <Button variant="default" onClick={() => setIsEditing(true)}>
-        {t.edit}
+        Change
       </Button>
       <ConfirmButton
-        label={t.rotate}
-        title={t.rotateTitle}
+        label="Replace the secret"
+        title="Replace the secret?"
         object={<bdi>{endpoint.url}</bdi>}
-        consequence={t.rotateHint}
+        consequence="Shows a new secret once. For 24 hours, Keyward signs each request with both secrets, so change your receiver within this time."
         isDangerous={false}
         onConfirm={() => rotate.mutateAsync({ params: { id } })}
       />
       {enabled && (
         <Button variant="default" onClick={onTurnOff}>
-          {t.turnOff}
+          Turn off
         </Button>
       )}
       <ConfirmButton
-        label={t.delete}
-        title={t.deleteTitle}
+        label="Delete"
+        title="Delete this endpoint?"
         object={<bdi>{endpoint.url}</bdi>}
-        consequence={t.deleteHint}
+        consequence="Its deliveries are deleted too, and events that have not been delivered are no longer sent. A deletion cannot be undone."
         onConfirm={() => remove.mutateAsync({ params: { id } })}
       />
       {isEditing && <EndpointWindow before={endpoint} onClose={() => setIsEditing(false)} />}
@@ -129,24 +144,24 @@ export default function Endpoint({ id, me }: { id: string; me: Me }) {
   const canWrite = me.permissions.includes('webhooks.write')
   return (
     <Screen
-      title={endpoint.description ?? t.endpoint}
+      title={endpoint.description ?? 'Endpoint'}
       actions={canWrite && <Actions endpoint={endpoint} onTurnOff={() => turnOff.mutate(undefined)} />}
     >
       <StateNotice endpoint={endpoint} onTurnOn={canWrite ? () => turnOn.mutate(undefined) : null} />
       <Card withBorder>
         <SimpleGrid cols={{ base: 1, sm: 2 }} component="dl" m={0}>
-          <Fact term={t.url}>
+          <Fact term="URL">
             <Copyable value={endpoint.url} />
           </Fact>
-          <Fact term={t.types}>
-            {endpoint.types.includes('*') ? t.everyEvent : <span className="mono">{endpoint.types.join(', ')}</span>}
+          <Fact term="Events to send">
+            {endpoint.types.includes('*') ? 'Every event' : <span className="mono">{endpoint.types.join(', ')}</span>}
           </Fact>
-          <Fact term={t.state}>
+          <Fact term="State">
             <Group gap="xs">
               <StateBadge endpoint={endpoint} />
             </Group>
           </Fact>
-          <Fact term={text.licenses.createdOn}>
+          <Fact term="Created">
             <When at={endpoint.createdAt} />
           </Fact>
         </SimpleGrid>

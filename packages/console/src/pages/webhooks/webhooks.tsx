@@ -8,22 +8,19 @@ import { useList } from '../../api/hooks.ts'
 import { Screen } from '../../parts/page-header.tsx'
 import { When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
 import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
 import { StateBadge } from './state.tsx'
 
-const t = text.webhooks
-
 function Types({ types }: { types: readonly string[] }) {
-  return types.includes('*') ? t.everyEvent : <span className="mono">{types.join(', ')}</span>
+  return types.includes('*') ? 'Every event' : <span className="mono">{types.join(', ')}</span>
 }
 
 const COLUMNS: readonly Column<WebhookEndpoint>[] = [
-  { title: t.url, cell: ({ url }) => <span className="mono">{url}</span> },
-  { title: t.state, cell: (endpoint) => <StateBadge endpoint={endpoint} /> },
-  { title: t.description, cell: ({ description }) => description ?? '' },
-  { title: t.types, cell: ({ types }) => <Types types={types} /> },
-  { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { title: 'URL', cell: ({ url }) => <span className="mono">{url}</span> },
+  { title: 'State', cell: (endpoint) => <StateBadge endpoint={endpoint} /> },
+  { title: 'Description', cell: ({ description }) => description ?? '' },
+  { title: 'Events to send', cell: ({ types }) => <Types types={types} /> },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
 export default function Webhooks({ me }: { me: Me }) {
@@ -32,19 +29,21 @@ export default function Webhooks({ me }: { me: Me }) {
   const [created, setCreated] = useState<{ id: string; secret: string | null } | null>(null)
   const [, navigate] = useLocation()
   const create = me.permissions.includes('webhooks.write') && (
-    <Button onClick={() => setIsCreating(true)}>{t.new}</Button>
+    <Button onClick={() => setIsCreating(true)}>New endpoint</Button>
   )
   return (
-    <Screen title={t.title} actions={create}>
-      <Text c="dimmed">{t.intro}</Text>
+    <Screen title="Webhooks" actions={create}>
+      <Text c="dimmed">
+        Keyward sends an HTTPS request to your endpoint when something happens, such as a revocation.
+      </Text>
       <ListTable
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/webhooks/${id}`}
-        label={t.title}
+        label="Webhooks"
         empty={
           <>
-            {t.empty}
+            No endpoints yet. Create one to learn about new machines, overused licenses and expiries without polling.
             <Group>{create}</Group>
           </>
         }

@@ -7,11 +7,8 @@ import { call } from '../../api/client.ts'
 import { LicenseKey } from '../../parts/license-key.tsx'
 import { SidePanel } from '../../parts/side-panel.tsx'
 import { ErrorState, LoadingRows } from '../../parts/states.tsx'
-import { text } from '../../text.ts'
 import { decideCheck } from './decide.ts'
 import { DecisionCard } from './decision-card.tsx'
-
-const t = text.why
 
 export function CheckPanel({
   licenseId,
@@ -32,11 +29,11 @@ export function CheckPanel({
     },
   })
   return (
-    <SidePanel title={t.panel} onClose={onClose}>
+    <SidePanel title="Check" onClose={onClose}>
       <p className="check-subject">
         <LicenseKey id={licenseId} /> {machineId !== '' && <span className="mono">{machineId}</span>}
       </p>
-      <p className="sub">{t.now}</p>
+      <p className="sub">The decision for the same machine now, without its address. Addresses are not stored.</p>
       {read.error && <ErrorState error={read.error} retry={() => void read.refetch()} />}
       {read.isPending && <LoadingRows rows={6} />}
       {read.data && (

@@ -1,5 +1,6 @@
 /** A decision with its steps, the sentence for the customer, and the remedies. */
 
+import type { Code } from '@keyward/contract'
 import { Button, CopyButton } from '@mantine/core'
 import { IconCheck, IconCopy, IconX } from '@tabler/icons-react'
 import { Link } from 'wouter'
@@ -11,7 +12,18 @@ import { text } from '../../text.ts'
 import { StepsList } from './steps-list.tsx'
 import { type Decision, stepsOf } from './steps.ts'
 
-const t = text.why
+const t = {
+  explain: {
+    VALID: 'The check is valid.',
+    NOT_FOUND: 'No license has this key.',
+    BLACKLISTED: 'A blacklist rejects the check.',
+    REVOKED: 'The license is revoked. A revocation is final.',
+    SUSPENDED: 'The license is suspended.',
+    EXPIRED: 'The license has expired.',
+    FINGERPRINT_REQUIRED: 'The license has a machine limit, and the check has no machine id.',
+    TOO_MANY_MACHINES: 'Every slot is taken by another machine.',
+  } satisfies Record<Code, string>,
+}
 
 export function DecisionCard({
   decision,
@@ -31,14 +43,18 @@ export function DecisionCard({
   const customer = useName(one?.customerId ?? null)
   const steps = stepsOf(decision, { product, customer })
   const isExcluded = decidedBy?.kind === 'EXCLUSION' && code === 'VALID'
-  const explanation = restricted ? t.unrestricted : isExcluded ? t.excluded : t.explain[code]
+  const explanation = restricted
+    ? 'A restriction allows only other checks.'
+    : isExcluded
+      ? 'An exclusion lets it through. Blacklists and the machine limit do not apply.'
+      : t.explain[code]
   const aloud = [
     `${text.codes[code]}. ${explanation}`,
     ...steps.map(({ title, sentence }, index) => `${index + 1}. ${title}: ${sentence}`),
   ].join('\n')
   const isValid = code === 'VALID'
   return (
-    <div className="decision" role="status" aria-label={t.result}>
+    <div className="decision" role="status" aria-label="Decision">
       <div className="verdict" data-valid={isValid ? '' : undefined}>
         <span className="verdict-glyph" aria-hidden="true">
           {isValid ? <IconCheck size={18} /> : <IconX size={18} />}
@@ -61,13 +77,13 @@ export function DecisionCard({
         )}
         {one && (
           <Button variant="default" component={Link} href={`/licenses/${one.id}`}>
-            {t.openLicense}
+            Open the license
           </Button>
         )}
         <CopyButton value={aloud}>
           {({ copied, copy }) => (
             <Button variant="default" onClick={copy} leftSection={<IconCopy size={14} />}>
-              {copied ? text.copied : t.copyAloud}
+              {copied ? 'Copied' : 'Copy the explanation'}
             </Button>
           )}
         </CopyButton>

@@ -9,7 +9,14 @@ import { Ago, TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import type { Decision, Step } from './steps.ts'
 
-const t = text.why.steps
+const t = {
+  results: {
+    passed: 'passed',
+    allows: 'lets the check through',
+    rejects: 'rejects the check',
+    skipped: 'not consulted',
+  },
+}
 
 function Rule({ rule: { kind, type, value, note } }: { rule: AccessRule }) {
   const customer = useName(type === 'CUSTOMER' ? value : null)
@@ -53,7 +60,7 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
         )}
         {monitored.length > 0 && (
           <>
-            <p>{t.monitored}</p>
+            <p>These rules are only monitored. They decide nothing.</p>
             <ul className="step-rules">
               {monitored.map((rule) => (
                 <Rule key={rule.id} rule={rule} />
@@ -68,7 +75,7 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
 
 /** The machines that hold the slots, each with a button that takes its slot. */
 function Holders({ license, holders, canWrite, onChange }: Remedies & { license: License }) {
-  const release = useCall(machines.removeMachine, { done: text.license.released, onDone: onChange })
+  const release = useCall(machines.removeMachine, { done: 'Freed the slot.', onDone: onChange })
   return (
     <ul className="holders">
       {holders.map((one) => (
@@ -86,7 +93,7 @@ function Holders({ license, holders, canWrite, onChange }: Remedies & { license:
               variant="default"
               onClick={() => release.mutate({ params: { id: license.id, machineId: one.id } })}
             >
-              {text.license.release}
+              Free
             </Button>
           )}
         </li>
@@ -108,7 +115,7 @@ export function StepsList({
 }: Remedies & { steps: readonly Step[]; license: License | null }) {
   return (
     <>
-      <ol className="steps" aria-label={t.label}>
+      <ol className="steps" aria-label="The decision step by step">
         {steps.map((one) => (
           <StepItem key={one.title} step={one} />
         ))}
