@@ -16,19 +16,14 @@ export function countedSoFar(count: number, hasMore: boolean, one: string): stri
 
 export const text = {
   actions: 'Actions',
-  correct: (count: number) => `Correct the ${count === 1 ? 'marked field' : `${count} marked fields`}.`,
-  selected: (count: number) => `${count.toLocaleString()} selected`,
   daysFromFirstUse: (days: number) => `${days} days from first use`,
   deletedRules: (count: number) => `Deleted ${counted(count, 'rule')}.`,
-  evenExpired: 'Also let suspended and expired licenses through',
   fileDays: (days: number) => `valid for ${counted(days, 'day')}`,
   invited: 'Send this link to the member. The link works once and expires after 72 hours.',
   line: (number: number) => `Line ${number}`,
   liveOn: (current: number, all: number) => `Live on ${current} of ${counted(all, 'validator')}.`,
-  noteHint: 'A note for your colleagues. It has no effect.',
   notSent: 'The first attempt follows within a few seconds.',
   pasteRules: 'Paste one value in each line, or a CSV or JSON export. Lines that begin with # are skipped.',
-  defaults: 'For values without further columns',
   took: (ms: number) => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(1)} s`),
 
   plans: { FREE: 'Free', LITE: 'Lite', STANDARD: 'Standard' },

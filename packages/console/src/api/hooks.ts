@@ -101,6 +101,15 @@ export function useList<One extends ListOperation>(
   }
 }
 
+/** Returns a response with all items as a list. */
+export function wholeList<Item>(
+  { error, isPending, refetch }: { error: Error | null; isPending: boolean; refetch: () => Promise<unknown> },
+  items: readonly Item[] = [],
+) {
+  const rest = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+  return { ...rest, items, error, isPending, retry: () => void refetch() }
+}
+
 /** Reads the signed-in caller. `me` is null when nobody is signed in, and undefined until the first response. */
 export function useMe(): { me: Me | null | undefined; error: Error | null; retry: () => void } {
   const read = useQuery({

@@ -1,28 +1,46 @@
 import { members } from '@keyward/contract/management/members'
-import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
+import { type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
-import { useState } from 'react'
+import { useDisclosure } from '@mantine/hooks'
 
-import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
+import { useCall, useChange, useList, useRead, wholeList } from '../api/hooks.ts'
+import { useSignedIn } from '../api/me.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { CredentialList } from '../parts/credential-list.tsx'
+import { useFields } from '../parts/fields.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, When } from '../parts/parts.tsx'
-import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
-const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+function RegisterWindow({ onClose }: { onClose: () => void }) {
+  const { values, text: field } = useFields({ name: '' })
+  const register = useChange(registerPasskey, { done: 'Registered the passkey.', quiet: true })
+  return (
+    <FormWindow
+      title="Register a passkey"
+      action="Register a passkey"
+      onClose={onClose}
+      onSubmit={() => register.mutateAsync(values.name)}
+    >
+      {(errors) => (
+        <TextInput
+          label="Name"
+          description="For example: work laptop."
+          {...field('name', errors)}
+          required
+          data-autofocus
+        />
+      )}
+    </FormWindow>
+  )
+}
 
 function Passkeys() {
-  const { data, error, isPending, refetch } = useRead(passkeys.listMyPasskeys, {})
-  const [name, setName] = useState<string | null>(null)
-  const register = useChange((chosen: string) => registerPasskey(chosen), {
-    done: 'Registered the passkey.',
-    quiet: true,
-  })
+  const read = useRead(passkeys.listMyPasskeys, {})
+  const [isNaming, naming] = useDisclosure(false)
   const remove = useCall(passkeys.deletePasskey)
   const columns: readonly Column<Passkey>[] = [
     { title: 'Name', cell: (one) => one.name },
@@ -48,7 +66,7 @@ function Passkeys() {
         <Title order={2} size="h4">
           Passkeys
         </Title>
-        <Button onClick={() => setName('')} disabled={!offersPasskeys()}>
+        <Button onClick={naming.open} disabled={!offersPasskeys()}>
           Register a passkey
         </Button>
       </Group>
@@ -61,36 +79,18 @@ function Passkeys() {
         </Alert>
       )}
       <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
+        list={wholeList(read, read.data?.data)}
         columns={columns}
         empty="No passkeys yet. Without a passkey, you need a new invitation for the next sign-in."
         label="Passkeys"
       />
-      <FormWindow
-        title="Register a passkey"
-        action="Register a passkey"
-        opened={name !== null}
-        onClose={() => setName(null)}
-        onSubmit={() => register.mutateAsync(name ?? '')}
-      >
-        {(errors) => (
-          <TextInput
-            label="Name"
-            description="For example: work laptop."
-            value={name ?? ''}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
-        )}
-      </FormWindow>
+      {isNaming && <RegisterWindow onClose={naming.close} />}
     </Stack>
   )
 }
 
 function Sessions() {
-  const { data, error, isPending, refetch } = useRead(sessions.listMySessions, {})
+  const read = useRead(sessions.listMySessions, {})
   const end = useCall(sessions.endMySession, { done: 'Ended the session.' })
   const columns: readonly Column<Session>[] = [
     { title: 'Opened', cell: ({ createdAt }) => <When at={createdAt} /> },
@@ -113,51 +113,37 @@ function Sessions() {
       <Title order={2} size="h4">
         Sessions
       </Title>
-      <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
-        columns={columns}
-        empty=""
-        label="Sessions"
-      />
+      <ListTable list={wholeList(read, read.data?.data)} columns={columns} empty="" label="Sessions" />
     </Stack>
   )
 }
 
-const TOKENS = {
-  title: 'Personal access tokens',
-  hint: 'For your own scripts, and for signing in without a passkey. A token permits what both it and you may do, and ends when you leave.',
-  new: 'New personal access token',
-  none: 'No personal access tokens.',
-  revokeTitle: 'Revoke this token?',
-  revokeHint: 'Scripts that use this token lose access at once.',
-}
-
-function AccessTokens({ memberId, own }: { memberId: string; own: readonly string[] }) {
+function AccessTokens({ memberId }: { memberId: string }) {
   const params = { id: memberId }
   const list = useList(members.listAccessTokens, { params })
   const create = useCall(members.createAccessToken, { quiet: true })
   const revoke = useCall(members.revokeAccessToken, { done: 'Revoked the credential.' })
   return (
     <CredentialList
+      title="Personal access tokens"
+      hint="For your own scripts, and for signing in without a passkey. A token permits what both it and you may do, and ends when you leave."
+      create="New personal access token"
+      none="No personal access tokens."
+      revokeHint="Scripts that use this token lose access at once."
       list={list}
-      onCreate={({ name, permissions }) =>
-        create.mutateAsync({ params, body: { name, permissions: permissionsOf(permissions) } })
-      }
+      onCreate={({ name, permissions }) => create.mutateAsync({ params, body: { name, permissions } })}
       onRevoke={(tokenId) => revoke.mutateAsync({ params: { id: memberId, tokenId } })}
-      own={own}
-      texts={TOKENS}
     />
   )
 }
 
-export default function Account({ me }: { me: Me }) {
+export default function Account() {
+  const me = useSignedIn()
   return (
     <Screen title="Your account">
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
-      {me.member && me.permissions.includes('credentials.write') && (
-        <AccessTokens memberId={me.member.id} own={me.permissions} />
-      )}
+      {me.member && me.permissions.includes('credentials.write') && <AccessTokens memberId={me.member.id} />}
       <Sessions />
     </Screen>
   )

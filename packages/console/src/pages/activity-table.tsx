@@ -2,7 +2,7 @@ import type { activityEntry } from '@keyward/contract/management/activity'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { z } from 'zod'
 
-import { LicenseKey } from '../parts/license-key.tsx'
+import { LicenseKey } from '../parts/name.tsx'
 import { Ago, CodeBadge } from '../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
@@ -20,12 +20,10 @@ function isRefused({ type, code }: Entry): boolean {
 export function ActivityTable({
   list,
   empty,
-  canWrite,
   showsLicense = false,
 }: {
   list: ListState<Entry>
   empty: ReactNode
-  canWrite: boolean
   showsLicense?: boolean
 }) {
   const [explained, setExplained] = useState<Entry | null>(null)
@@ -59,7 +57,6 @@ export function ActivityTable({
             key={explained.id}
             licenseId={explained.licenseId}
             machineId={explained.machineId ?? ''}
-            canWrite={canWrite}
             onClose={() => setExplained(null)}
           />
         </Suspense>

@@ -1,6 +1,5 @@
 import { CODES } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 
 import { type ItemOf, useList } from '../api/hooks.ts'
 import { ExportButton } from '../parts/export-button.tsx'
@@ -20,9 +19,9 @@ function csvRow({ firstAt, lastAt, type, code, licenseId, machineId, count }: En
   return { firstAt, lastAt, type, code: code ?? null, licenseId, machineId: machineId ?? null, count }
 }
 
-export default function Activity({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const { hours, ...query } = filters
+export default function Activity() {
+  const filters = useUrlFilters(FILTERS)
+  const [{ hours, ...query }, setFilters, clear] = filters
   const input = { query: { ...query, from: fromOf(hours) } }
   const list = useList(activity.listActivity, input, LIVE_MS)
   return (
@@ -34,22 +33,12 @@ export default function Activity({ me }: { me: Me }) {
         <TextFilter
           label="Machine"
           placeholder="The whole machine id"
-          value={filters.machineId}
+          value={query.machineId}
           onChange={(machineId) => setFilters({ machineId })}
         />
-        <ChoiceFilter
-          label="Event"
-          names={text.activities}
-          value={filters.type}
-          onChange={(type) => setFilters({ type })}
-        />
-        <ChoiceFilter
-          label="Outcome"
-          names={CODE_NAMES}
-          value={filters.code}
-          onChange={(code) => setFilters({ code })}
-        />
-        <ChoiceFilter label="When" names={PERIODS} value={hours} onChange={(value) => setFilters({ hours: value })} />
+        <ChoiceFilter filters={filters} name="type" label="Event" names={text.activities} />
+        <ChoiceFilter filters={filters} name="code" label="Outcome" names={CODE_NAMES} />
+        <ChoiceFilter filters={filters} name="hours" label="When" names={PERIODS} />
       </FilterBar>
       <ActivityTable
         list={list}
@@ -57,7 +46,6 @@ export default function Activity({ me }: { me: Me }) {
           clear ? 'No activity matches these filters.' : 'No activity yet. Checks appear here after about a second.'
         }
         showsLicense
-        canWrite={me.permissions.includes('licenses.write')}
       />
     </Screen>
   )

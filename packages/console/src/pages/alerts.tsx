@@ -1,8 +1,8 @@
 import { alerts } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 
 import { useCall, useList } from '../api/hooks.ts'
+import { useMay } from '../api/me.ts'
 import { type Alert, AlertSentence } from '../parts/alert-sentence.tsx'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
@@ -14,11 +14,12 @@ const t = {
   states: { true: 'Open', false: 'Acknowledged' },
 }
 
-export default function Alerts({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters({ open: null })
-  const list = useList(alerts.listAlerts, { query: filters })
+export default function Alerts() {
+  const may = useMay()
+  const filters = useUrlFilters({ open: null })
+  const [query, , clear] = filters
+  const list = useList(alerts.listAlerts, { query })
   const acknowledge = useCall(alerts.acknowledgeAlert, { done: 'Acknowledged the alert.' })
-  const canWrite = me.permissions.includes('licenses.write')
   const columns: readonly Column<Alert>[] = [
     {
       title: 'What happened',
@@ -31,7 +32,7 @@ export default function Alerts({ me }: { me: Me }) {
     {
       title: 'Acknowledged',
       cell: ({ id, acknowledgedAt }) =>
-        acknowledgedAt === null && canWrite ? (
+        acknowledgedAt === null && may('licenses.write') ? (
           <Button
             size="xs"
             variant="default"
@@ -48,7 +49,7 @@ export default function Alerts({ me }: { me: Me }) {
   return (
     <Screen title="Alerts">
       <FilterBar onClear={clear}>
-        <ChoiceFilter label="State" names={t.states} value={filters.open} onChange={(open) => setFilters({ open })} />
+        <ChoiceFilter filters={filters} name="open" label="State" names={t.states} />
       </FilterBar>
       <ListTable
         list={list}

@@ -114,31 +114,26 @@ function csvRow({ at, actor, action, resourceType, resourceId, before, changes }
 
 export default function Audit() {
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const { hours, ...query } = filters
+  const filters = useUrlFilters(FILTERS)
+  const [{ hours, ...query }, , clear] = filters
   const input = { query: { ...query, from: fromOf(hours) } }
   const list = useList(auditLog.listAuditLog, input)
-  const resourceName = useName(filters.resourceId)
-  const actor = list.items.find((entry) => entry.actor.id === filters.actorId)?.actor
+  const resourceName = useName(query.resourceId)
+  const actor = list.items.find((entry) => entry.actor.id === query.actorId)?.actor
   return (
     <Screen
       title="Changes"
       actions={<ExportButton operation={auditLog.listAuditLog} input={input} file="changes" row={csvRow} />}
     >
       <FilterBar onClear={clear}>
-        <ChoiceFilter
-          label="About"
-          names={t.resources}
-          value={filters.resourceType}
-          onChange={(resourceType) => setFilters({ resourceType })}
-        />
-        <ChoiceFilter label="When" names={PERIODS} value={hours} onChange={(value) => setFilters({ hours: value })} />
+        <ChoiceFilter filters={filters} name="resourceType" label="About" names={t.resources} />
+        <ChoiceFilter filters={filters} name="hours" label="When" names={PERIODS} />
       </FilterBar>
-      {filters.resourceId !== null && (
-        <Text size="sm">{`Only changes of ${resourceName === '' ? filters.resourceId : resourceName}.`}</Text>
+      {query.resourceId !== null && (
+        <Text size="sm">{`Only changes of ${resourceName === '' ? query.resourceId : resourceName}.`}</Text>
       )}
-      {filters.actorId !== null && (
-        <Text size="sm">{`Only changes by ${actor ? actorName(actor) : filters.actorId}.`}</Text>
+      {query.actorId !== null && (
+        <Text size="sm">{`Only changes by ${actor ? actorName(actor) : query.actorId}.`}</Text>
       )}
       <ListTable
         list={list}

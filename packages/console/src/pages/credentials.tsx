@@ -1,35 +1,17 @@
 import { apiKeys, tokens } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
 import { Button, Group } from '@mantine/core'
 
 import { type ItemOf, useCall, useList } from '../api/hooks.ts'
+import { useMay } from '../api/me.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { CredentialList } from '../parts/credential-list.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { Copyable, DotBadge, Part, When } from '../parts/parts.tsx'
-import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
-type SigningKey = ItemOf<typeof signingKeys.listSigningKeys>
 
-const API_KEYS = {
-  title: 'API keys',
-  hint: 'An app sends its API key with every check. Anyone can extract the key from the app, so it permits nothing but checks.',
-  new: 'New API key',
-  none: 'No API keys. An app needs one to make checks.',
-  revokeTitle: 'Revoke this API key?',
-  revokeHint:
-    'Within a moment, checks with this key fail with 401. Apps that contain the key cannot check their license online.',
-}
-const TOKENS = {
-  title: 'Management tokens',
-  hint: 'For programs that manage licenses. A token permits only what you choose.',
-  new: 'New management token',
-  none: 'No management tokens.',
-  revokeTitle: 'Revoke this token?',
-  revokeHint: 'Programs that use this token lose access at once.',
-}
+type SigningKey = ItemOf<typeof signingKeys.listSigningKeys>
 
 function stateOf({ withdrawnAt, retiredAt, preparedAt }: SigningKey): { label: string; color: string } {
   if (withdrawnAt !== null) return { label: 'Withdrawn', color: 'red' }
@@ -100,45 +82,50 @@ function SigningKeys() {
   )
 }
 
-function ApiKeys({ own }: { own: readonly string[] }) {
+function ApiKeys() {
   const list = useList(apiKeys.listApiKeys, {})
   const create = useCall(apiKeys.createApiKey, { quiet: true })
   const revoke = useCall(apiKeys.revokeApiKey, { done: 'Revoked the credential.' })
   return (
     <CredentialList
       isApiKey
+      title="API keys"
+      hint="An app sends its API key with every check. Anyone can extract the key from the app, so it permits nothing but checks."
+      create="New API key"
+      none="No API keys. An app needs one to make checks."
+      revokeHint="Within a moment, checks with this key fail with 401. Apps that contain the key cannot check their license online."
       list={list}
       onCreate={({ name, productId }) => create.mutateAsync({ body: { name, productId } })}
       onRevoke={(id) => revoke.mutateAsync({ params: { id } })}
-      own={own}
-      texts={API_KEYS}
     />
   )
 }
 
-function Tokens({ own }: { own: readonly string[] }) {
+function Tokens() {
   const list = useList(tokens.listTokens, {})
   const create = useCall(tokens.createToken, { quiet: true })
   const revoke = useCall(tokens.revokeToken, { done: 'Revoked the credential.' })
   return (
     <CredentialList
+      title="Management tokens"
+      hint="For programs that manage licenses. A token permits only what you choose."
+      create="New management token"
+      none="No management tokens."
+      revokeHint="Programs that use this token lose access at once."
       list={list}
-      onCreate={({ name, permissions }) =>
-        create.mutateAsync({ body: { name, permissions: permissionsOf(permissions) } })
-      }
+      onCreate={({ name, permissions }) => create.mutateAsync({ body: { name, permissions } })}
       onRevoke={(id) => revoke.mutateAsync({ params: { id } })}
-      own={own}
-      texts={TOKENS}
     />
   )
 }
 
-export default function CredentialsPage({ me }: { me: Me }) {
+export default function CredentialsPage() {
+  const may = useMay()
   return (
     <Screen title="API keys, tokens and signing keys">
-      <ApiKeys own={me.permissions} />
-      <Tokens own={me.permissions} />
-      {me.permissions.includes('signing-keys.write') && <SigningKeys />}
+      <ApiKeys />
+      <Tokens />
+      {may('signing-keys.write') && <SigningKeys />}
     </Screen>
   )
 }

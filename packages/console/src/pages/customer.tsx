@@ -1,33 +1,31 @@
 import { customers, type License, licenses as allLicenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { ActionIcon, Button, Menu } from '@mantine/core'
-import { IconDots, IconPlus } from '@tabler/icons-react'
+import { Button, Menu } from '@mantine/core'
+import { IconPlus } from '@tabler/icons-react'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { useCall, useList, useRead } from '../api/hooks.ts'
-import { useName } from '../api/names.ts'
+import { useMay } from '../api/me.ts'
 import { useRemembered } from '../api/recent.ts'
 import { Confirm } from '../parts/confirm.tsx'
 import { CustomerWindow } from '../parts/customer-window.tsx'
+import { Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { CopyIcon, DotBadge, KeyText, LastDay, StatusBadge, When } from '../parts/parts.tsx'
+import { CopyIcon, DotBadge, KeyText, LastDay, MoreMenu, StatusBadge, When } from '../parts/parts.tsx'
 import { Slots } from '../parts/slots.tsx'
 import { ErrorState, LoadingPage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { countedSoFar } from '../text.ts'
 import { termOf } from './licenses/summary.tsx'
 
-function ProductName({ id }: { id: string }) {
-  return <bdi className="name">{useName(id)}</bdi>
-}
-
 const COLUMNS: readonly Column<License>[] = [
   {
     title: 'License',
     cell: ({ productId, key }) => (
       <>
-        <ProductName id={productId} />
+        <bdi className="name">
+          <Name id={productId} />
+        </bdi>
         <span className="sub">
           <KeyText value={key} />
         </span>
@@ -45,7 +43,8 @@ const COLUMNS: readonly Column<License>[] = [
 
 type Opened = 'edit' | 'delete'
 
-export default function CustomerPage({ id, me }: { id: string; me: Me }) {
+export default function CustomerPage({ id }: { id: string }) {
+  const may = useMay()
   const read = useRead(customers.readCustomer, { params: { id } })
   const licenses = useList(allLicenses.listLicenses, { query: { customerId: id } })
   const [, navigate] = useLocation()
@@ -59,10 +58,10 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
   if (!read.data) return <LoadingPage />
   const { email, name, externalId, createdAt } = read.data
   const active = licenses.items.filter(({ status }) => status === 'active').length
-  const canWrite = me.permissions.includes('customers.write')
+  const canWrite = may('customers.write')
   const hasLicenses = licenses.items.length > 0
   const close = () => setOpened(null)
-  const newLicense = me.permissions.includes('licenses.write') && (
+  const newLicense = may('licenses.write') && (
     <Button
       component={Link}
       href={`/licenses/new?${new URLSearchParams({ email }).toString()}`}
@@ -103,28 +102,21 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
           )}
           {newLicense}
           {canWrite && (
-            <Menu position="bottom-end" width={208}>
-              <Menu.Target>
-                <ActionIcon variant="default" size="var(--h-control)" aria-label="More actions">
-                  <IconDots size={16} />
-                </ActionIcon>
-              </Menu.Target>
-              <Menu.Dropdown>
-                <Menu.Item component={Link} href={`/customers/${id}/merge`}>
-                  Merge into another
+            <MoreMenu>
+              <Menu.Item component={Link} href={`/customers/${id}/merge`}>
+                Merge into another
+              </Menu.Item>
+              {may('audit.read') && (
+                <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
+                  History
                 </Menu.Item>
-                {me.permissions.includes('audit.read') && (
-                  <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
-                    History
-                  </Menu.Item>
-                )}
-                <Menu.Divider />
-                <Menu.Item color="red" disabled={hasLicenses} onClick={() => setOpened('delete')}>
-                  Delete
-                </Menu.Item>
-                {hasLicenses && <Menu.Label>Merge or delete its licenses first.</Menu.Label>}
-              </Menu.Dropdown>
-            </Menu>
+              )}
+              <Menu.Divider />
+              <Menu.Item color="red" disabled={hasLicenses} onClick={() => setOpened('delete')}>
+                Delete
+              </Menu.Item>
+              {hasLicenses && <Menu.Label>Merge or delete its licenses first.</Menu.Label>}
+            </MoreMenu>
           )}
         </>
       }
@@ -134,17 +126,13 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
           list={licenses}
           columns={COLUMNS}
           href={(one) => `/licenses/${one.id}`}
-          empty={
-            <>
-              <p>This customer has no license yet.</p>
-              {newLicense}
-            </>
-          }
+          empty="This customer has no license yet."
+          create={newLicense}
           label="Licenses"
           hasTwoLines
         />
       </section>
-      {opened === 'edit' && <CustomerWindow opened onClose={close} before={read.data} />}
+      {opened === 'edit' && <CustomerWindow before={read.data} onClose={close} />}
       {opened === 'delete' && (
         <Confirm
           label="Delete"
@@ -152,7 +140,6 @@ export default function CustomerPage({ id, me }: { id: string; me: Me }) {
           object={name === null ? email : `${name}, ${email}`}
           consequence="The access rules of the customer are deleted too. A customer with licenses cannot be deleted."
           onConfirm={() => remove.mutateAsync({ params: { id } })}
-          isPending={remove.isPending}
           onClose={close}
         />
       )}

@@ -1,11 +1,11 @@
 import { type Customer, customers } from '@keyward/contract'
 import { search as finding } from '@keyward/contract/management/search'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useLocation } from 'wouter'
 
-import { useList, useRead } from '../api/hooks.ts'
+import { useList, useRead, wholeList } from '../api/hooks.ts'
+import { useMay } from '../api/me.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
 import { FilterBar, TextFilter } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
@@ -20,23 +20,20 @@ const COLUMNS: readonly Column<Customer>[] = [
   { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
-const NO_MORE = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
-
 /** Returns all customers, or the first ones whose e-mail address, name or external id contains the text. */
 function useFound(q: string | null): ListState<Customer> {
   const list = useList(customers.listCustomers, {})
   const found = useRead(finding.search, q === null ? null : { query: { q } })
-  if (q === null) return list
-  const { error, isPending, refetch } = found
-  return { ...NO_MORE, items: found.data?.customers ?? [], error, isPending, retry: () => void refetch() }
+  return q === null ? list : wholeList(found, found.data?.customers)
 }
 
-export default function Customers({ me }: { me: Me }) {
+export default function Customers() {
+  const may = useMay()
   const [{ q }, setFilters, clear] = useUrlFilters({ q: null })
   const [, navigate] = useLocation()
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
   const list = useFound(q)
-  const create = me.permissions.includes('customers.write') && <Button onClick={creating.open}>New customer</Button>
+  const create = may('customers.write') && <Button onClick={creating.open}>New customer</Button>
   return (
     <Screen title="Customers" actions={create}>
       <FilterBar onClear={clear}>
@@ -53,17 +50,15 @@ export default function Customers({ me }: { me: Me }) {
         href={({ id }) => `/customers/${id}`}
         label="Customers"
         empty={
-          clear ? (
-            'No customer contains this text. Enter at least three characters.'
-          ) : (
-            <>
-              No customers yet. Create a customer before the first license.
-              {create}
-            </>
-          )
+          clear
+            ? 'No customer contains this text. Enter at least three characters.'
+            : 'No customers yet. Create a customer before the first license.'
         }
+        create={!clear && create}
       />
-      <CustomerWindow opened={isCreating} onClose={creating.close} onSaved={({ id }) => navigate(`/customers/${id}`)} />
+      {isCreating && (
+        <CustomerWindow before={null} onClose={creating.close} onCreated={({ id }) => navigate(`/customers/${id}`)} />
+      )}
     </Screen>
   )
 }

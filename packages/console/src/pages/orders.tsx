@@ -4,8 +4,8 @@ import { type Order, orders } from '@keyward/contract/management/orders'
 import { Group } from '@mantine/core'
 
 import { useList } from '../api/hooks.ts'
-import { useName } from '../api/names.ts'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
+import { Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, KeyText, TextLink, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
@@ -16,10 +16,6 @@ const t = {
 }
 const FILTERS = { state: null }
 const COLORS = { paid: 'teal', canceled: 'gray', refunded: 'red', disputed: 'yellow' } as const
-
-function TemplateName({ id }: { id: string }) {
-  return <TextLink href={`/templates/${id}`}>{useName(id)}</TextLink>
-}
 
 const COLUMNS: readonly Column<Order>[] = [
   { title: 'Shop', cell: ({ provider }) => provider },
@@ -32,7 +28,7 @@ const COLUMNS: readonly Column<Order>[] = [
     ),
   },
   { title: 'State', cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
-  { title: 'Template', cell: ({ templateId }) => <TemplateName id={templateId} /> },
+  { title: 'Template', cell: ({ templateId }) => <Name id={templateId} href={`/templates/${templateId}`} /> },
   {
     title: 'Licenses',
     cell: ({ licenses }) => (
@@ -49,17 +45,13 @@ const COLUMNS: readonly Column<Order>[] = [
 ]
 
 export default function Orders() {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const list = useList(orders.listOrders, { query: filters })
+  const filters = useUrlFilters(FILTERS)
+  const [query, , clear] = filters
+  const list = useList(orders.listOrders, { query })
   return (
     <Screen title="Orders">
       <FilterBar onClear={clear}>
-        <ChoiceFilter
-          label="State"
-          names={t.states}
-          value={filters.state}
-          onChange={(state) => setFilters({ state })}
-        />
+        <ChoiceFilter filters={filters} name="state" label="State" names={t.states} />
       </FilterBar>
       <ListTable
         list={list}

@@ -2,17 +2,19 @@
 
 import { ALL_PERMISSIONS, organizations, type Organization, plan, type Plan } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
-import { ActionIcon, Button, Menu, Select, Stack, Text, TextInput } from '@mantine/core'
-import { IconDots, IconPlus } from '@tabler/icons-react'
+import { Button, Menu, Select, Stack, Text, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { IconPlus } from '@tabler/icons-react'
 import { type FormEvent, useState } from 'react'
 
 import { call } from '../api/client.ts'
 import { useEdit } from '../api/edit.ts'
 import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
 import { Confirm } from '../parts/confirm.tsx'
+import { useFields } from '../parts/fields.ts'
 import { fieldErrors, FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { Copyable, DotBadge, Fact, When } from '../parts/parts.tsx'
+import { Copyable, DotBadge, Facts, MoreMenu, When } from '../parts/parts.tsx'
 import { ErrorMessage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { Window } from '../parts/window.tsx'
@@ -26,10 +28,10 @@ interface Secrets {
 
 /** Invites the first member of an organization with a management token of the organization. */
 function FirstOwner({ token }: { token: string }) {
-  const [email, setEmail] = useState('')
+  const { values, text: field } = useFields({ email: '' })
   const invite = useChange(
     async () => {
-      const body = { email, permissions: [...ALL_PERMISSIONS] }
+      const body = { ...values, permissions: [...ALL_PERMISSIONS] }
       return call(members.createMember, { body }, { waits: false, token })
     },
     { quiet: true },
@@ -54,9 +56,7 @@ function FirstOwner({ token }: { token: string }) {
           label="E-mail of the first owner"
           description="The owner has every permission and invites the colleagues."
           type="email"
-          value={email}
-          onChange={(event) => setEmail(event.currentTarget.value)}
-          error={errors['email']}
+          {...field('email', errors)}
           data-autofocus
         />
         {invite.error && errors['email'] === undefined && <ErrorMessage error={invite.error} />}
@@ -77,18 +77,13 @@ function SecretsWindow({ secrets, onClose }: { secrets: Secrets; onClose: () => 
         <Text size="sm" c="dimmed">
           For programs of the vendor. The secrets are not shown again.
         </Text>
-        <Stack component="dl" gap="xs" m={0}>
-          {managementToken !== undefined && (
-            <Fact term="Management token">
-              <Copyable value={managementToken} />
-            </Fact>
-          )}
-          {apiKey !== undefined && (
-            <Fact term="API key">
-              <Copyable value={apiKey} />
-            </Fact>
-          )}
-        </Stack>
+        <Facts
+          facts={{
+            ...(managementToken !== undefined && { 'Management token': <Copyable value={managementToken} /> }),
+            ...(apiKey !== undefined && { 'API key': <Copyable value={apiKey} /> }),
+          }}
+          most={1}
+        />
       </Stack>
     </Window>
   )
@@ -122,11 +117,30 @@ function EditPlan({ organization: one, onClose }: { organization: Organization; 
     <FormWindow
       title={`Change the plan: ${one.name}`}
       action="Save"
-      opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ plan: chosen })}
     >
       {() => <PlanField value={chosen} onChange={setChosen} />}
+    </FormWindow>
+  )
+}
+
+function CreateWindow({ onClose, onCreated }: { onClose: () => void; onCreated: (secrets: Secrets) => void }) {
+  const { values, change, text: field } = useFields<{ name: string; plan: Plan }>({ name: '', plan: 'FREE' })
+  const create = useCall(organizations.createOrganization, { onDone: onCreated, quiet: true })
+  return (
+    <FormWindow
+      title="New organization"
+      action="New organization"
+      onClose={onClose}
+      onSubmit={() => create.mutateAsync({ body: values })}
+    >
+      {(errors) => (
+        <>
+          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
+          <PlanField value={values.plan} onChange={(chosen) => change({ plan: chosen })} />
+        </>
+      )}
     </FormWindow>
   )
 }
@@ -159,25 +173,18 @@ function Actions({
   const close = () => setOpened(null)
   return (
     <>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" aria-label={`Actions on ${name}`}>
-            <IconDots size={16} />
-          </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Item onClick={() => setOpened('plan')}>Change the plan</Menu.Item>
-          <Menu.Item onClick={() => setOpened('recover')}>Recovery token</Menu.Item>
-          <Menu.Divider />
-          {isSuspended ? (
-            <Menu.Item onClick={() => reinstate.mutate({ params })}>Reinstate</Menu.Item>
-          ) : (
-            <Menu.Item color="red" onClick={() => setOpened('suspend')}>
-              Suspend
-            </Menu.Item>
-          )}
-        </Menu.Dropdown>
-      </Menu>
+      <MoreMenu label={`Actions on ${name}`}>
+        <Menu.Item onClick={() => setOpened('plan')}>Change the plan</Menu.Item>
+        <Menu.Item onClick={() => setOpened('recover')}>Recovery token</Menu.Item>
+        <Menu.Divider />
+        {isSuspended ? (
+          <Menu.Item onClick={() => reinstate.mutate({ params })}>Reinstate</Menu.Item>
+        ) : (
+          <Menu.Item color="red" onClick={() => setOpened('suspend')}>
+            Suspend
+          </Menu.Item>
+        )}
+      </MoreMenu>
       {opened === 'plan' && <EditPlan organization={one} onClose={close} />}
       {opened === 'suspend' && (
         <Confirm
@@ -186,7 +193,6 @@ function Actions({
           object={name}
           consequence="Its people and programs can no longer manage anything. Checks of its licenses continue as before."
           onConfirm={() => suspend.mutateAsync({ params })}
-          isPending={suspend.isPending}
           onClose={close}
         />
       )}
@@ -198,7 +204,6 @@ function Actions({
           consequence="The token has every permission. It is for a vendor that has lost its own tokens. The audit log of the vendor records it."
           isDangerous={false}
           onConfirm={() => recover.mutateAsync({ params, body: {} })}
-          isPending={recover.isPending}
           onClose={close}
         />
       )}
@@ -208,9 +213,8 @@ function Actions({
 
 export default function Organizations() {
   const list = useList(organizations.listOrganizations, {})
-  const [draft, setDraft] = useState<{ name: string; plan: Plan } | null>(null)
+  const [isCreating, creating] = useDisclosure(false)
   const [secrets, setSecrets] = useState<Secrets | null>(null)
-  const create = useCall(organizations.createOrganization, { onDone: setSecrets, quiet: true })
   const columns: readonly Column<Organization>[] = [
     { title: 'Name', cell: (one) => <bdi className="name">{one.name}</bdi> },
     { title: 'State', cell: (one) => <State organization={one} /> },
@@ -221,7 +225,7 @@ export default function Organizations() {
     { title: text.actions, cell: (one) => <Actions organization={one} onSecrets={setSecrets} /> },
   ]
   const open = (
-    <Button onClick={() => setDraft({ name: '', plan: 'FREE' })} leftSection={<IconPlus size={16} />}>
+    <Button onClick={creating.open} leftSection={<IconPlus size={16} />}>
       New organization
     </Button>
   )
@@ -233,29 +237,7 @@ export default function Organizations() {
         empty={<p>No organizations yet. Create one for each vendor.</p>}
         label="Organizations"
       />
-      {draft && (
-        <FormWindow
-          title="New organization"
-          action="New organization"
-          opened
-          onClose={() => setDraft(null)}
-          onSubmit={() => create.mutateAsync({ body: draft })}
-        >
-          {(errors) => (
-            <>
-              <TextInput
-                label="Name"
-                value={draft.name}
-                onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
-                error={errors['name']}
-                required
-                data-autofocus
-              />
-              <PlanField value={draft.plan} onChange={(chosen) => setDraft({ ...draft, plan: chosen })} />
-            </>
-          )}
-        </FormWindow>
-      )}
+      {isCreating && <CreateWindow onClose={creating.close} onCreated={setSecrets} />}
       {secrets && <SecretsWindow secrets={secrets} onClose={() => setSecrets(null)} />}
     </Screen>
   )

@@ -6,7 +6,7 @@ import { Table } from '@mantine/core'
 import { useLocation } from 'wouter'
 
 import { useRead } from '../api/hooks.ts'
-import { type Bucket, Chart, countOf, GROUP_NAMES, GROUPS } from '../parts/chart.tsx'
+import { type Bucket, Chart, codesOf, countOf, GROUP_NAMES } from '../parts/chart.tsx'
 import { ErrorState, LoadingRows, State } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
@@ -89,7 +89,7 @@ export function Checks({ span }: { span: Span }) {
         </div>
         <div>
           <dt>Over the limit</dt>
-          <dd>{countOf({ counts: totals }, GROUPS.limit).toLocaleString()}</dd>
+          <dd>{countOf({ counts: totals }, codesOf('limit')).toLocaleString()}</dd>
         </div>
       </dl>
       <div className="chart-frame">
@@ -107,7 +107,7 @@ export function Checks({ span }: { span: Span }) {
             <ul className="legend">
               {GROUP_NAMES.map((name) => (
                 <li key={name} className="legend-item" data-group={name}>
-                  {t.groups[name]} <b>{countOf({ counts: totals }, GROUPS[name]).toLocaleString()}</b>
+                  {t.groups[name]} <b>{countOf({ counts: totals }, codesOf(name)).toLocaleString()}</b>
                 </li>
               ))}
             </ul>

@@ -2,16 +2,15 @@
 
 import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Progress, SegmentedControl } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
-import { useName } from '../api/names.ts'
+import { useMay } from '../api/me.ts'
 import { AlertSentence } from '../parts/alert-sentence.tsx'
-import { LicenseKey } from '../parts/license-key.tsx'
+import { LicenseKey, Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
 import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
@@ -86,16 +85,9 @@ function OpenAlerts() {
   )
 }
 
-function CustomerName({ id }: { id: string }) {
-  return <bdi className="name">{useName(id)}</bdi>
-}
-
-function ProductName({ id }: { id: string }) {
-  return useName(id)
-}
-
 /** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
-function Expiring({ canWrite }: { canWrite: boolean }) {
+function Expiring() {
+  const may = useMay()
   const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   const list = useList(licenses.listLicenses, {
     query: {
@@ -115,9 +107,11 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
       row={(one) => (
         <>
           <div className="grow">
-            <CustomerName id={one.customerId} />
+            <bdi className="name">
+              <Name id={one.customerId} />
+            </bdi>
             <span className="sub">
-              <ProductName id={one.productId} /> <LicenseKey id={one.id} />
+              <Name id={one.productId} /> <LicenseKey id={one.id} />
             </span>
           </div>
           {one.policy.expiresAt !== null && (
@@ -128,7 +122,7 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
               </span>
             </span>
           )}
-          {canWrite && <Renew license={one} size="xs" />}
+          {may('licenses.write') && <Renew license={one} size="xs" />}
         </>
       )}
     />
@@ -171,11 +165,10 @@ function isSpan(value: string | null): value is Span {
   return value !== null && value in SPANS
 }
 
-export default function Overview({ me }: { me: Me }) {
+export default function Overview() {
+  const may = useMay()
   const [{ hours }, setFilters] = useUrlFilters({ hours: null })
   const span = isSpan(hours) ? hours : '24'
-  const seesLicenses = me.permissions.includes('licenses.read')
-  const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen
       title="Overview"
@@ -187,7 +180,7 @@ export default function Overview({ me }: { me: Me }) {
             data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
             aria-label="Checks"
           />
-          {canWrite && (
+          {may('licenses.write') && (
             <Button component={Link} href="/licenses/new" leftSection={<IconPlus size={16} />}>
               New license
             </Button>
@@ -196,13 +189,13 @@ export default function Overview({ me }: { me: Me }) {
       }
     >
       <Suspense>
-        <SetUp me={me} />
+        <SetUp />
       </Suspense>
       <Checks span={span} />
-      {seesLicenses && (
+      {may('licenses.read') && (
         <div className="attention">
           <OpenAlerts />
-          <Expiring canWrite={canWrite} />
+          <Expiring />
         </div>
       )}
       <Limits />

@@ -4,12 +4,13 @@ import { licenses } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
 import { members } from '@keyward/contract/management/members'
 import { products } from '@keyward/contract/management/products'
-import { type Me, passkeys } from '@keyward/contract/management/sign-in'
+import { passkeys } from '@keyward/contract/management/sign-in'
 import { Button, Progress } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { useRead } from '../api/hooks.ts'
+import { useMay, useSignedIn } from '../api/me.ts'
 import { offersPasskeys } from '../api/passkeys.ts'
 import { Step } from '../parts/step.tsx'
 
@@ -37,8 +38,9 @@ const FIRST = { query: { limit: 1 } }
 type Name = keyof typeof t.steps
 
 /** Returns the steps that the person may do, each with whether it is done, or undefined until that is known. */
-function useSteps(me: Me): { name: Name; href: string; isDone: boolean | undefined }[] {
-  const may = (permission: string) => me.permissions.includes(permission)
+function useSteps(): { name: Name; href: string; isDone: boolean | undefined }[] {
+  const may = useMay()
+  const me = useSignedIn()
   const hasAccount = me.member !== null && offersPasskeys()
   const keys = useRead(passkeys.listMyPasskeys, hasAccount ? {} : null)
   const someProduct = useRead(products.listProducts, may('products.write') ? FIRST : null)
@@ -61,8 +63,8 @@ function useSteps(me: Me): { name: Name; href: string; isDone: boolean | undefin
   ]
 }
 
-function Steps({ me, onHide }: { me: Me; onHide: () => void }) {
-  const steps = useSteps(me)
+function Steps({ onHide }: { onHide: () => void }) {
+  const steps = useSteps()
   const done = steps.filter(({ isDone }) => isDone).length
   const next = steps.find(({ isDone }) => isDone === false)
   if (!next || steps.some(({ isDone }) => isDone === undefined)) return null
@@ -101,12 +103,12 @@ function Steps({ me, onHide }: { me: Me; onHide: () => void }) {
   )
 }
 
-export function SetUp({ me }: { me: Me }) {
+export function SetUp() {
   const [isHidden, setIsHidden] = useState(() => localStorage.getItem(HIDDEN) !== null)
   if (isHidden) return null
   const hide = () => {
     localStorage.setItem(HIDDEN, 'true')
     setIsHidden(true)
   }
-  return <Steps me={me} onHide={hide} />
+  return <Steps onHide={hide} />
 }

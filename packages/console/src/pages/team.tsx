@@ -2,21 +2,22 @@
 
 import { ALL_PERMISSIONS, type Member, organizations } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Select, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../api/client.ts'
 import { useEdit } from '../api/edit.ts'
 import { useCall, useList } from '../api/hooks.ts'
+import { useSignedIn } from '../api/me.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
+import { useFields } from '../parts/fields.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { Copyable, When } from '../parts/parts.tsx'
+import { When } from '../parts/parts.tsx'
 import { permissionsOf, permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
+import { SecretWindow } from '../parts/secret-window.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlParameters } from '../parts/url.ts'
-import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
 
 /** Returns the name of the role whose permissions these are. */
@@ -29,17 +30,21 @@ function roleOf(permissions: readonly string[]): string {
 /** The window that invites a member, or changes one. */
 function MemberWindow({
   before,
-  own,
   onClose,
   onInvited,
 }: {
   before: Member | null
-  own: readonly string[]
   onClose: () => void
   onInvited: (path: string | null) => void
 }) {
-  const [email, setEmail] = useState(before?.email ?? '')
-  const [granted, setGranted] = useState<readonly string[]>(before?.permissions ?? READ_ONLY)
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    email: before?.email ?? '',
+    permissions: before?.permissions ?? READ_ONLY,
+  })
   const saving = useEdit(members.updateMember, before, {
     done: 'Saved the member.',
     create: members.createMember,
@@ -49,22 +54,13 @@ function MemberWindow({
     <FormWindow
       title={before ? 'Change' : 'Invite a member'}
       action={before ? 'Save' : 'Invite a member'}
-      opened
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync({ email, permissions: permissionsOf(granted) })}
+      onSubmit={() => saving.mutateAsync({ ...values, permissions: permissionsOf(values.permissions) })}
     >
       {(errors) => (
         <>
-          <TextInput
-            label="E-mail"
-            type="email"
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-            error={errors['email']}
-            required
-            data-autofocus
-          />
-          <PermissionsField value={granted} onChange={setGranted} own={own} />
+          <TextInput label="E-mail" type="email" {...field('email', errors)} required data-autofocus />
+          <PermissionsField value={values.permissions} onChange={(permissions) => change({ permissions })} />
         </>
       )}
     </FormWindow>
@@ -92,22 +88,8 @@ function ZoneField({ value }: { value: string | null }) {
   )
 }
 
-/** Shows the link of an invitation. */
-function LinkWindow({ path, onClose }: { path: string; onClose: () => void }) {
-  return (
-    <Window onClose={onClose} title="Invite a member" size="lg">
-      <Stack>
-        <Text size="sm">{text.invited}</Text>
-        <Copyable value={`${window.location.origin}${path}`} />
-        <Group justify="flex-end">
-          <Button onClick={onClose}>Done</Button>
-        </Group>
-      </Stack>
-    </Window>
-  )
-}
-
-export default function Team({ me }: { me: Me }) {
+export default function Team() {
+  const me = useSignedIn()
   const list = useList(members.listMembers, {})
   const [edited, setEdited] = useState<Member | 'new' | null>(useUrlParameters().has('new') ? 'new' : null)
   const [path, setPath] = useState<string | null>(null)
@@ -167,23 +149,22 @@ export default function Team({ me }: { me: Me }) {
         columns={columns}
         label="Team"
         hasTwoLines
-        empty={
-          <>
-            No members yet. Invite your colleagues; use management tokens for programs.
-            <Button onClick={open}>Invite a member</Button>
-          </>
-        }
+        empty="No members yet. Invite your colleagues; use management tokens for programs."
+        create={<Button onClick={open}>Invite a member</Button>}
       />
       {me.organization && <ZoneField value={me.organization.timeZone} />}
       {edited !== null && (
-        <MemberWindow
-          before={edited === 'new' ? null : edited}
-          own={me.permissions}
-          onClose={() => setEdited(null)}
-          onInvited={setPath}
+        <MemberWindow before={edited === 'new' ? null : edited} onClose={() => setEdited(null)} onInvited={setPath} />
+      )}
+      {path !== null && (
+        <SecretWindow
+          title="Invite a member"
+          hint={text.invited}
+          secret={`${window.location.origin}${path}`}
+          done="Done"
+          onClose={() => setPath(null)}
         />
       )}
-      {path !== null && <LinkWindow path={path} onClose={() => setPath(null)} />}
     </Screen>
   )
 }

@@ -4,5 +4,5 @@ export function actorName({ type, id, name, issuedBy }: Actor): string {
   if (type === 'OPERATOR') return 'the operator'
   if (type === 'SYSTEM') return 'Keyward itself'
   const shown = name ?? id ?? type
-  return issuedBy?.name === undefined ? shown : `${shown} (${`by ${issuedBy.name}`})`
+  return issuedBy?.name === undefined ? shown : `${shown} (by ${issuedBy.name})`
 }

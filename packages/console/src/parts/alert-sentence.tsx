@@ -9,7 +9,7 @@ import type { z } from 'zod'
 
 import { useRead } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
-import { LicenseKey } from './license-key.tsx'
+import { LicenseKey } from './name.tsx'
 import { Ago } from './parts.tsx'
 
 const t = {

@@ -18,14 +18,24 @@ export interface Bucket {
 }
 
 /** The groups of rejections in the order in which they are stacked. Neighbors differ in lightness. */
-export const GROUPS = {
-  limit: ['TOO_MANY_MACHINES'],
-  blocked: ['BLACKLISTED'],
-  ended: ['EXPIRED', 'SUSPENDED', 'REVOKED'],
-  unknown: ['NOT_FOUND', 'FINGERPRINT_REQUIRED'],
-} as const satisfies Record<string, readonly Code[]>
 export const GROUP_NAMES = ['limit', 'blocked', 'ended', 'unknown'] as const
-export type Group = keyof typeof GROUPS
+type Group = (typeof GROUP_NAMES)[number]
+
+const GROUP_OF = {
+  VALID: 'valid',
+  TOO_MANY_MACHINES: 'limit',
+  BLACKLISTED: 'blocked',
+  EXPIRED: 'ended',
+  SUSPENDED: 'ended',
+  REVOKED: 'ended',
+  NOT_FOUND: 'unknown',
+  FINGERPRINT_REQUIRED: 'unknown',
+} as const satisfies Record<Code, Group | 'valid'>
+
+/** Returns the codes of a group. */
+export function codesOf(group: Group): Code[] {
+  return CODES.filter((code) => GROUP_OF[code] === group)
+}
 
 export function countOf({ counts }: Pick<Bucket, 'counts'>, codes: readonly Code[]): number {
   return codes.reduce((sum, code) => sum + (counts[code] ?? 0), 0)
@@ -65,7 +75,6 @@ function HoverCard({ bucket, label, left }: { bucket: Bucket; label: string; lef
   const rows = CODES.filter((code) => bucket.counts[code] !== undefined)
   const total = countOf(bucket, CODES)
   const valid = bucket.counts.VALID ?? 0
-  const groupOf = (code: Code) => GROUP_NAMES.find((name) => GROUPS[name].some((one) => one === code)) ?? 'valid'
   return (
     <foreignObject x={left} y={0} width={CARD_WIDTH} height={HEIGHT} className="hover-frame">
       <div className="hover-card">
@@ -75,7 +84,7 @@ function HoverCard({ bucket, label, left }: { bucket: Bucket; label: string; lef
         </div>
         {rows.map((code) => (
           <div key={code}>
-            <span className="legend-item" data-group={groupOf(code)}>
+            <span className="legend-item" data-group={GROUP_OF[code]}>
               {text.codes[code]}
             </span>
             <span>{bucket.counts[code]?.toLocaleString()}</span>
@@ -119,7 +128,7 @@ export function Chart({
   if (width === 0) return <div ref={ref} style={{ height: HEIGHT }} aria-busy="true" />
   const x = scaleTime({ domain: [first.start, last.end], range: [LEFT, width] })
   const top = (values: readonly number[]) => Math.max(4, ...values)
-  const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, GROUPS[name])))
+  const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, codesOf(name))))
   const valid = scaleLinear({
     domain: [0, top(buckets.map((one) => one.counts.VALID ?? 0))],
     range: [VALID_HEIGHT, 0],

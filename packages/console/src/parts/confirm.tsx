@@ -16,7 +16,6 @@ interface ConfirmProps {
   consequence: ReactNode
   onConfirm: () => Promise<unknown>
   isDangerous?: boolean
-  isPending?: boolean
   /** The characters that the person must type before an irreversible change. */
   typed?: string
 }
@@ -28,15 +27,17 @@ export function Confirm({
   consequence,
   onConfirm,
   isDangerous = true,
-  isPending = false,
   typed = '',
   onClose,
 }: ConfirmProps & { onClose: () => void }) {
   const [value, setValue] = useState('')
+  const [isPending, setIsPending] = useState(false)
   const isTyped = value.trim().toUpperCase() === typed.toUpperCase()
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (isTyped) void onConfirm().then(onClose, () => undefined)
+    if (!isTyped) return
+    setIsPending(true)
+    void onConfirm().then(onClose, () => setIsPending(false))
   }
   return (
     <Window onClose={onClose} title={title} centered>

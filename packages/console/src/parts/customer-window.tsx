@@ -1,62 +1,46 @@
 import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
+import { orNull, useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
 
+/** Creates a customer, or changes one. */
 export function CustomerWindow({
-  opened,
-  onClose,
-  onSaved,
   before,
+  onClose,
+  onCreated,
 }: {
-  opened: boolean
+  before: Customer | null
   onClose: () => void
-  onSaved?: (saved: Customer) => void
-  /** The customer to change. If absent, the window creates a customer. */
-  before?: Customer
+  onCreated?: (created: Customer) => void
 }) {
-  const [email, setEmail] = useState(before?.email ?? '')
-  const [name, setName] = useState(before?.name ?? '')
-  const [externalId, setExternalId] = useState(before?.externalId ?? '')
-  const saving = useEdit(customers.updateCustomer, before ?? null, {
+  const { values, text: field } = useFields({
+    email: before?.email ?? '',
+    name: before?.name ?? '',
+    externalId: before?.externalId ?? '',
+  })
+  const saving = useEdit(customers.updateCustomer, before, {
     done: before ? 'Saved the customer.' : 'Created the customer.',
     create: customers.createCustomer,
-    ...(onSaved && { onCreated: onSaved }),
+    ...(onCreated && { onCreated }),
   })
-  const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
+  const { email, name, externalId } = values
   return (
     <FormWindow
       title={before ? 'Edit' : 'New customer'}
       action={before ? 'Save' : 'New customer'}
-      opened={opened}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(body)}
+      onSubmit={() => saving.mutateAsync({ email, name: orNull(name), externalId: orNull(externalId) })}
     >
       {(errors) => (
         <>
-          <TextInput
-            label="E-mail"
-            type="email"
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-            error={errors['email']}
-            required
-            data-autofocus
-          />
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-          />
+          <TextInput label="E-mail" type="email" {...field('email', errors)} required data-autofocus />
+          <TextInput label="Name" {...field('name', errors)} />
           <TextInput
             label="External id"
             description="The id of the customer in your own system, if any."
-            value={externalId}
-            onChange={(event) => setExternalId(event.currentTarget.value)}
-            error={errors['externalId']}
+            {...field('externalId', errors)}
           />
         </>
       )}

@@ -1,9 +1,9 @@
 import { ALL_PERMISSIONS } from '@keyward/contract'
 import { Stack } from '@mantine/core'
 
-import { useName } from '../api/names.ts'
 import { counted, text } from '../text.ts'
 import type { Difference } from './differences.ts'
+import { Name } from './name.tsx'
 import { When } from './parts.tsx'
 
 const t = {
@@ -65,11 +65,6 @@ export function FieldLabel({ field }: { field: string }) {
   return labelOf(field)
 }
 
-function Name({ id }: { id: string }) {
-  const name = useName(id)
-  return name === '' ? id.slice(0, 8) : name
-}
-
 /** Shows one value, or all elements of a list. */
 export function FieldValue({ field, value }: { field: string; value: unknown }) {
   if (!Array.isArray(value)) return <Value field={field} value={value} />
@@ -87,7 +82,7 @@ function Value({ field, value }: { field: string; value: unknown }) {
   if (typeof value === 'number') return value.toLocaleString()
   if (typeof value !== 'string') return JSON.stringify(value)
   if (TIME.test(value)) return <When at={value} />
-  if (UUID.test(value)) return <Name id={value} />
+  if (UUID.test(value)) return <Name id={value} fallback={value.slice(0, 8)} />
   return LABELS[lastOf(field)]?.[value] ?? value
 }
 

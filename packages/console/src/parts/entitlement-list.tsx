@@ -3,10 +3,10 @@ import { Badge, Group, Text } from '@mantine/core'
 
 /** The effective entitlements of a license, with their origin. */
 export function EntitlementList({
-  defaults,
+  defaults = {},
   overrides,
 }: {
-  defaults: EntitlementOverrides
+  defaults?: EntitlementOverrides
   overrides: EntitlementOverrides
 }) {
   const names = [...new Set([...Object.keys(defaults), ...Object.keys(overrides)])].toSorted()

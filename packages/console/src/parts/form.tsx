@@ -35,7 +35,6 @@ export function useFocusOnError(error: Error | null) {
 export function FormWindow({
   title,
   action,
-  opened,
   onClose,
   onSubmit,
   children,
@@ -45,7 +44,6 @@ export function FormWindow({
   title: string
   /** The label of the button that submits. */
   action: string
-  opened: boolean
   onClose: () => void
   /** Submits the form. Rejects with the error to show. */
   onSubmit: () => Promise<unknown>
@@ -80,7 +78,6 @@ export function FormWindow({
   }
   const errors = fieldErrors(error)
   const conflict = error instanceof ConflictError ? error : null
-  if (!opened) return null
   return (
     <Window onClose={close} title={title} size={size} centered>
       <form onSubmit={submit} noValidate ref={form}>

@@ -1,6 +1,6 @@
 import type { Code, LicenseStatus } from '@keyward/contract'
-import { ActionIcon, Center, CopyButton, Group, Loader, Text, Tooltip } from '@mantine/core'
-import { IconCheck, IconCopy } from '@tabler/icons-react'
+import { ActionIcon, Card, Center, CopyButton, Group, Loader, Menu, SimpleGrid, Text, Tooltip } from '@mantine/core'
+import { IconCheck, IconCopy, IconDots } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
@@ -199,16 +199,36 @@ export function IconButton({ label, icon, onClick }: { label: string; icon: Reac
   )
 }
 
-/** A term with its value in the summary of a detail screen. */
-export function Fact({ term, children }: { term: string; children: ReactNode }) {
+/** A card with facts by their terms, at most `most` beside each other. */
+export function Facts({ facts, most = 3 }: { facts: Readonly<Record<string, ReactNode>>; most?: number }) {
   return (
-    <div>
-      <Text size="xs" c="dimmed" component="dt">
-        {term}
-      </Text>
-      <Text size="sm" component="dd" m={0}>
-        {children}
-      </Text>
-    </div>
+    <Card withBorder>
+      <SimpleGrid cols={{ base: 1, xs: Math.min(2, most), md: most }} component="dl" m={0}>
+        {Object.entries(facts).map(([term, fact]) => (
+          <div key={term}>
+            <Text size="xs" c="dimmed" component="dt">
+              {term}
+            </Text>
+            <Text size="sm" component="dd" m={0}>
+              {fact}
+            </Text>
+          </div>
+        ))}
+      </SimpleGrid>
+    </Card>
+  )
+}
+
+/** A button that opens the menu of all other actions. */
+export function MoreMenu({ label = 'More actions', children }: { label?: string; children: ReactNode }) {
+  return (
+    <Menu position="bottom-end" width={208}>
+      <Menu.Target>
+        <ActionIcon variant="default" size="var(--h-control)" aria-label={label}>
+          <IconDots size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>{children}</Menu.Dropdown>
+    </Menu>
   )
 }

@@ -3,9 +3,10 @@
 import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
 import { Button, Checkbox, Group, Stack } from '@mantine/core'
 
+import { useSignedIn } from '../api/me.ts'
 import { text } from '../text.ts'
 
-export const READ_ONLY: readonly string[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
+export const READ_ONLY: readonly Permission[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
 
 /** Returns the permissions in the form that requests contain. */
 export function permissionsOf(names: readonly string[]): Permission[] {
@@ -21,16 +22,14 @@ export function permissionsText(permissions: readonly string[]): string {
 export function PermissionsField({
   value,
   onChange,
-  own,
 }: {
   value: readonly string[]
-  onChange: (value: string[]) => void
-  /** The permissions of the person. */
-  own: readonly string[]
+  onChange: (value: Permission[]) => void
 }) {
-  const granted = (names: readonly string[]) => names.filter((name) => own.includes(name))
+  const { permissions: own } = useSignedIn()
+  const granted = (names: readonly Permission[]) => names.filter((name) => own.includes(name))
   return (
-    <Checkbox.Group label="May" value={[...value]} onChange={onChange}>
+    <Checkbox.Group label="May" value={[...value]} onChange={(names) => onChange(permissionsOf(names))}>
       <Group gap="xs" my="xs">
         <Button size="compact-xs" variant="default" onClick={() => onChange(granted(READ_ONLY))}>
           Read only

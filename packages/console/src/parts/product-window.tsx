@@ -1,9 +1,9 @@
 import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
 import { EntitlementsField, grantsOf, hasProblem, rowsOf } from './entitlements-field.tsx'
+import { useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
 
 export function ProductWindow({
@@ -15,8 +15,15 @@ export function ProductWindow({
   onClose: () => void
   onCreated?: (created: Product) => void
 }) {
-  const [name, setName] = useState(before?.name ?? '')
-  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    name: before?.name ?? '',
+    rows: rowsOf(before?.entitlements ?? {}),
+  })
+  const { name, rows } = values
   const saving = useEdit(products.updateProduct, before, {
     done: before ? 'Saved the product.' : 'Created the product.',
     create: products.createProduct,
@@ -26,7 +33,6 @@ export function ProductWindow({
     <FormWindow
       title={before ? 'Change' : 'New product'}
       action={before ? 'Save' : 'New product'}
-      opened
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -34,17 +40,10 @@ export function ProductWindow({
     >
       {(errors) => (
         <>
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
+          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
           <EntitlementsField
             rows={rows}
-            onChange={setRows}
+            onChange={(next) => change({ rows: next })}
             errors={errors}
             description="The defaults of the product. Each license can override them."
           />

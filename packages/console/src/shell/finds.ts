@@ -17,7 +17,7 @@ interface Offer {
   blocks?: boolean
   label: string
   /** The second line of the offer. */
-  detail: string
+  detail?: string
 }
 
 export interface Group {
@@ -32,52 +32,31 @@ interface Command extends Offer {
 }
 
 const COMMANDS: readonly Command[] = [
-  { path: '/licenses/new', label: 'New license', detail: '', needs: 'licenses.write', words: 'create add' },
-  {
-    path: '/rules/new',
-    label: 'Block an address',
-    detail: '',
-    needs: 'licenses.write',
-    words: 'blacklist ban new rule ip',
-  },
+  { path: '/licenses/new', label: 'New license', needs: 'licenses.write', words: 'create add' },
+  { path: '/rules/new', label: 'Block an address', needs: 'licenses.write', words: 'blacklist ban new rule ip' },
   {
     path: '/rules/new?kind=BLACKLIST&type=COUNTRY',
     label: 'Block a country',
-    detail: '',
     needs: 'licenses.write',
     words: 'blacklist ban new rule geo',
   },
   {
     path: '/rules/new?kind=BLACKLIST&type=HWID',
     label: 'Block a machine',
-    detail: '',
     needs: 'licenses.write',
     words: 'blacklist ban new rule fingerprint hwid',
   },
   {
     path: '/rules/new?kind=EXCLUSION&type=HWID',
     label: 'Let a machine through',
-    detail: '',
     needs: 'licenses.write',
     words: 'exclusion whitelist let through new rule',
   },
-  {
-    path: '/rules/import',
-    label: 'Import access rules',
-    detail: '',
-    needs: 'licenses.write',
-    words: 'upload csv blacklist',
-  },
-  { path: '/licenses/import', label: 'Import licenses', detail: '', needs: 'licenses.write', words: 'upload csv' },
-  { path: '/customers?new=1', label: 'New customer', detail: '', needs: 'customers.write', words: 'create add' },
-  { path: '/products?new=1', label: 'New product', detail: '', needs: 'products.write', words: 'create add' },
-  {
-    path: '/team?new=1',
-    label: 'Invite a member',
-    detail: '',
-    needs: 'credentials.write',
-    words: 'member colleague user',
-  },
+  { path: '/rules/import', label: 'Import access rules', needs: 'licenses.write', words: 'upload csv blacklist' },
+  { path: '/licenses/import', label: 'Import licenses', needs: 'licenses.write', words: 'upload csv' },
+  { path: '/customers?new=1', label: 'New customer', needs: 'customers.write', words: 'create add' },
+  { path: '/products?new=1', label: 'New product', needs: 'products.write', words: 'create add' },
+  { path: '/team?new=1', label: 'Invite a member', needs: 'credentials.write', words: 'member colleague user' },
 ]
 
 function has(words: string, typed: string): boolean {
@@ -96,23 +75,20 @@ function commandsAbout(typed: string, me: Me): Offer[] {
   const block = {
     path: `/rules/new?${rule}`,
     label: range === null ? `Block the machine ${shown}` : `Block ${shown}`,
-    detail: '',
     blocks: true,
   }
   const canWrite = me.permissions.includes('licenses.write')
   const matches = {
     path: `/rules?${new URLSearchParams({ matches: typed }).toString()}`,
     label: `Rules that match ${shown}`,
-    detail: '',
   }
   if (range !== null) return canWrite ? [matches, block] : [matches]
   // Text with a space or an @ is a name or an e-mail address, not a machine id.
   if (/[\s@]/.test(typed) || typed.length < 6) return []
-  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: `License with the id ${typed}`, detail: '' }]
+  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: `License with the id ${typed}` }]
   const checks = {
     path: `/activity?${new URLSearchParams({ machineId: typed }).toString()}`,
     label: `Checks of the machine ${shown}`,
-    detail: '',
   }
   return canWrite ? [checks, block] : [checks]
 }
@@ -130,9 +106,7 @@ export function pastedValue(pasted: string): string {
 export function localGroups(typed: string, sections: readonly Section[], me: Me): { first: Group[]; last: Group[] } {
   const allowed = COMMANDS.filter(({ needs }) => me.permissions.includes(needs))
   const commands = allowed.filter(({ label, words }) => has(`${label} ${words}`, typed))
-  const places = sections
-    .filter(({ label }) => has(label, typed))
-    .map(({ path, label }) => ({ path, label, detail: '' }))
+  const places = sections.filter(({ label }) => has(label, typed)).map(({ path, label }) => ({ path, label }))
   const recent = recentItems()
     .filter(({ label }) => typed === '' || has(label, typed))
     .map(({ path, label, kind }) => ({ path, label, detail: kind }))
@@ -183,7 +157,7 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
     },
     {
       title: 'Products',
-      offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name, detail: '' })),
+      offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name })),
     },
   ]
 }

@@ -7,6 +7,7 @@ import { IconMenu2, IconSearch } from '@tabler/icons-react'
 import { Suspense } from 'react'
 import { Link, useLocation } from 'wouter'
 
+import { SignedIn } from '../api/me.ts'
 import { Announcer } from '../parts/page-header.tsx'
 import { LoadingPage } from '../parts/states.tsx'
 import { useOpenAlerts } from './open-alerts.ts'
@@ -58,7 +59,7 @@ export function Shell({ me }: { me: Me }) {
     finding.open()
   }
   return (
-    <>
+    <SignedIn value={me}>
       <a className="skip" href="#content">
         Skip to the content
       </a>
@@ -67,7 +68,7 @@ export function Shell({ me }: { me: Me }) {
         <Rail me={me} onFind={find} />
         <main className="main" id="content" tabIndex={-1}>
           <Suspense fallback={<LoadingPage />}>
-            <Pages me={me} home={sections[0]?.path ?? '/account'} />
+            <Pages home={sections[0]?.path ?? '/account'} />
           </Suspense>
         </main>
         <BottomBar me={me} onFind={find} onMore={menu.open} />
@@ -85,6 +86,6 @@ export function Shell({ me }: { me: Me }) {
         </Drawer>
       )}
       {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
-    </>
+    </SignedIn>
   )
 }

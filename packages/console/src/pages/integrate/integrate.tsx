@@ -7,16 +7,16 @@ import { apiKeys, licenses } from '@keyward/contract'
 import { dryRuns } from '@keyward/contract/dry-run'
 import { activity } from '@keyward/contract/management/activity'
 import { products as allProducts } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
 import { Button, Code, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { type ItemOf, useCall, useChange, useList, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { ProductField } from '../../parts/choose.tsx'
-import { LicenseKey } from '../../parts/license-key.tsx'
+import { LicenseKey } from '../../parts/name.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Ago, CodeBadge, CopyIcon } from '../../parts/parts.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
@@ -169,12 +169,13 @@ function useLicense(productId: string, chosen: string | null): string | null {
   return chosen ?? newest.data?.data[0]?.id ?? null
 }
 
-export default function Integrate({ me }: { me: Me }) {
+export default function Integrate() {
+  const may = useMay()
   const [filters, setFilters] = useUrlFilters({ product: null, language: null })
   const [chosen, setChosen] = useState<string | null>(null)
   const [apiKey, setApiKey] = useState('')
   const products = useRead(allProducts.listProducts, {})
-  const keys = useRead(signingKeys.listSigningKeys, me.permissions.includes('signing-keys.write') ? {} : null)
+  const keys = useRead(signingKeys.listSigningKeys, may('signing-keys.write') ? {} : null)
   const productId = filters.product ?? products.data?.data[0]?.id ?? ''
   const licenseId = useLicense(productId, chosen)
   const licenseKey = useName(licenseId)
@@ -235,7 +236,7 @@ export default function Integrate({ me }: { me: Me }) {
           <KeyStep
             productId={productId}
             secret={apiKey}
-            canCreate={me.permissions.includes('credentials.write') && productId !== ''}
+            canCreate={may('credentials.write') && productId !== ''}
             onCreated={setApiKey}
           />
           <Step title="Code" state="open">

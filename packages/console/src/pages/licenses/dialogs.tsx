@@ -28,7 +28,6 @@ function EditTerms({ license: one, onClose }: { license: License; onClose: () =>
     <FormWindow
       title="Change the terms"
       action="Save"
-      opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ policy: bodyOf(policy, one) })}
       size="lg"
@@ -54,7 +53,6 @@ function EditEntitlements({ license: one, onClose }: { license: License; onClose
     <FormWindow
       title="Entitlements"
       action="Save"
-      opened
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ entitlements: entitlementsOf(rows) })}
       size="lg"
@@ -99,7 +97,6 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
           title="Give this license a new key?"
           consequence="The old key stops working on all machines. Send the new key to your customer."
           onConfirm={() => replaceKey.mutateAsync(input)}
-          isPending={replaceKey.isPending}
         />
       )
     case 'revoke':
@@ -111,7 +108,6 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
           consequence="All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure."
           typed={typed}
           onConfirm={() => revoke.mutateAsync(input)}
-          isPending={revoke.isPending}
         />
       )
     case 'delete':
@@ -123,7 +119,6 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
           consequence="Its machines, alerts and access rules are deleted too, and its checks are rejected with NOT_FOUND. A deletion cannot be undone."
           typed={typed}
           onConfirm={() => remove.mutateAsync(input)}
-          isPending={remove.isPending}
         />
       )
     default:

@@ -1,11 +1,9 @@
 import { licenses, machines } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Tabs, Text } from '@mantine/core'
-import { IconPlus } from '@tabler/icons-react'
-import { Link } from 'wouter'
+import { Tabs } from '@mantine/core'
 
 import { useList, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { Screen } from '../../parts/page-header.tsx'
@@ -13,7 +11,7 @@ import { CopyIcon, KeyText, Part, StatusBadge, TextLink } from '../../parts/part
 import { ErrorState, LoadingPage } from '../../parts/states.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { ActivityTable } from '../activity-table.tsx'
-import { RulesTable } from '../rules/rules-table.tsx'
+import { RulesOf } from '../rules/rules-of.tsx'
 import { Actions } from './actions.tsx'
 import { MachinesTable } from './machines-table.tsx'
 import { RefusalBanner, useRefusals } from './refusals.tsx'
@@ -24,7 +22,8 @@ const LIVE_MS = 5_000
 const LATEST = 5
 const TABS = { tab: null }
 
-export default function License({ id, me }: { id: string; me: Me }) {
+export default function License({ id }: { id: string }) {
+  const may = useMay()
   const params = { id }
   const read = useRead(licenses.readLicense, { params })
   const entries = useList(activity.listLicenseActivity, { params }, LIVE_MS)
@@ -37,33 +36,7 @@ export default function License({ id, me }: { id: string; me: Me }) {
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   if (!read.data) return <LoadingPage />
   const one = read.data
-  const canWrite = me.permissions.includes('licenses.write')
   const [refusal] = refusals
-  const rules = (
-    <Part
-      title="Access rules of this license"
-      action={
-        canWrite && (
-          <Button
-            size="xs"
-            variant="default"
-            component={Link}
-            href={`/rules/new?license=${id}`}
-            leftSection={<IconPlus size={14} />}
-          >
-            New rule
-          </Button>
-        )
-      }
-    >
-      <RulesTable
-        filters={{ scope: 'LICENSE', scopeId: id }}
-        label="Access rules of this license"
-        canWrite={canWrite}
-        empty={<Text size="sm">No access rule applies to this license alone.</Text>}
-      />
-    </Part>
-  )
   return (
     <Screen
       title={customer === '' ? one.key : `${one.key} · ${customer}`}
@@ -84,9 +57,9 @@ export default function License({ id, me }: { id: string; me: Me }) {
         </TextLink>,
         termText(one),
       ]}
-      actions={<Actions license={one} me={me} />}
+      actions={<Actions license={one} />}
     >
-      {refusal && <RefusalBanner licenseId={id} refusal={refusal} holders={holders.items} canWrite={canWrite} />}
+      {refusal && <RefusalBanner licenseId={id} refusal={refusal} holders={holders.items} />}
       <div className="two-columns">
         <Tabs value={tab ?? 'machines'} onChange={(value) => setTab({ tab: value === 'machines' ? null : value })}>
           <Tabs.List aria-label="Views of the license" mb="md">
@@ -95,27 +68,26 @@ export default function License({ id, me }: { id: string; me: Me }) {
           </Tabs.List>
           <Tabs.Panel value="machines">
             <div className="column">
-              <MachinesTable license={one} list={holders} refusals={refusals} canWrite={canWrite} />
+              <MachinesTable license={one} list={holders} refusals={refusals} />
               <Part
                 title="Latest checks"
                 action={<TextLink href={`/licenses/${id}?tab=activity`}>All activity</TextLink>}
               >
                 <ActivityTable
-                  canWrite={canWrite}
                   list={{ ...entries, items: entries.items.slice(0, LATEST), hasMore: false }}
-                  empty={<Text size="sm">No activity yet.</Text>}
+                  empty="No activity yet."
                 />
               </Part>
-              {rules}
+              <RulesOf scope="LICENSE" id={id} />
             </div>
           </Tabs.Panel>
           <Tabs.Panel value="activity">
-            <ActivityTable list={entries} canWrite={canWrite} empty={<Text size="sm">No activity yet.</Text>} />
+            <ActivityTable list={entries} empty="No activity yet." />
           </Tabs.Panel>
         </Tabs>
         <div className="column">
-          <SummaryCard license={one} holders={holders.items} isRefused={refusal !== undefined} canWrite={canWrite} />
-          {me.permissions.includes('customers.read') && <CustomerCard id={one.customerId} />}
+          <SummaryCard license={one} holders={holders.items} isRefused={refusal !== undefined} />
+          {may('customers.read') && <CustomerCard id={one.customerId} />}
         </div>
       </div>
     </Screen>

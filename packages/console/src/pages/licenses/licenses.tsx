@@ -1,30 +1,28 @@
 /** The list of licenses, with filters in the URL, sorting by expiry, and actions on many licenses. */
 
 import { type License, licenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { readAll, useChange, useList } from '../../api/hooks.ts'
-import { useName } from '../../api/names.ts'
+import { useMay } from '../../api/me.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ExportButton } from '../../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
+import { Name } from '../../parts/name.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { KeyText, LastDay, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
+import { KeyText, LastDay, StatusBadge, When } from '../../parts/parts.tsx'
 import { Slots } from '../../parts/slots.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
+import { type UrlFilters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
-const t = {
-  within: { '7': '7 days', '30': '30 days', '90': '90 days' },
-}
+const WITHIN = { '7': '7 days', '30': '30 days', '90': '90 days' }
 const FILTERS = {
   status: null,
   productId: null,
@@ -34,24 +32,17 @@ const FILTERS = {
   email: null,
   within: null,
 }
-type Chosen = Filters<keyof typeof FILTERS>
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-
-function CustomerName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/customers/${id}`}>{name === '' ? '…' : name}</TextLink>
-}
-
-function ProductName({ id }: { id: string }) {
-  return useName(id)
-}
 
 const COLUMNS: readonly Column<License>[] = [
   { title: 'License key', cell: ({ key }) => <KeyText value={key} /> },
   { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: 'Product', cell: ({ productId }) => <ProductName id={productId} /> },
-  { title: 'Customer', cell: ({ customerId }) => <CustomerName id={customerId} /> },
+  { title: 'Product', cell: ({ productId }) => <Name id={productId} /> },
+  {
+    title: 'Customer',
+    cell: ({ customerId }) => <Name id={customerId} href={`/customers/${customerId}`} fallback="…" />,
+  },
   { title: 'Machines', cell: ({ machines }) => <Slots {...machines} /> },
   {
     title: 'Expires',
@@ -62,7 +53,7 @@ const COLUMNS: readonly Column<License>[] = [
 ]
 
 function isPeriod(days: string | null): days is string {
-  return days !== null && Object.hasOwn(t.within, days)
+  return days !== null && Object.hasOwn(WITHIN, days)
 }
 
 /** Returns the licenses that expire within the days, as whole hours, so that the query stays the same within an hour. */
@@ -75,42 +66,25 @@ function expiringWithin(days: string | null) {
   }
 }
 
-function FilterFields({
-  filters,
-  onChange,
-  onClear,
-}: {
-  filters: Chosen
-  onChange: (changed: Partial<Chosen>) => void
-  onClear: (() => void) | null
-}) {
+function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }) {
+  const [{ keyPrefix, email, productId }, change, clear] = filters
   const find = (value: string | null) => {
     const isEmail = value?.includes('@') === true
-    onChange({ email: isEmail ? value : null, keyPrefix: isEmail ? null : value })
+    change({ email: isEmail ? value : null, keyPrefix: isEmail ? null : value })
   }
   return (
-    <FilterBar onClear={onClear}>
+    <FilterBar onClear={clear}>
       <TextFilter
         label="License key or e-mail"
         placeholder="Beginning of the key, or e-mail"
-        value={filters.keyPrefix ?? filters.email}
+        value={keyPrefix ?? email}
         onChange={find}
       />
-      <ChoiceFilter
-        label="Status"
-        names={text.statuses}
-        value={filters.status}
-        onChange={(status) => onChange({ status })}
-      />
+      <ChoiceFilter filters={filters} name="status" label="Status" names={text.statuses} />
       <div className="filter">
-        <ProductField value={filters.productId} onChange={(productId) => onChange({ productId })} isOptional />
+        <ProductField value={productId} onChange={(id) => change({ productId: id })} isOptional />
       </div>
-      <ChoiceFilter
-        label="Expires within"
-        names={t.within}
-        value={filters.within}
-        onChange={(within) => onChange({ within })}
-      />
+      <ChoiceFilter filters={filters} name="within" label="Expires within" names={WITHIN} />
     </FilterBar>
   )
 }
@@ -120,18 +94,20 @@ function csvRow({ key, status, productId, customerId, policy, machines, createdA
   return { key, status, productId, customerId, type, expiresAt, maxMachines, usedMachines: machines.used, createdAt }
 }
 
-export default function Licenses({ me }: { me: Me }) {
-  const [{ within, ...filters }, setFilters, clear] = useUrlFilters(FILTERS)
+export default function Licenses() {
+  const may = useMay()
+  const filters = useUrlFilters(FILTERS)
+  const [{ within, ...query }, , clear] = filters
   const [sort, sorting] = useUrlSorting()
   const isByExpiry = isPeriod(within) && sort.sort === null
   const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
-  const input = { query: { ...filters, ...expiringWithin(within), ...order } }
+  const input = { query: { ...query, ...expiringWithin(within), ...order } }
   const list = useList(licenses.listLicenses, input)
   /** The licenses that match the filters, with those that the list does not show yet. */
   const [matching, setMatching] = useState<readonly License[]>([])
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const work = useWork('/licenses')
-  const canWrite = me.permissions.includes('licenses.write')
+  const canWrite = may('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
       New license
@@ -161,7 +137,7 @@ export default function Licenses({ me }: { me: Me }) {
       }
     >
       {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
-      <FilterFields filters={{ ...filters, within }} onChange={setFilters} onClear={clear} />
+      <FilterFields filters={filters} />
       {selected.length > 0 && (
         <SelectedLicenses
           licenses={selected}
@@ -180,16 +156,16 @@ export default function Licenses({ me }: { me: Me }) {
         sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
         empty={
-          clear ? (
-            'No license matches these filters.'
-          ) : (
-            <>
-              No licenses yet. Create your first license for a product and a customer, or import a CSV file.
-              <Group>
-                {importing}
-                {create}
-              </Group>
-            </>
+          clear
+            ? 'No license matches these filters.'
+            : 'No licenses yet. Create your first license for a product and a customer, or import a CSV file.'
+        }
+        create={
+          !clear && (
+            <Group>
+              {importing}
+              {create}
+            </Group>
           )
         }
       />

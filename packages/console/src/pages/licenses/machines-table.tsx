@@ -3,6 +3,7 @@ import { Button } from '@mantine/core'
 import { Link } from 'wouter'
 
 import { type ItemOf, useCall } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { Ago, DotBadge } from '../../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
@@ -37,13 +38,12 @@ export function MachinesTable({
   license: { id: licenseId, policy },
   list,
   refusals,
-  canWrite,
 }: {
   license: License
   list: ListState<Machine>
   refusals: readonly Refusal[]
-  canWrite: boolean
 }) {
+  const may = useMay()
   const release = useCall(machines.removeMachine, { done: 'Freed the slot.' })
   const columns: Column<Row>[] = [
     {
@@ -93,7 +93,7 @@ export function MachinesTable({
           Why?
         </Button>
       ) : (
-        canWrite && (
+        may('licenses.write') && (
           <Button
             size="xs"
             variant="default"

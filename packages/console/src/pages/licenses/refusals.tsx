@@ -5,6 +5,7 @@ import { activity } from '@keyward/contract/management/activity'
 import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
 
 import { type ItemOf, useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
 import { distance } from '../../parts/parts.tsx'
 import { fromOf } from '../../parts/periods.ts'
@@ -50,13 +51,12 @@ export function RefusalBanner({
   licenseId,
   refusal: { machineId, count, firstAt, lastAt },
   holders,
-  canWrite,
 }: {
   licenseId: string
   refusal: Refusal
   holders: readonly Machine[]
-  canWrite: boolean
 }) {
+  const may = useMay()
   return (
     <section className="banner" aria-label="Refused machine">
       <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
@@ -66,7 +66,7 @@ export function RefusalBanner({
         </strong>
         <p>{t.taken(holders.map(machineName), distance(lastAt))}</p>
       </div>
-      {canWrite && (
+      {may('licenses.write') && (
         <div className="banner-actions">
           <LetThroughMenu licenseId={licenseId} machineId={machineId} />
           <FreeSlotMenu licenseId={licenseId} holders={holders} />

@@ -34,7 +34,7 @@ export function RenewWindow({ license: one, onClose }: { license: License; onClo
     await renew.mutateAsync({ expiresAt: endOf(day) })
   }
   return (
-    <FormWindow title={`Renew ${one.key}`} action="Renew" opened onClose={onClose} onSubmit={submit}>
+    <FormWindow title={`Renew ${one.key}`} action="Renew" onClose={onClose} onSubmit={submit}>
       {(errors) => (
         <DateField
           label="Expires"

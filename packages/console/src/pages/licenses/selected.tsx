@@ -1,13 +1,13 @@
 /** Actions on the selected licenses. Before an action, the person sees the effect and the number of licenses that the action skips. */
 
 import { type License, licenses as all } from '@keyward/contract'
-import { Button, Group, Paper, Stack, Text } from '@mantine/core'
-import { type QueryClient, useQueryClient } from '@tanstack/react-query'
+import { Button, Stack } from '@mantine/core'
 
 import { call } from '../../api/client.ts'
-import { type BadRow, type Report, startWork } from '../../api/work.ts'
+import { type BadRow, type Report, useStart } from '../../api/work.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
-import { counted, text } from '../../text.ts'
+import { SelectionBar } from '../../parts/table.tsx'
+import { counted } from '../../text.ts'
 
 const t = {
   suspend: 'Suspend',
@@ -69,19 +69,20 @@ async function runAll(action: Action, licenses: readonly License[], report: Repo
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
 }
 
-function start(queries: QueryClient, action: Action, licenses: readonly License[]): void {
-  const work = { title: t.working[action], path: PATH, all: licenses.length }
-  void startWork(work, (report) => runAll(action, licenses, report)).then(() => queries.invalidateQueries())
+function useAction() {
+  const start = useStart()
+  return (action: Action, licenses: readonly License[]) =>
+    start({ title: t.working[action], path: PATH, all: licenses.length }, (report) => runAll(action, licenses, report))
 }
 
 /** The button that reverts the last action on many licenses. */
 export function UndoSelected() {
-  const queries = useQueryClient()
+  const start = useAction()
   if (last === null || last.changed.length === 0) return null
   const { action, changed } = last
   const reverse = REVERSE[action]
   if (reverse === null) return null
-  return <Button onClick={() => start(queries, reverse, changed)}>Undo</Button>
+  return <Button onClick={() => start(reverse, changed)}>Undo</Button>
 }
 
 export function SelectedLicenses({
@@ -96,51 +97,41 @@ export function SelectedLicenses({
   onSelectMatching: (() => void) | null
   isSelecting: boolean
 }) {
-  const queries = useQueryClient()
+  const start = useAction()
   const run = async (action: Action, chosen: readonly License[]) => {
-    start(queries, action, chosen)
+    start(action, chosen)
     onDone()
   }
   return (
-    <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(licenses.length)}>
-      <Group justify="space-between">
-        <Text size="sm" fw={600}>
-          {text.selected(licenses.length)}
-        </Text>
-        <Group gap="xs">
-          {onSelectMatching && (
-            <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
-              Select all that match
-            </Button>
-          )}
-          <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
-            Clear the selection
-          </Button>
-          {ACTIONS.map((action) => {
-            const chosen = licenses.filter((one) => canBe(action, one))
-            const others = licenses.length - chosen.length
-            return (
-              <ConfirmButton
-                key={action}
-                size="xs"
-                label={t[action]}
-                title={t.title[action](chosen.length)}
-                isDangerous={action === 'delete'}
-                isDisabled={chosen.length === 0}
-                consequence={
-                  <Stack gap="xs" component="span">
-                    <span>{chosen.length === 0 ? 'No selected license can be changed this way.' : t.hint[action]}</span>
-                    {others > 0 && chosen.length > 0 && (
-                      <span>{`${counted(others, 'license')} of the selection cannot be changed this way and stay as they are.`}</span>
-                    )}
-                  </Stack>
-                }
-                onConfirm={() => run(action, chosen)}
-              />
-            )
-          })}
-        </Group>
-      </Group>
-    </Paper>
+    <SelectionBar count={licenses.length} onClear={onDone}>
+      {onSelectMatching && (
+        <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
+          Select all that match
+        </Button>
+      )}
+      {ACTIONS.map((action) => {
+        const chosen = licenses.filter((one) => canBe(action, one))
+        const others = licenses.length - chosen.length
+        return (
+          <ConfirmButton
+            key={action}
+            size="xs"
+            label={t[action]}
+            title={t.title[action](chosen.length)}
+            isDangerous={action === 'delete'}
+            isDisabled={chosen.length === 0}
+            consequence={
+              <Stack gap="xs" component="span">
+                <span>{chosen.length === 0 ? 'No selected license can be changed this way.' : t.hint[action]}</span>
+                {others > 0 && chosen.length > 0 && (
+                  <span>{`${counted(others, 'license')} of the selection cannot be changed this way and stay as they are.`}</span>
+                )}
+              </Stack>
+            }
+            onConfirm={() => run(action, chosen)}
+          />
+        )
+      })}
+    </SelectionBar>
   )
 }

@@ -3,8 +3,10 @@ import { products } from '@keyward/contract/management/products'
 import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { Fragment, type ReactNode } from 'react'
 
 import { type ItemOf, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { lastDayText } from '../../parts/days.ts'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { machineName } from '../../parts/let-through.tsx'
@@ -12,9 +14,6 @@ import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../par
 import { text } from '../../text.ts'
 import { Dialog } from './dialog.tsx'
 
-const t = {
-  held: (used: number, max: number | null) => (max === null ? `${used} held, no limit` : `${used} of ${max} held`),
-}
 /** The number of slots up to which each is drawn. */
 const MOST_BOXES = 6
 type Machine = ItemOf<typeof machines.listMachines>
@@ -60,6 +59,10 @@ function SlotBoxes({ license: { machines }, holders, isRefused }: SummaryProps) 
   )
 }
 
+function Differs() {
+  return <DotBadge color="blue">differs from the template</DotBadge>
+}
+
 interface SummaryProps {
   license: License
   holders: readonly Machine[]
@@ -67,86 +70,53 @@ interface SummaryProps {
 }
 
 /** The slots, the terms and the entitlements of a license. */
-export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: boolean }) {
+export function SummaryCard(props: SummaryProps) {
   const { license: one, isRefused } = props
   const { used, max } = one.machines
   const { data: template } = useRead(
     templates.readTemplate,
     one.templateId === null ? null : { params: { id: one.templateId } },
   )
-  const own = (...names: (keyof Template['policy'])[]) =>
-    template !== undefined &&
-    names.some((name) => template.policy[name] !== one.policy[name]) && (
-      <DotBadge color="blue">differs from the template</DotBadge>
-    )
+  /** A value, with a mark if one of the fields differs from the template. */
+  const own = (value: ReactNode, ...names: (keyof Template['policy'])[]) => (
+    <>
+      {value}{' '}
+      {template !== undefined && names.some((name) => template.policy[name] !== one.policy[name]) && <Differs />}
+    </>
+  )
+  const { policy, graceEndsAt, externalId } = one
+  const facts: Readonly<Record<string, ReactNode>> = {
+    ...(template && { Template: <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink> }),
+    Terms: own(text.terms[policy.type], 'type', 'durationDays'),
+    'Machines at the same time': own(max ?? 'no limit', 'maxMachines'),
+    Expires: policy.expiresAt === null ? termOf(one) : <LastDay at={policy.expiresAt} />,
+    ...(graceEndsAt !== null && { 'Grace ends': <LastDay at={graceEndsAt} /> }),
+    Slots: own(slotsOf(one), 'leaseSeconds'),
+    'App may free': own(policy.maxReleases ?? 'no limit', 'maxReleases'),
+    'Grace period in days': own(policy.graceDays, 'graceDays'),
+    Files: own(text.fileDays(policy.fileDays), 'fileDays'),
+    Created: <When at={one.createdAt} />,
+    ...(externalId !== null && { 'External id': <Copyable value={externalId} /> }),
+    Id: <Copyable value={one.id} />,
+  }
   return (
     <section className="card summary" aria-label="Terms">
       <div className="summary-head">
         <h2 className="card-title">Machine slots</h2>
-        <span className={isRefused ? 'warning-text' : 'dimmed'}>{t.held(used, max)}</span>
+        <span className={isRefused ? 'warning-text' : 'dimmed'}>
+          {max === null ? `${used} held, no limit` : `${used} of ${max} held`}
+        </span>
       </div>
       <SlotBoxes {...props} />
       <dl className="kv">
-        {template !== undefined && (
-          <>
-            <dt>Template</dt>
-            <dd>
-              <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink>
-            </dd>
-          </>
-        )}
-        <dt>Terms</dt>
-        <dd>
-          {text.terms[one.policy.type]} {own('type', 'durationDays')}
-        </dd>
-        <dt>Machines at the same time</dt>
-        <dd>
-          {max ?? 'no limit'} {own('maxMachines')}
-        </dd>
-        <dt>Expires</dt>
-        <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
-        {one.graceEndsAt !== null && (
-          <>
-            <dt>Grace ends</dt>
-            <dd>
-              <LastDay at={one.graceEndsAt} />
-            </dd>
-          </>
-        )}
-        <dt>Slots</dt>
-        <dd>
-          {slotsOf(one)} {own('leaseSeconds')}
-        </dd>
-        <dt>App may free</dt>
-        <dd>
-          {one.policy.maxReleases ?? 'no limit'} {own('maxReleases')}
-        </dd>
-        <dt>Grace period in days</dt>
-        <dd>
-          {one.policy.graceDays} {own('graceDays')}
-        </dd>
-        <dt>Files</dt>
-        <dd>
-          {text.fileDays(one.policy.fileDays)} {own('fileDays')}
-        </dd>
-        <dt>Created</dt>
-        <dd>
-          <When at={one.createdAt} />
-        </dd>
-        {one.externalId !== null && (
-          <>
-            <dt>External id</dt>
-            <dd>
-              <Copyable value={one.externalId} />
-            </dd>
-          </>
-        )}
-        <dt>Id</dt>
-        <dd>
-          <Copyable value={one.id} />
-        </dd>
+        {Object.entries(facts).map(([term, fact]) => (
+          <Fragment key={term}>
+            <dt>{term}</dt>
+            <dd>{fact}</dd>
+          </Fragment>
+        ))}
       </dl>
-      <Entitlements license={one} canWrite={canWrite} template={template} />
+      <Entitlements license={one} template={template} />
     </section>
   )
 }
@@ -171,15 +141,8 @@ function isSameRecord(one: Readonly<Record<string, unknown>>, other: Readonly<Re
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
 }
 
-export function Entitlements({
-  license: one,
-  canWrite,
-  template,
-}: {
-  license: License
-  canWrite: boolean
-  template: Template | undefined
-}) {
+export function Entitlements({ license: one, template }: { license: License; template: Template | undefined }) {
+  const may = useMay()
   const { data } = useRead(products.readProduct, { params: { id: one.productId } })
   const [isEditing, { open, close }] = useDisclosure(false)
   const defaults = data?.entitlements ?? {}
@@ -187,16 +150,14 @@ export function Entitlements({
     <section className="summary-part" aria-label="Entitlements">
       <div className="summary-head">
         <h2 className="card-title">Entitlements</h2>
-        {canWrite && (
+        {may('licenses.write') && (
           <Button size="xs" variant="default" onClick={open}>
             Change
           </Button>
         )}
       </div>
       <EntitlementList defaults={defaults} overrides={one.entitlements} />
-      {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && (
-        <DotBadge color="blue">differs from the template</DotBadge>
-      )}
+      {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && <Differs />}
       {isEditing && <Dialog license={one} opened="entitlements" onClose={close} />}
     </section>
   )

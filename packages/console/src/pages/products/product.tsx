@@ -2,26 +2,23 @@
 
 import { apiKeys } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Card, SimpleGrid, Text } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
 
 import { type ItemOf, useCall, useList, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Fact, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { Copyable, Facts, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { RulesTable } from '../rules/rules-table.tsx'
+import { RulesOf } from '../rules/rules-of.tsx'
 import { Templates } from '../templates/templates.tsx'
 
-const t = {
-  rules: 'Access rules of this product',
-}
 type ApiKey = ItemOf<typeof apiKeys.listApiKeys>
 
 const KEY_COLUMNS: readonly Column<ApiKey>[] = [
@@ -37,16 +34,15 @@ function BoundKeys({ productId }: { productId: string }) {
       <ListTable
         list={list}
         columns={KEY_COLUMNS}
-        empty={
-          <Text c="dimmed">No API key is bound to this product. Keys for all products can check its licenses too.</Text>
-        }
+        empty="No API key is bound to this product. Keys for all products can check its licenses too."
         label="API keys of this product"
       />
     </Part>
   )
 }
 
-export default function ProductPage({ id, me }: { id: string; me: Me }) {
+export default function ProductPage({ id }: { id: string }) {
+  const may = useMay()
   const read = useRead(products.readProduct, { params: { id } })
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
@@ -58,7 +54,6 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { name, entitlements, createdAt } = read.data
-  const may = (permission: string) => me.permissions.includes(permission)
   return (
     <Screen
       title={name}
@@ -80,46 +75,21 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
                 object={<bdi>{read.data.name}</bdi>}
                 consequence="The access rules of the product are deleted too. A product with licenses cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
-                isPending={remove.isPending}
               />
             </>
           )}
         </>
       }
     >
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term="Default entitlements">
-            <EntitlementList defaults={{}} overrides={entitlements} />
-          </Fact>
-          <Fact term="Created">
-            <When at={createdAt} />
-          </Fact>
-          <Fact term="Id">
-            <Copyable value={id} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
-      <Templates productId={id} canWrite={may('products.write')} />
-      {may('licenses.read') && (
-        <Part
-          title={t.rules}
-          action={
-            may('licenses.write') && (
-              <Button size="xs" variant="default" component={Link} href={`/rules/new?product=${id}`}>
-                New rule
-              </Button>
-            )
-          }
-        >
-          <RulesTable
-            filters={{ scope: 'PRODUCT', scopeId: id }}
-            label={t.rules}
-            canWrite={may('licenses.write')}
-            empty={<Text c="dimmed">No access rule applies to this product alone.</Text>}
-          />
-        </Part>
-      )}
+      <Facts
+        facts={{
+          'Default entitlements': <EntitlementList overrides={entitlements} />,
+          Created: <When at={createdAt} />,
+          Id: <Copyable value={id} />,
+        }}
+      />
+      <Templates productId={id} />
+      {may('licenses.read') && <RulesOf scope="PRODUCT" id={id} />}
       {may('credentials.write') && <BoundKeys productId={id} />}
       {isEditing && <ProductWindow before={read.data} onClose={editing.close} />}
     </Screen>

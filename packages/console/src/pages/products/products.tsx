@@ -1,9 +1,9 @@
 import { type Product, products } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 
 import { useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, TextLink, When } from '../../parts/parts.tsx'
@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<Product>[] = [
   { title: 'Name', cell: ({ name }) => name },
   {
     title: 'Entitlements',
-    cell: ({ entitlements }) => <EntitlementList defaults={{}} overrides={entitlements} />,
+    cell: ({ entitlements }) => <EntitlementList overrides={entitlements} />,
   },
   {
     title: 'Licenses',
@@ -25,10 +25,11 @@ const COLUMNS: readonly Column<Product>[] = [
   { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ]
 
-export default function Products({ me }: { me: Me }) {
+export default function Products() {
+  const may = useMay()
   const list = useList(products.listProducts, {})
   const [isCreating, creating] = useDisclosure(useUrlParameters().has('new'))
-  const create = me.permissions.includes('products.write') && <Button onClick={creating.open}>New product</Button>
+  const create = may('products.write') && <Button onClick={creating.open}>New product</Button>
   return (
     <Screen title="Products" actions={create}>
       <ListTable
@@ -36,12 +37,8 @@ export default function Products({ me }: { me: Me }) {
         columns={COLUMNS}
         href={({ id }) => `/products/${id}`}
         label="Products"
-        empty={
-          <>
-            No products yet. Each license belongs to a product.
-            {create}
-          </>
-        }
+        empty="No products yet. Each license belongs to a product."
+        create={create}
       />
       {isCreating && <ProductWindow before={null} onClose={creating.close} />}
     </Screen>

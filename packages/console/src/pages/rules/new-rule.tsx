@@ -2,9 +2,9 @@
 
 import { accessRules, type RuleKind, type RuleMode, type RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_TYPES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
-import { Alert, Button, Card, Checkbox, Grid, Group, Stack, Text, Textarea, TextInput, Title } from '@mantine/core'
+import { Alert, Button, Card, Grid, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { IconAlertTriangle } from '@tabler/icons-react'
-import { type FormEvent, useState } from 'react'
+import type { FormEvent } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
@@ -12,7 +12,8 @@ import { useCall, useRead } from '../../api/hooks.ts'
 import type { FieldErrors } from '../../api/input.ts'
 import { useName } from '../../api/names.ts'
 import { CountryField, countryName } from '../../parts/country-field.tsx'
-import { ExpiryField, NEVER, timeOf } from '../../parts/expiry-field.tsx'
+import { timeOf } from '../../parts/expiry-field.tsx'
+import { type Fields as FieldsOf, orNull, useFields } from '../../parts/fields.ts'
 import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
@@ -20,7 +21,16 @@ import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { parseRange } from './range.ts'
-import { KindField, ModeField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
+import {
+  KindField,
+  ModeField,
+  NO_OPTIONS,
+  OptionFields,
+  type Options,
+  type Scope,
+  ScopeField,
+  TypeField,
+} from './rule-fields.tsx'
 
 const t = {
   does: {
@@ -42,18 +52,20 @@ const t = {
   },
 }
 
-interface Draft extends Scope {
+interface Draft extends Scope, Options {
   kind: RuleKind
   mode: RuleMode
   type: RuleType
   value: string
 }
 
+type Form = FieldsOf<Draft>
+
 /** Returns the draft that the parameters of the URL describe. Links on other screens set a machine id or an address, for example. */
 function draftOf(search: URLSearchParams): Draft {
   const kind = RULE_KINDS.find((one) => one === search.get('kind')) ?? 'BLACKLIST'
   const type = RULE_TYPES.find((one) => one === search.get('type')) ?? 'IP'
-  return { kind, mode: 'ENFORCE', type, value: search.get('value') ?? '', ...scopeOf(search) }
+  return { kind, mode: 'ENFORCE', type, value: search.get('value') ?? '', ...scopeOf(search), ...NO_OPTIONS }
 }
 
 function scopeOf(search: URLSearchParams): Scope {
@@ -131,15 +143,10 @@ function Effect({ draft }: { draft: Draft }) {
   )
 }
 
-function ValueField({
-  draft: { type, value },
-  onChange,
-  error,
-}: {
-  draft: Draft
-  onChange: (value: string) => void
-  error?: string | undefined
-}) {
+function ValueField({ form, errors }: { form: Form; errors: FieldErrors }) {
+  const { type, value } = form.values
+  const onChange = (next: string) => form.change({ value: next })
+  const error = errors['value']
   if (type === 'COUNTRY') return <CountryField value={value} onChange={onChange} error={error} required />
   if (type === 'CUSTOMER')
     return (
@@ -147,7 +154,7 @@ function ValueField({
         kind="customer"
         label="Customer"
         description={text.valueHints.CUSTOMER}
-        value={value === '' ? null : value}
+        value={orNull(value)}
         onChange={(id) => onChange(id ?? '')}
         error={error}
       />
@@ -159,9 +166,7 @@ function ValueField({
       <TextInput
         label="Value"
         description={text.valueHints[type]}
-        value={value}
-        onChange={(event) => onChange(event.currentTarget.value)}
-        error={error}
+        {...form.text('value', errors)}
         classNames={{ input: 'mono' }}
         spellCheck={false}
         autoFocus
@@ -179,41 +184,32 @@ function ValueField({
   )
 }
 
-function Form({
-  draft,
-  change,
-  errors,
-}: {
-  draft: Draft
-  change: (part: Partial<Draft>) => void
-  errors: FieldErrors
-}) {
+function Fields({ form, errors }: { form: Form; errors: FieldErrors }) {
+  const { values, change } = form
   const chooseKind = (kind: RuleKind) => {
-    const keepsType = TYPES_OF_KIND[kind].includes(draft.type)
+    const keepsType = TYPES_OF_KIND[kind].includes(values.type)
     change({ kind, ...(!keepsType && { type: 'IP', value: '' }) })
   }
   return (
-    <>
-      <KindField value={draft.kind} onChange={chooseKind} />
+    <Stack>
+      <KindField value={values.kind} onChange={chooseKind} />
       <TypeField
-        kind={draft.kind}
-        value={draft.type}
+        kind={values.kind}
+        value={values.type}
         onChange={(type) => change({ type, value: '' })}
         error={errors['type']}
       />
-      <ValueField draft={draft} onChange={(value) => change({ value })} error={errors['value']} />
-      <ScopeField value={draft} onChange={change} error={errors['scopeId']} />
-      <ModeField value={draft.mode} onChange={(mode) => change({ mode })} />
-    </>
+      <ValueField form={form} errors={errors} />
+      <ScopeField value={values} onChange={change} error={errors['scopeId']} />
+      <ModeField value={values.mode} onChange={(mode) => change({ mode })} />
+      <OptionFields kind={values.kind} form={form} errors={errors} />
+    </Stack>
   )
 }
 
 export default function NewRule() {
   const [, navigate] = useLocation()
-  const [draft, setDraft] = useState<Draft>(draftOf(useUrlParameters()))
-  const [note, setNote] = useState('')
-  const [expiry, setExpiry] = useState(NEVER)
-  const [isGenerous, setIsGenerous] = useState(false)
+  const form: Form = useFields(draftOf(useUrlParameters()))
   const create = useCall(accessRules.createAccessRule, {
     done: 'Created the rule.',
     undo: ({ id }) => call(accessRules.deleteAccessRule, { params: { id } }),
@@ -222,17 +218,14 @@ export default function NewRule() {
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const { kind, type, mode, scope, scopeId } = draft
+    const { expiry, isGenerous, note, scopeId, value, ...rule } = form.values
     const body = {
-      kind,
-      mode,
-      type,
-      scope,
+      ...rule,
       expiresAt: timeOf(expiry),
-      value: type === 'HWID' ? draft.value : draft.value.trim(),
-      ...(scope !== 'ORGANIZATION' && { scopeId }),
+      value: rule.type === 'HWID' ? value : value.trim(),
+      ...(rule.scope !== 'ORGANIZATION' && { scopeId }),
       ...(note !== '' && { note }),
-      ...(kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
+      ...(rule.kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
     }
     create.mutate({ body })
   }
@@ -242,28 +235,11 @@ export default function NewRule() {
       <form onSubmit={submit} noValidate>
         <Grid gap="lg">
           <Grid.Col span={{ base: 12, md: 7 }}>
-            <Stack>
-              <Form draft={draft} change={(part) => setDraft({ ...draft, ...part })} errors={errors} />
-              {draft.kind === 'EXCLUSION' && (
-                <Checkbox
-                  label={text.evenExpired}
-                  checked={isGenerous}
-                  onChange={(event) => setIsGenerous(event.currentTarget.checked)}
-                />
-              )}
-              <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
-              <Textarea
-                label="Note"
-                description={text.noteHint}
-                value={note}
-                onChange={(event) => setNote(event.currentTarget.value)}
-                error={errors['note']}
-              />
-            </Stack>
+            <Fields form={form} errors={errors} />
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 5 }}>
             <Stack className="beside">
-              <Effect draft={draft} />
+              <Effect draft={form.values} />
               {Object.keys(errors).length === 0 && <ErrorMessage error={create.error} />}
               <Group>
                 <Button type="submit" loading={create.isPending}>

@@ -1,6 +1,6 @@
 /** Replaces the rules of a set. First shows how many rules the replacement creates, changes and removes. */
 
-import { accessRuleSets, type RuleKind, type RuleType } from '@keyward/contract'
+import { accessRuleSets } from '@keyward/contract'
 import { Button, Card, Group, List, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
@@ -16,10 +16,10 @@ import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { BadRows } from '../../parts/work-panel.tsx'
 import { counted, text } from '../../text.ts'
-import { type Defaults, useRows } from './import-rules.tsx'
+import { useRows } from './import-rules.tsx'
 import { setPath } from './paths.ts'
 import { type Counts, countsOf } from './replacement.ts'
-import { KindField, ScopeField, TypeField } from './rule-fields.tsx'
+import { BLACKLISTED_ADDRESSES, DefaultFields } from './rule-fields.tsx'
 import { putSet, readStored, type StoredSet } from './stored-set.ts'
 
 const t = {
@@ -55,13 +55,7 @@ export default function ReplaceSet() {
   const name = useUrlParameters().get('name') ?? ''
   const [, navigate] = useLocation()
   const [content, setContent] = useState('')
-  const [defaults, setDefaults] = useState<Defaults>({
-    kind: 'BLACKLIST',
-    type: 'IP',
-    scope: 'ORGANIZATION',
-    scopeId: null,
-  })
-  const change = (part: Partial<Defaults>) => setDefaults({ ...defaults, ...part })
+  const [defaults, setDefaults] = useState(BLACKLISTED_ADDRESSES)
   const read = useRows(content, defaults, NEVER)
   const stored = useQuery({ queryKey: ['stored set', name], queryFn: () => readStored(name), staleTime: 0 })
   const back = setPath(name)
@@ -89,16 +83,7 @@ export default function ReplaceSet() {
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
         <PasteField label="Values" description={text.pasteRules} value={content} onChange={setContent} />
         <Stack>
-          <Card withBorder component="section" aria-label={text.defaults}>
-            <Stack>
-              <Title order={2} size="h5">
-                {text.defaults}
-              </Title>
-              <KindField value={defaults.kind} onChange={(kind: RuleKind) => change({ kind, type: 'IP' })} />
-              <TypeField kind={defaults.kind} value={defaults.type} onChange={(type: RuleType) => change({ type })} />
-              <ScopeField value={defaults} onChange={change} />
-            </Stack>
-          </Card>
+          <DefaultFields value={defaults} onChange={setDefaults} />
           {stored.data && content.trim() !== '' && <Preview counts={countsOf(stored.data.rows, read.rows)} />}
           <BadRows rows={read.bad} />
           {read.bad.length > 0 && (

@@ -1,9 +1,13 @@
 import type { RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
 import { RULE_KINDS, RULE_MODES, TYPES_OF_KIND } from '@keyward/contract/vocabulary'
-import { Input, SegmentedControl, Select, Stack, Text } from '@mantine/core'
+import { Card, Checkbox, Input, SegmentedControl, Select, Stack, Text, Textarea, Title } from '@mantine/core'
+import type { ReactNode } from 'react'
 
+import type { FieldErrors } from '../../api/input.ts'
 import { ChoiceCards } from '../../parts/choice-cards.tsx'
 import { ProductField } from '../../parts/choose.tsx'
+import { type Expiry, ExpiryField, NEVER } from '../../parts/expiry-field.tsx'
+import type { Fields } from '../../parts/fields.ts'
 import { SearchField } from '../../parts/search-field.tsx'
 import { text } from '../../text.ts'
 
@@ -117,5 +121,71 @@ export function ScopeField({
         />
       )}
     </Stack>
+  )
+}
+
+/** The fields of a rule that can change later. */
+export interface Options {
+  expiry: Expiry
+  /** Whether an exclusion also lets suspended and expired licenses through. */
+  isGenerous: boolean
+  note: string
+}
+
+export const NO_OPTIONS: Options = { expiry: NEVER, isGenerous: false, note: '' }
+
+export function OptionFields({ kind, form, errors }: { kind: RuleKind; form: Fields<Options>; errors: FieldErrors }) {
+  const { values, change } = form
+  return (
+    <>
+      {kind === 'EXCLUSION' && (
+        <Checkbox
+          label="Also let suspended and expired licenses through"
+          checked={values.isGenerous}
+          onChange={(event) => change({ isGenerous: event.currentTarget.checked })}
+        />
+      )}
+      <ExpiryField value={values.expiry} onChange={(expiry) => change({ expiry })} error={errors['expiresAt']} />
+      <Textarea
+        label="Note"
+        description="A note for your colleagues. It has no effect."
+        {...form.text('note', errors)}
+      />
+    </>
+  )
+}
+
+/** The kind, type and scope of imported rules that do not state their own. */
+export interface Defaults extends Scope {
+  kind: RuleKind
+  type: RuleType
+}
+
+export const BLACKLISTED_ADDRESSES: Defaults = { kind: 'BLACKLIST', type: 'IP', scope: 'ORGANIZATION', scopeId: null }
+
+/** A card with the fields of `Defaults`, and with `children` below. */
+export function DefaultFields({
+  value,
+  onChange,
+  children,
+}: {
+  value: Defaults
+  onChange: (value: Defaults) => void
+  children?: ReactNode
+}) {
+  const change = (part: Partial<Defaults>) => onChange({ ...value, ...part })
+  const title = 'For values without further columns'
+  return (
+    <Card withBorder component="section" aria-label={title}>
+      <Stack>
+        <Title order={2} size="h5">
+          {title}
+        </Title>
+        <KindField value={value.kind} onChange={(kind) => change({ kind, type: 'IP' })} />
+        <TypeField kind={value.kind} value={value.type} onChange={(type) => change({ type })} />
+        <ScopeField value={value} onChange={change} />
+        {children}
+      </Stack>
+    </Card>
   )
 }

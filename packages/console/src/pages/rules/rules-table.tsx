@@ -2,25 +2,21 @@
 
 import { type AccessRule, accessRules, RULE_MODES } from '@keyward/contract'
 import type { InputOf } from '@keyward/contract/operations'
-import { Button, Group, Paper, Text } from '@mantine/core'
+import { Group } from '@mantine/core'
 import { IconPencil, IconTrash } from '@tabler/icons-react'
 import { type ReactNode, useState } from 'react'
 
 import { useCall, useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Ago, DotBadge, IconButton } from '../../parts/parts.tsx'
-import { type Column, ListTable, type Sorting } from '../../parts/table.tsx'
+import { type Column, ListTable, SelectionBar, type Sorting } from '../../parts/table.tsx'
 import { counted, text } from '../../text.ts'
 import { EditRule } from './edit-rule.tsx'
 import { canRestore, restoreRules } from './restore.ts'
 import { RuleCell, RuleSentence } from './sentence.tsx'
 import { ModeButton } from './set-mode.tsx'
 
-const t = {
-  deleteManyTitle: (count: number) => `Delete ${counted(count, 'rule')}?`,
-  deleteManyHint: (matches: number) =>
-    `The rules stop matching within a moment. Together they have matched ${matches.toLocaleString()} checks. Their counters are deleted too.`,
-}
 /** The maximum number of rules of one request. */
 const MAX_RULES = 1_000
 
@@ -40,41 +36,30 @@ function SelectedRules({ rules, onDone }: { rules: readonly AccessRule[]; onDone
   })
   const matches = rules.reduce((sum, { matchCount }) => sum + matchCount, 0)
   return (
-    <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(rules.length)}>
-      <Group justify="space-between">
-        <Text size="sm" fw={600}>
-          {text.selected(rules.length)}
-        </Text>
-        <Group gap="xs">
-          <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
-            Clear the selection
-          </Button>
-          {RULE_MODES.map((mode) => {
-            const others = rules.filter((rule) => rule.mode !== mode).map(({ id }) => id)
-            return (
-              others.length > 0 && (
-                <ModeButton
-                  key={mode}
-                  size="xs"
-                  mode={mode}
-                  selection={{ ids: others.slice(0, MAX_RULES) }}
-                  changed={others.slice(0, MAX_RULES)}
-                  onDone={onDone}
-                />
-              )
-            )
-          })}
-          <ConfirmButton
-            size="xs"
-            label={`Delete ${counted(rules.length, 'rule')}`}
-            title={t.deleteManyTitle(rules.length)}
-            consequence={t.deleteManyHint(matches)}
-            onConfirm={() => remove.mutateAsync({ body: { ids: removed.map(({ id }) => id) } })}
-            isPending={remove.isPending}
-          />
-        </Group>
-      </Group>
-    </Paper>
+    <SelectionBar count={rules.length} onClear={onDone}>
+      {RULE_MODES.map((mode) => {
+        const others = rules.filter((rule) => rule.mode !== mode).map(({ id }) => id)
+        return (
+          others.length > 0 && (
+            <ModeButton
+              key={mode}
+              size="xs"
+              mode={mode}
+              selection={{ ids: others.slice(0, MAX_RULES) }}
+              changed={others.slice(0, MAX_RULES)}
+              onDone={onDone}
+            />
+          )
+        )
+      })}
+      <ConfirmButton
+        size="xs"
+        label={`Delete ${counted(rules.length, 'rule')}`}
+        title={`Delete ${counted(rules.length, 'rule')}?`}
+        consequence={`The rules stop matching within a moment. Together they have matched ${matches.toLocaleString()} checks. Their counters are deleted too.`}
+        onConfirm={() => remove.mutateAsync({ body: { ids: removed.map(({ id }) => id) } })}
+      />
+    </SelectionBar>
   )
 }
 
@@ -125,15 +110,16 @@ export function RulesTable({
   filters,
   sorting,
   empty,
+  create,
   label,
-  canWrite,
 }: {
   filters: NonNullable<InputOf<typeof accessRules.listAccessRules>['query']>
   sorting?: Sorting
   empty: ReactNode
+  create?: ReactNode
   label: string
-  canWrite: boolean
 }) {
+  const canWrite = useMay()('licenses.write')
   const list = useList(accessRules.listAccessRules, { query: filters })
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const [edited, setEdited] = useState<AccessRule | null>(null)
@@ -147,6 +133,7 @@ export function RulesTable({
         columns={columns}
         label={label}
         empty={empty}
+        create={create}
         hasTwoLines
         {...(sorting && { sorting })}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ value }) => value } : undefined}

@@ -3,9 +3,8 @@
 import type { AccessRule } from '@keyward/contract'
 import { IconEye, IconShieldCheck, IconShieldLock, IconShieldX } from '@tabler/icons-react'
 
-import { useName } from '../../api/names.ts'
 import { countryName } from '../../parts/country-field.tsx'
-import { LicenseKey } from '../../parts/license-key.tsx'
+import { LicenseKey, Name } from '../../parts/name.tsx'
 import { TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { setPath } from './paths.ts'
@@ -16,18 +15,8 @@ const t = {
 }
 const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION: IconShieldLock } as const
 
-function CustomerName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/customers/${id}`}>{name === '' ? text.types.CUSTOMER : name}</TextLink>
-}
-
-function ProductName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/products/${id}`}>{name === '' ? text.scopes.PRODUCT : name}</TextLink>
-}
-
 function Value({ rule: { type, value } }: { rule: AccessRule }) {
-  if (type === 'CUSTOMER') return <CustomerName id={value} />
+  if (type === 'CUSTOMER') return <Name id={value} href={`/customers/${value}`} fallback={text.types.CUSTOMER} />
   if (type === 'COUNTRY') return <span className="name">{countryName(value)}</span>
   return <span className="mono">{value}</span>
 }
@@ -42,7 +31,7 @@ function Scope({ rule: { scope, scopeId } }: { rule: AccessRule }) {
   if (scope === 'PRODUCT' && scopeId !== null)
     return (
       <>
-        for <ProductName id={scopeId} />
+        for <Name id={scopeId} href={`/products/${scopeId}`} fallback={text.scopes.PRODUCT} />
       </>
     )
   return 'for everything'

@@ -67,7 +67,6 @@ export function ModeButton({
       consequence={mode === 'ENFORCE' ? <LastDay selection={selection} /> : text.modeHints.MONITOR}
       isDangerous={false}
       onConfirm={() => set.mutateAsync({ body: { mode, ...selection } })}
-      isPending={set.isPending}
     />
   )
 }

@@ -1,14 +1,14 @@
 import { accessRuleSets } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Card, SimpleGrid } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { Link, useLocation } from 'wouter'
 
 import { callAndApply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { liveMessage } from '../../api/live.ts'
+import { useMay } from '../../api/me.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Fact, Waiting, When } from '../../parts/parts.tsx'
+import { Facts, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters, useUrlSorting } from '../../parts/url.ts'
 import { counted } from '../../text.ts'
@@ -17,7 +17,8 @@ import { RulesTable } from './rules-table.tsx'
 import { ModeButton } from './set-mode.tsx'
 import { putSet, readStored } from './stored-set.ts'
 
-export default function RuleSet({ me }: { me: Me }) {
+export default function RuleSet() {
+  const may = useMay()
   const name = useUrlParameters().get('name') ?? ''
   const input = { params: { set: name } }
   const read = useRead(accessRuleSets.readAccessRuleSet, input)
@@ -37,7 +38,7 @@ export default function RuleSet({ me }: { me: Me }) {
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { rules, createdAt, updatedAt } = read.data
-  const canWrite = me.permissions.includes('licenses.write')
+  const canWrite = may('licenses.write')
   return (
     <Screen
       title={name}
@@ -58,21 +59,16 @@ export default function RuleSet({ me }: { me: Me }) {
         )
       }
     >
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 3 }} component="dl" m={0}>
-          <Fact term="Rules">{rules.toLocaleString()}</Fact>
-          <Fact term="Updated">
-            <When at={updatedAt} />
-          </Fact>
-          <Fact term="Created">
-            <When at={createdAt} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
+      <Facts
+        facts={{
+          Rules: rules.toLocaleString(),
+          Updated: <When at={updatedAt} />,
+          Created: <When at={createdAt} />,
+        }}
+      />
       <RulesTable
         filters={{ set: name, ...order }}
         label="Rules"
-        canWrite={canWrite}
         empty="This set contains no rules."
         sorting={sorting}
       />

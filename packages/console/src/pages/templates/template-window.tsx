@@ -1,9 +1,9 @@
 import { ORDER_DEFAULTS, type OrderOptions, type Template, templates } from '@keyward/contract/management/templates'
 import { Checkbox, Select, TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useCall } from '../../api/hooks.ts'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
+import { useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
 import { bodyOf, newPolicy, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
@@ -53,17 +53,24 @@ export function TemplateWindow({
   before: Template | null
   onClose: () => void
 }) {
-  const [name, setName] = useState(before?.name ?? '')
-  const [prices, setPrices] = useState(before?.priceIds.join(', ') ?? '')
-  const [orders, setOrders] = useState<OrderOptions>(before?.orders ?? ORDER_DEFAULTS)
-  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
-  const [policy, setPolicy] = useState(() => ({
-    ...(before === null
-      ? { ...newPolicy(), type: 'PERPETUAL' as const }
-      : policyOf({ policy: { ...before.policy, expiresAt: null } })),
-    startsWithFirstUse: true,
-    ...(before?.policy.durationDays === null && { days: '' }),
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields(() => ({
+    name: before?.name ?? '',
+    prices: before?.priceIds.join(', ') ?? '',
+    orders: before?.orders ?? ORDER_DEFAULTS,
+    rows: rowsOf(before?.entitlements ?? {}),
+    policy: {
+      ...(before === null
+        ? { ...newPolicy(), type: 'PERPETUAL' as const }
+        : policyOf({ policy: { ...before.policy, expiresAt: null } })),
+      startsWithFirstUse: true,
+      ...(before?.policy.durationDays === null && { days: '' }),
+    },
   }))
+  const { name, prices, orders, rows, policy } = values
   const creating = useCall(templates.createTemplate, { done: 'Created the template.', quiet: true })
   const saving = useCall(templates.updateTemplate, { done: 'Saved the template.', quiet: true })
   const submit = () => {
@@ -83,7 +90,6 @@ export function TemplateWindow({
     <FormWindow
       title={before ? 'Change' : 'New template'}
       action={before ? 'Save' : 'New template'}
-      opened
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -91,29 +97,21 @@ export function TemplateWindow({
     >
       {(errors) => (
         <>
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
+          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
           <PolicyFields
             value={policy}
-            onChange={(part) => setPolicy({ ...policy, ...part, startsWithFirstUse: true })}
+            onChange={(part) => change({ policy: { ...policy, ...part, startsWithFirstUse: true } })}
             errors={errors}
             isTemplate
           />
-          <EntitlementsField rows={rows} onChange={setRows} errors={errors} />
+          <EntitlementsField rows={rows} onChange={(next) => change({ rows: next })} errors={errors} />
           <TextInput
             label="Prices in shops"
             description="The ids of the prices that sell this template, separated by commas."
-            value={prices}
-            onChange={(event) => setPrices(event.currentTarget.value)}
+            {...field('prices')}
             error={errors['priceIds']}
           />
-          <Effects value={orders} onChange={setOrders} />
+          <Effects value={orders} onChange={(next) => change({ orders: next })} />
         </>
       )}
     </FormWindow>

@@ -1,19 +1,19 @@
 /** One template: its values, and its application to the licenses that have it. */
 
-import type { Me } from '@keyward/contract/management/sign-in'
 import { type AppliedTemplate, type Template, templates } from '@keyward/contract/management/templates'
-import { Alert, Button, Card, SimpleGrid, Text } from '@mantine/core'
+import { Alert, Button, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { useCall, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { Confirm, ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Fact, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
+import { Copyable, Facts, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { counted, text } from '../../text.ts'
 import { slotsOf, termText } from '../licenses/summary.tsx'
@@ -83,7 +83,6 @@ function Apply({ template: { id, name } }: { template: Template }) {
           consequence={<Effect effect={effect} />}
           onClose={() => setEffect(null)}
           onConfirm={() => apply.mutateAsync({ params, body: {} })}
-          isPending={apply.isPending}
         />
       )}
     </>
@@ -102,7 +101,8 @@ function State({ template: { application, unapplied } }: { template: Template })
   )
 }
 
-export default function TemplatePage({ id, me }: { id: string; me: Me }) {
+export default function TemplatePage({ id }: { id: string }) {
+  const may = useMay()
   const [interval, setPolling] = useState<number | false>(RUNNING_MS)
   const read = useRead(templates.readTemplate, { params: { id } }, interval)
   const wanted = isRunning(read.data) ? RUNNING_MS : false
@@ -120,7 +120,6 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
   const one = read.data
   const { name, productId, entitlements } = one
   const policy = { ...one.policy, expiresAt: null }
-  const may = (permission: string) => me.permissions.includes(permission)
   return (
     <Screen
       title={name}
@@ -142,7 +141,6 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
                 title="Delete this template?"
                 consequence="A template that licenses have cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
-                isPending={remove.isPending}
               />
             </>
           )}
@@ -150,26 +148,20 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
       }
     >
       <State template={one} />
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term="Product">
-            <TextLink href={`/products/${productId}`}>{product}</TextLink>
-          </Fact>
-          <Fact term="Terms">{termText({ policy })}</Fact>
-          <Fact term="Machines at the same time">{policy.maxMachines ?? 'no limit'}</Fact>
-          <Fact term="Slots">{slotsOf({ policy })}</Fact>
-          <Fact term="App may free">{policy.maxReleases ?? 'no limit'}</Fact>
-          <Fact term="Grace period in days">{policy.graceDays}</Fact>
-          <Fact term="Files">{text.fileDays(policy.fileDays)}</Fact>
-          <Fact term="Entitlements">
-            <EntitlementList defaults={{}} overrides={entitlements} />
-          </Fact>
-          {one.priceIds.length > 0 && <Fact term="Prices in shops">{one.priceIds.join(', ')}</Fact>}
-          <Fact term="Id">
-            <Copyable value={id} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
+      <Facts
+        facts={{
+          Product: <TextLink href={`/products/${productId}`}>{product}</TextLink>,
+          Terms: termText({ policy }),
+          'Machines at the same time': policy.maxMachines ?? 'no limit',
+          Slots: slotsOf({ policy }),
+          'App may free': policy.maxReleases ?? 'no limit',
+          'Grace period in days': policy.graceDays,
+          Files: text.fileDays(policy.fileDays),
+          Entitlements: <EntitlementList overrides={entitlements} />,
+          ...(one.priceIds.length > 0 && { 'Prices in shops': one.priceIds.join(', ') }),
+          Id: <Copyable value={id} />,
+        }}
+      />
       {isEditing && <TemplateWindow productId={productId} before={one} onClose={editing.close} />}
     </Screen>
   )

@@ -4,6 +4,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense } from 'react'
 
 import { useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { DotBadge, Part } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { termText } from '../licenses/summary.tsx'
@@ -22,14 +23,15 @@ const COLUMNS: readonly Column<Template>[] = [
 ]
 
 /** The templates of a product. */
-export function Templates({ productId, canWrite }: { productId: string; canWrite: boolean }) {
+export function Templates({ productId }: { productId: string }) {
+  const may = useMay()
   const list = useList(templates.listTemplates, { params: { id: productId } })
   const [isCreating, creating] = useDisclosure(false)
   return (
     <Part
       title="Templates"
       action={
-        canWrite && (
+        may('products.write') && (
           <Button size="xs" variant="default" onClick={creating.open}>
             New template
           </Button>

@@ -5,6 +5,7 @@ import { type Delivery, type WebhookEndpoint, webhookEndpoints } from '@keyward/
 import { Anchor, Button, Stack, Text, Title } from '@mantine/core'
 
 import { useCall, useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { ChoiceFilter, FilterBar } from '../../parts/filters.tsx'
 import { When } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
@@ -30,16 +31,12 @@ function isDue({ status, nextAttemptAt }: Delivery): boolean {
   return status === 'PENDING' && Date.parse(nextAttemptAt ?? '') < Date.now() + SOON_MS
 }
 
-export function Deliveries({
-  endpoint: { id, url, enabled },
-  canWrite,
-}: {
-  endpoint: WebhookEndpoint
-  canWrite: boolean
-}) {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+export function Deliveries({ endpoint: { id, url, enabled } }: { endpoint: WebhookEndpoint }) {
+  const may = useMay()
+  const filters = useUrlFilters(FILTERS)
+  const [query, , clear] = filters
   const [{ delivery: openId }, setOpen] = useUrlFilters({ delivery: null })
-  const input = { params: { id }, query: filters }
+  const input = { params: { id }, query }
   const list = useList(webhookEndpoints.listWebhookDeliveries, input, (one) => enabled && isDue(one))
   const open = (delivery: string | null) => setOpen({ delivery })
   const resend = useCall(webhookEndpoints.resendWebhookDelivery, {
@@ -47,7 +44,7 @@ export function Deliveries({
     onDone: (created) => open(created.id),
   })
   const send = (deliveryId: string) => resend.mutate({ params: { id, deliveryId } })
-  const canSend = canWrite && enabled
+  const canSend = may('webhooks.write') && enabled
   const columns: Column<Delivery>[] = [
     {
       title: 'Event',
@@ -97,18 +94,8 @@ export function Deliveries({
         Deliveries
       </Title>
       <FilterBar onClear={clear}>
-        <ChoiceFilter
-          label="Status"
-          names={text.deliveries}
-          value={filters.status}
-          onChange={(status) => setFilters({ status })}
-        />
-        <ChoiceFilter
-          label="Event"
-          names={TYPE_NAMES}
-          value={filters.eventType}
-          onChange={(eventType) => setFilters({ eventType })}
-        />
+        <ChoiceFilter filters={filters} name="status" label="Status" names={text.deliveries} />
+        <ChoiceFilter filters={filters} name="eventType" label="Event" names={TYPE_NAMES} />
       </FilterBar>
       <ListTable
         list={list}

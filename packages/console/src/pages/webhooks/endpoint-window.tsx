@@ -2,14 +2,14 @@
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
 import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
-import { Button, Group, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
-import { useState } from 'react'
+import type { ResultOf } from '@keyward/contract/operations'
+import { MultiSelect, Radio, Stack, TextInput } from '@mantine/core'
 
 import { useEdit } from '../../api/edit.ts'
 import type { FieldErrors } from '../../api/input.ts'
+import { orNull, useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
-import { Copyable } from '../../parts/parts.tsx'
-import { Window } from '../../parts/window.tsx'
+import { SecretWindow } from '../../parts/secret-window.tsx'
 const ALL = '*'
 
 function groupOf(type: string): string {
@@ -19,7 +19,7 @@ function groupOf(type: string): string {
 /** The event types by group. A group with several types begins with the pattern of all its types, such as `license.*`. */
 const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(groupOf))].map((group) => {
   const types = EVENT_TYPES.filter((type) => groupOf(type) === group)
-  const pattern = { value: `${group}.*`, label: `${group}.*: ${`every ${group.replaceAll('_', ' ')} event`}` }
+  const pattern = { value: `${group}.*`, label: `${group}.*: every ${group.replaceAll('_', ' ')} event` }
   const single = types.map((type) => ({ value: type, label: type }))
   return { group: group.replaceAll('_', ' '), items: types.length > 1 ? [pattern, ...single] : single }
 })
@@ -67,57 +67,51 @@ function TypesField({
 }
 
 /** Shows a secret until the person confirms that it is stored elsewhere. */
-export function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
-  if (secret === null) return null
+export function EndpointSecret(props: { secret: string; onClose: () => void }) {
   return (
-    <Window
-      onClose={onClose}
+    <SecretWindow
+      {...props}
       title="Copy the secret now"
-      size="lg"
+      hint="The secret is not shown again. Your receiver verifies the signature of each request with this secret, so store it there."
+      done="I have copied it"
       closeOnClickOutside={false}
       closeOnEscape={false}
       withCloseButton={false}
-    >
-      <Stack>
-        <Text size="sm">
-          The secret is not shown again. Your receiver verifies the signature of each request with this secret, so store
-          it there.
-        </Text>
-        <Copyable value={secret} />
-        <Group justify="flex-end">
-          <Button onClick={onClose}>I have copied it</Button>
-        </Group>
-      </Stack>
-    </Window>
+    />
   )
 }
 
+/** Creates an endpoint, or changes one. */
 export function EndpointWindow({
   before,
   onClose,
   onCreated,
 }: {
-  /** The endpoint to change, or undefined to create one. */
-  before?: WebhookEndpoint
+  before: WebhookEndpoint | null
   onClose: () => void
-  onCreated?: (endpoint: WebhookEndpoint, secret: string | null) => void
+  onCreated?: (endpoint: ResultOf<typeof webhookEndpoints.createWebhookEndpoint>) => void
 }) {
-  const [url, setUrl] = useState(before?.url ?? '')
-  const [types, setTypes] = useState(before?.types ?? [ALL])
-  const [description, setDescription] = useState(before?.description ?? '')
-  const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before ?? null, {
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    url: before?.url ?? '',
+    types: before?.types ?? [ALL],
+    description: before?.description ?? '',
+  })
+  const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before, {
     done: before ? 'Saved the endpoint.' : 'Created the endpoint.',
     create: webhookEndpoints.createWebhookEndpoint,
-    onCreated: ({ secret, ...endpoint }) => onCreated?.(endpoint, secret ?? null),
+    ...(onCreated && { onCreated }),
   })
-  const body = { url: url.trim(), types, description: description === '' ? null : description }
+  const { url, types, description } = values
   return (
     <FormWindow
       title={before ? 'Change' : 'New endpoint'}
       action={before ? 'Save' : 'New endpoint'}
-      opened
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(body)}
+      onSubmit={() => saving.mutateAsync({ url: url.trim(), types, description: orNull(description) })}
       size="lg"
     >
       {(errors) => (
@@ -126,22 +120,18 @@ export function EndpointWindow({
             label="URL"
             description="It receives a POST request for each event. It must use https and a public address."
             placeholder="https://hooks.example.com/keyward"
-            value={url}
-            onChange={(event) => setUrl(event.currentTarget.value)}
-            error={errors['url']}
+            {...field('url', errors)}
             classNames={{ input: 'mono' }}
             inputMode="url"
             spellCheck={false}
             required
             data-autofocus
           />
-          <TypesField value={types} onChange={setTypes} errors={errors} />
+          <TypesField value={types} onChange={(next) => change({ types: next })} errors={errors} />
           <TextInput
             label="Description"
             description="The purpose of the endpoint, such as the name of the program."
-            value={description}
-            onChange={(event) => setDescription(event.currentTarget.value)}
-            error={errors['description']}
+            {...field('description', errors)}
           />
         </>
       )}

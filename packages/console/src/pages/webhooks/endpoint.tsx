@@ -1,19 +1,21 @@
-import type { Me } from '@keyward/contract/management/sign-in'
 import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
-import { Button, Card, Group, Select, SimpleGrid, Text } from '@mantine/core'
+import { Button, Select, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useCall, useChange, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Fact, Waiting, When } from '../../parts/parts.tsx'
+import { Copyable, Facts, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
+import { counted } from '../../text.ts'
 import { Deliveries } from './deliveries.tsx'
-import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
-import { StateBadge, StateNotice } from './state.tsx'
+import { EndpointSecret, EndpointWindow } from './endpoint-window.tsx'
+import { EventTypes, StateBadge, StateNotice } from './state.tsx'
 
 const t = {
   replayPeriods: {
@@ -22,12 +24,6 @@ const t = {
     '168': 'The last 7 days',
     '720': 'The last 30 days',
   },
-  replayed: (count: number) =>
-    count === 0
-      ? 'No event of this period has a type of this endpoint.'
-      : count === 1
-        ? 'Sending 1 event again.'
-        : `Sending ${count.toLocaleString()} events again.`,
 }
 /** The interval at which the endpoint is read again, because attempts change its state. */
 const REFRESH_MS = 5_000
@@ -38,7 +34,10 @@ const DAY_HOURS = '24'
 function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
   const [hours, setHours] = useState(DAY_HOURS)
   const replay = useCall(webhookEndpoints.replayEvents, {
-    done: ({ deliveries }) => t.replayed(deliveries),
+    done: ({ deliveries }) =>
+      deliveries === 0
+        ? 'No event of this period has a type of this endpoint.'
+        : `Sending ${counted(deliveries, 'event')} again.`,
     quiet: true,
   })
   const from = () => new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString()
@@ -46,7 +45,6 @@ function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
     <FormWindow
       title="Send events of a period again"
       action="Send again"
-      opened
       onClose={onClose}
       onSubmit={() => replay.mutateAsync({ params: { id }, body: { from: from() } })}
     >
@@ -80,8 +78,8 @@ function useTurning(id: string) {
 function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff: () => void }) {
   const { id, enabled } = endpoint
   const [, navigate] = useLocation()
-  const [isEditing, setIsEditing] = useState(false)
-  const [isReplaying, setIsReplaying] = useState(false)
+  const [isEditing, editing] = useDisclosure(false)
+  const [isReplaying, replaying] = useDisclosure(false)
   const [secret, setSecret] = useState<string | null>(null)
   const test = useCall(webhookEndpoints.testWebhookEndpoint, {
     onDone: (created) => navigate(`/webhooks/${id}?delivery=${created.id}`),
@@ -100,12 +98,12 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
           <Button onClick={() => test.mutate({ params: { id } })} loading={test.isPending}>
             Send a test event
           </Button>
-          <Button variant="default" onClick={() => setIsReplaying(true)}>
+          <Button variant="default" onClick={replaying.open}>
             Send missed events
           </Button>
         </>
       )}
-      <Button variant="default" onClick={() => setIsEditing(true)}>
+      <Button variant="default" onClick={editing.open}>
         Change
       </Button>
       <ConfirmButton
@@ -128,45 +126,37 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
         consequence="Its deliveries are deleted too, and events that have not been delivered are no longer sent. A deletion cannot be undone."
         onConfirm={() => remove.mutateAsync({ params: { id } })}
       />
-      {isEditing && <EndpointWindow before={endpoint} onClose={() => setIsEditing(false)} />}
-      {isReplaying && <ReplayWindow id={id} onClose={() => setIsReplaying(false)} />}
-      <SecretWindow secret={secret} onClose={() => setSecret(null)} />
+      {isEditing && <EndpointWindow before={endpoint} onClose={editing.close} />}
+      {isReplaying && <ReplayWindow id={id} onClose={replaying.close} />}
+      {secret !== null && <EndpointSecret secret={secret} onClose={() => setSecret(null)} />}
     </>
   )
 }
 
-export default function Endpoint({ id, me }: { id: string; me: Me }) {
+export default function Endpoint({ id }: { id: string }) {
+  const may = useMay()
   const read = useRead(webhookEndpoints.readWebhookEndpoint, { params: { id } }, REFRESH_MS)
   const { turnOn, turnOff } = useTurning(id)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const endpoint = read.data
-  const canWrite = me.permissions.includes('webhooks.write')
+  const canWrite = may('webhooks.write')
   return (
     <Screen
       title={endpoint.description ?? 'Endpoint'}
       actions={canWrite && <Actions endpoint={endpoint} onTurnOff={() => turnOff.mutate(undefined)} />}
     >
       <StateNotice endpoint={endpoint} onTurnOn={canWrite ? () => turnOn.mutate(undefined) : null} />
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, sm: 2 }} component="dl" m={0}>
-          <Fact term="URL">
-            <Copyable value={endpoint.url} />
-          </Fact>
-          <Fact term="Events to send">
-            {endpoint.types.includes('*') ? 'Every event' : <span className="mono">{endpoint.types.join(', ')}</span>}
-          </Fact>
-          <Fact term="State">
-            <Group gap="xs">
-              <StateBadge endpoint={endpoint} />
-            </Group>
-          </Fact>
-          <Fact term="Created">
-            <When at={endpoint.createdAt} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
-      <Deliveries endpoint={endpoint} canWrite={canWrite} />
+      <Facts
+        facts={{
+          URL: <Copyable value={endpoint.url} />,
+          'Events to send': <EventTypes types={endpoint.types} />,
+          State: <StateBadge endpoint={endpoint} />,
+          Created: <When at={endpoint.createdAt} />,
+        }}
+        most={2}
+      />
+      <Deliveries endpoint={endpoint} />
     </Screen>
   )
 }

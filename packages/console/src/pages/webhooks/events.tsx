@@ -59,9 +59,10 @@ function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
 }
 
 export default function Events() {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const filters = useUrlFilters(FILTERS)
+  const [query, , clear] = filters
   const [{ event: openId }, setOpen] = useUrlFilters({ event: null })
-  const list = useList(events.listEvents, { query: filters })
+  const list = useList(events.listEvents, { query })
   const columns: readonly Column<Event>[] = [
     {
       title: 'Type',
@@ -91,7 +92,7 @@ export default function Events() {
     <Screen title="Events" actions={<TextLink href="/webhooks">Webhooks</TextLink>}>
       <Text c="dimmed">Everything that happened in the last 30 days. Endpoints receive the events of their types.</Text>
       <FilterBar onClear={clear}>
-        <ChoiceFilter label="About" names={t.groups} value={filters.type} onChange={(type) => setFilters({ type })} />
+        <ChoiceFilter filters={filters} name="type" label="About" names={t.groups} />
       </FilterBar>
       <ListTable
         list={list}

@@ -73,3 +73,8 @@ export function StateNotice({ endpoint, onTurnOn }: { endpoint: WebhookEndpoint;
     </Alert>
   )
 }
+
+/** The types of the events that an endpoint receives. */
+export function EventTypes({ types }: { types: readonly string[] }) {
+  return types.includes('*') ? 'Every event' : <span className="mono">{types.join(', ')}</span>
+}

@@ -4,7 +4,7 @@ import { licenses } from '@keyward/contract'
 import { useQuery } from '@tanstack/react-query'
 
 import { call } from '../../api/client.ts'
-import { LicenseKey } from '../../parts/license-key.tsx'
+import { LicenseKey } from '../../parts/name.tsx'
 import { SidePanel } from '../../parts/side-panel.tsx'
 import { ErrorState, LoadingRows } from '../../parts/states.tsx'
 import { decideCheck } from './decide.ts'
@@ -13,12 +13,10 @@ import { DecisionCard } from './decision-card.tsx'
 export function CheckPanel({
   licenseId,
   machineId,
-  canWrite,
   onClose,
 }: {
   licenseId: string
   machineId: string
-  canWrite: boolean
   onClose: () => void
 }) {
   const read = useQuery({
@@ -36,14 +34,7 @@ export function CheckPanel({
       <p className="sub">The decision for the same machine now, without its address. Addresses are not stored.</p>
       {read.error && <ErrorState error={read.error} retry={() => void read.refetch()} />}
       {read.isPending && <LoadingRows rows={6} />}
-      {read.data && (
-        <DecisionCard
-          decision={read.data}
-          machineId={machineId}
-          canWrite={canWrite}
-          onChange={() => void read.refetch()}
-        />
-      )}
+      {read.data && <DecisionCard decision={read.data} machineId={machineId} onChange={() => void read.refetch()} />}
     </SidePanel>
   )
 }

@@ -5,6 +5,7 @@ import { Button, CopyButton } from '@mantine/core'
 import { IconCheck, IconCopy, IconX } from '@tabler/icons-react'
 import { Link } from 'wouter'
 
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { LetThroughMenu } from '../../parts/let-through.tsx'
 import { CodeBadge } from '../../parts/parts.tsx'
@@ -28,15 +29,14 @@ const t = {
 export function DecisionCard({
   decision,
   machineId,
-  canWrite,
   onChange,
 }: {
   decision: Decision
   machineId: string
-  canWrite: boolean
   /** Decides again after a remedy. */
   onChange: () => void
 }) {
+  const may = useMay()
   const { evaluation: evaluated, license: one } = decision
   const { code, decidedBy, restricted } = evaluated
   const product = useName(one?.productId ?? null)
@@ -68,11 +68,10 @@ export function DecisionCard({
         steps={steps}
         license={one}
         holders={code === 'TOO_MANY_MACHINES' ? decision.holders : []}
-        canWrite={canWrite}
         onChange={onChange}
       />
       <div className="decision-actions">
-        {canWrite && one && !isValid && machineId !== '' && (
+        {may('licenses.write') && one && !isValid && machineId !== '' && (
           <LetThroughMenu licenseId={one.id} machineId={machineId} isPrimary onDone={onChange} />
         )}
         {one && (

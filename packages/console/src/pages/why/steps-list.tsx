@@ -3,6 +3,7 @@ import { Button, Text, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'
 
 import { useCall } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { machineName } from '../../parts/let-through.tsx'
 import { Ago, TextLink } from '../../parts/parts.tsx'
@@ -74,7 +75,8 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
 }
 
 /** The machines that hold the slots, each with a button that takes its slot. */
-function Holders({ license, holders, canWrite, onChange }: Remedies & { license: License }) {
+function Holders({ license, holders, onChange }: Remedies & { license: License }) {
+  const may = useMay()
   const release = useCall(machines.removeMachine, { done: 'Freed the slot.', onDone: onChange })
   return (
     <ul className="holders">
@@ -87,7 +89,7 @@ function Holders({ license, holders, canWrite, onChange }: Remedies & { license:
           <span className="dimmed">
             <Ago at={one.lastSeenAt} />
           </span>
-          {canWrite && (
+          {may('licenses.write') && (
             <Button
               size="xs"
               variant="default"
@@ -104,7 +106,6 @@ function Holders({ license, holders, canWrite, onChange }: Remedies & { license:
 
 interface Remedies {
   holders: Decision['holders']
-  canWrite: boolean
   onChange: () => void
 }
 

@@ -1,7 +1,6 @@
 /** Evaluates a hypothetical check, and explains the decision step by step. */
 
 import { licenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
 
@@ -13,7 +12,7 @@ import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
 import { decideCheck } from './decide.ts'
 import { DecisionCard } from './decision-card.tsx'
-export default function Why({ me }: { me: Me }) {
+export default function Why() {
   const given = useUrlParameters()
   const licenseId = given.get('license')
   const read = useRead(licenses.readLicense, licenseId === null ? null : { params: { id: licenseId } })
@@ -35,7 +34,6 @@ export default function Why({ me }: { me: Me }) {
     decide.mutate(undefined)
   }
   const errors = fieldErrors(decide.error)
-  const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen title="Check">
       <Text c="dimmed">Describe a check to see what decides it. The check is not recorded and takes no slot.</Text>
@@ -75,7 +73,6 @@ export default function Why({ me }: { me: Me }) {
           <DecisionCard
             decision={decided}
             machineId={licenseKey.trim() === decided.license?.key ? machineId : ''}
-            canWrite={canWrite}
             onChange={() => decide.mutate(undefined)}
           />
         )}
