@@ -5,6 +5,7 @@ import { accessRules, accessRuleSets } from './management/access-rules.ts'
 import { activity, alerts } from './management/activity.ts'
 import { analytics } from './management/analytics.ts'
 import { auditLog } from './management/audit.ts'
+import { commerce } from './management/commerce.ts'
 import { apiKeys, tokens } from './management/credentials.ts'
 import { customers } from './management/customers.ts'
 import { events } from './management/events.ts'
@@ -32,6 +33,7 @@ export const api = {
   machines,
   licenseFiles,
   orders,
+  commerce,
   search,
   names,
   accessRules,

@@ -16,6 +16,7 @@ const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([
   indexStep('licenses_metadata', `licenses using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('customers_metadata', `customers using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('credentials_expiry', 'credentials (expires_at) where expires_at is not null'),
+  indexStep('alerts_connection', 'alerts (connection_id) where connection_id is not null'),
 ])
 
 /** Counts the usage of all quotas again. A transaction that folds a counter meanwhile makes the count fail, and then it is repeated. */

@@ -199,6 +199,43 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
+  /** Other ids by which a shop refers to an order. */
+  orderReferences: { organizationId: string; provider: string; reference: string; orderId: string }
+  commerceConnections: {
+    id: string
+    organizationId: string
+    name: string
+    shop: 'stripe' | 'paddle' | 'polar' | 'lemonsqueezy' | 'fastspring'
+    mode: 'live' | 'test'
+    states: Generated<('paid' | 'canceled' | 'refunded' | 'disputed')[]>
+    unknownPrices: Generated<'wait' | 'ignore'>
+    /** The secret with which the shop signs its events, encrypted with the master key. */
+    secretEncrypted: Bytes
+    masterKeyId: string
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  /** The inbox of events of shops. */
+  commerceEvents: {
+    id: string
+    organizationId: string
+    connectionId: string
+    /** The id of the event in the shop. */
+    eventId: string
+    type: string
+    /** The event as JSON text. */
+    body: string
+    bytes: number
+    state: Generated<'PENDING' | 'WAITING' | 'DONE' | 'IGNORED' | 'FAILED'>
+    orderId: string | null
+    attempts: Generated<number>
+    nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
+    /** The ids of prices, orders or customers that the event waits for. */
+    waitsFor: Generated<string[]>
+    error: string | null
+    receivedAt: DefaultMoment
+    handledAt: Moment | null
+  }
   licenses: {
     id: string
     organizationId: string
@@ -303,10 +340,11 @@ export interface Database {
   alerts: {
     id: string
     organizationId: string
-    /** The license, or null for an alert about a webhook endpoint. */
+    /** The license, the webhook endpoint or the connection that the alert is about. */
     licenseId: string | null
     endpointId: string | null
-    kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED'>
+    connectionId: string | null
+    kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED' | 'EVENT_WAITING'>
     count: number
     firstAt: Moment
     lastAt: Moment

@@ -38,6 +38,7 @@ const t = {
     access_token: 'Access token',
     signing_key: 'Signing key',
     webhook_endpoint: 'Webhook endpoint',
+    connection: 'Connection to a shop',
     organization: 'Organization',
   } as Record<string, string>,
   actions: {

@@ -41,18 +41,26 @@ function Overuse({ licenseId, count, lastAt }: Pick<Alert, 'count' | 'lastAt'> &
   )
 }
 
-export function AlertSentence({ alert: { licenseId, webhookEndpointId, count, lastAt } }: { alert: Alert }) {
+export function AlertSentence({
+  alert: { licenseId, webhookEndpointId, connectionId, count, lastAt },
+}: {
+  alert: Alert
+}) {
   if (licenseId !== null) return <Overuse licenseId={licenseId} count={count} lastAt={lastAt} />
+  const [sentence, href] =
+    connectionId === null
+      ? ['A webhook endpoint is disabled.', `/webhooks/${webhookEndpointId ?? ''}`]
+      : ['Payments wait until a template lists their price.', '/orders']
   return (
     <>
       <IconWebhook size={18} className="warning-text" aria-hidden="true" />
       <div className="grow">
-        A webhook endpoint is disabled.
+        {sentence}
         <span className="sub">
           <Ago at={lastAt} />
         </span>
       </div>
-      <Button size="xs" variant="default" component={Link} href={`/webhooks/${webhookEndpointId ?? ''}`}>
+      <Button size="xs" variant="default" component={Link} href={href}>
         Open
       </Button>
     </>

@@ -95,7 +95,7 @@ export const eventTypes = {
     licenseOf,
     {
       alert: alert
-        .omit({ licenseId: true, webhookEndpointId: true, kind: true, acknowledgedAt: true })
+        .omit({ licenseId: true, webhookEndpointId: true, connectionId: true, kind: true, acknowledgedAt: true })
         .meta({ id: undefined, description: 'The alert of the license.' }),
     },
   ),
