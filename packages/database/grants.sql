@@ -98,6 +98,7 @@ begin
   grant execute on function
     -- A check constraint and an index expression run as the user who writes the table.
     are_entitlements(jsonb, boolean),
+    claim_slots(uuid[], bytea[], text[], boolean, text[]),
     customer_text(text, text, text),
     drop_old_partitions(integer, integer),
     ensure_partition(text, timestamptz),

@@ -498,7 +498,7 @@ create table license_templates (
   max_releases integer,
   lease_seconds integer,
   grace_days integer not null,
-  file_days integer not null,
+  file_days integer,
   entitlements jsonb,
   metadata jsonb not null default '{}'::jsonb,
   former jsonb not null default '{}'::jsonb,
@@ -551,7 +551,7 @@ create table licenses (
   max_releases integer,
   lease_seconds integer,
   grace_days integer not null default 0,
-  file_days integer not null default 30,
+  file_days integer,
   template_id uuid,
   external_id text,
   constraint licenses_pkey PRIMARY KEY (id),
@@ -612,6 +612,7 @@ create table machines (
   last_seen_at timestamptz not null default now(),
   lease_ends_at timestamptz,
   organization_id uuid,
+  file_ends_at timestamptz,
   constraint machines_pkey PRIMARY KEY (license_id, machine_id),
   constraint machines_license_id_fkey FOREIGN KEY (license_id) REFERENCES license_slots(license_id) ON DELETE CASCADE,
   constraint machines_machine_id_check CHECK (((length(machine_id) >= 1) AND (length(machine_id) <= 512)))
@@ -1029,7 +1030,7 @@ function are_entitlements(members jsonb, with_null boolean) returns boolean to k
 function change_leases() returns trigger;
 function change_log_identity() returns text;
 function changes_after(since pg_snapshot, without uuid[], at_most bigint) returns TABLE(entity "char", id uuid, machine_id bytea, organization_id uuid) to keyward_validator;
-function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[]) returns TABLE(outcome text, used integer, max integer, xid text, ends_at double precision, lease integer) to keyward_validator;
+function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[]) returns TABLE(outcome text, used integer, max integer, xid text, ends_at double precision, lease integer) to keyward_management to keyward_validator;
 function count_bytes() returns trigger;
 function count_changed_bytes() returns trigger;
 function count_credentials() returns trigger;

@@ -43,6 +43,8 @@ export interface JudgeCommand {
   licenseKey: string
   /** The product id of the app, as in `OpenCommand`. */
   productId: string | null
+  /** The machine id, as in `OpenCommand`. */
+  machineId: string | null
   publicKeys: readonly PublicKey[]
   nowMs: number
   latestSeenMs: number

@@ -28,8 +28,8 @@ const readKey = ({ keyId, publicKey }: PublicKey) => ({
   publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
 })
 
-function judge({ file, licenseKey, productId, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
-  const judged = judgeLicenseFile(file, { keys: publicKeys.map(readKey), licenseKey, productId, nowMs, latestSeenMs })
+function judge({ file, publicKeys, ...facts }: JudgeCommand): object {
+  const judged = judgeLicenseFile(file, { ...facts, keys: publicKeys.map(readKey) })
   return { outcome: judged.ok ? 'GOOD' : judged.reason }
 }
 

@@ -3,14 +3,14 @@
  * license key until a later verdict is VALID.
  */
 
-import { claimedLicenseKey } from '@keyward/license-file'
+import { claimedLicenseKey, requestCodeOf } from '@keyward/license-file'
 
 import { boundedStorage } from './cache/bounded-storage.ts'
 import { createFileCache, type FileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
 import { createStore, createTurns, type Store, type StoreChange } from './cache/store.ts'
 import { offlineMessage } from './messages.ts'
-import { type ClientOptions, readOptions, type Settings } from './options.ts'
+import { type ClientOptions, hasHashes, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
 import type { CallOutcome, Endpoint, Outage, ServiceResponse } from './transport/http.ts'
@@ -34,6 +34,11 @@ export interface LicenseClient {
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
   importFile(file: string): Promise<ImportResult>
+  /**
+   * Returns the code with which a person requests the license file of this machine, for a machine without network access. The vendor turns the
+   * code into a file for `importFile`. Returns null without a `machineId`, and in a page over http.
+   */
+  requestCode(): Promise<string | null>
   /** Resolves when no fetch of a file runs in the background. Await this call before a short program ends. */
   settled(): Promise<void>
 }
@@ -115,12 +120,20 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
       : { imported: false, reason: 'NOT_STORED' }
   }
 
+  async function requestCode(): Promise<string | null> {
+    // Until a verdict, the last candidate has the form of a generated key.
+    const { licenseKey, machineId, hostname } = candidates.at(-1)!.settings
+    if (machineId === undefined || !hasHashes()) return null
+    return requestCodeOf({ licenseKey, machineId, hostname })
+  }
+
   return {
     validate: (given) => check(validateEndpoint, given),
     activate: (given) => check(activateEndpoint, given),
     deactivate,
     refreshFile,
     importFile,
+    requestCode,
     settled: async () => void (await Promise.all(candidates.map(({ cache }) => cache.settled()))),
   }
 }

@@ -1,6 +1,17 @@
 /** The names of the vocabularies, and the texts that several screens show. All other texts stand where they are shown. */
 
-import type { Code, LicenseStatus, PolicyType, RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/contract'
+import {
+  type Code,
+  DEFAULT_FILE_DAYS,
+  filesEndWithLease,
+  type LicenseStatus,
+  type PolicyType,
+  type RuleKind,
+  type RuleMode,
+  type RuleScope,
+  type RuleType,
+  type Terms,
+} from '@keyward/contract'
 import type { ActivityType } from '@keyward/contract/management/activity'
 import type { Delivery } from '@keyward/contract/management/webhooks'
 
@@ -18,7 +29,10 @@ export const text = {
   actions: 'Actions',
   daysFromFirstUse: (days: number) => `${days} days from first use`,
   deletedRules: (count: number) => `Deleted ${counted(count, 'rule')}.`,
-  fileDays: (days: number) => `valid for ${counted(days, 'day')}`,
+  files: (policy: Pick<Terms, 'fileDays' | 'leaseSeconds' | 'maxMachines'>) =>
+    filesEndWithLease(policy)
+      ? 'valid until the lease ends'
+      : `valid for ${counted(policy.fileDays ?? DEFAULT_FILE_DAYS, 'day')}`,
   invited: 'Send this link to the member. The link works once and expires after 72 hours.',
   line: (number: number) => `Line ${number}`,
   liveOn: (current: number, all: number) => `Live on ${current} of ${counted(all, 'validator')}.`,

@@ -170,7 +170,7 @@ export interface Database {
     maxReleases: number | null
     leaseSeconds: number | null
     graceDays: number
-    fileDays: number
+    fileDays: number | null
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
     metadata: DefaultJsonColumn
     /** The prices of shops that sell the template. */
@@ -258,8 +258,8 @@ export interface Database {
     leaseSeconds: number | null
     /** The number of days of 24 hours after `expiresAt` for which checks stay valid. */
     graceDays: Generated<number>
-    /** The lifetime of license files in days. */
-    fileDays: Generated<number>
+    /** The lifetime of license files in days, or null for 30 days and for the lease of a license with leases. */
+    fileDays: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements, or null when there are none. */
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
@@ -279,6 +279,8 @@ export interface Database {
     hostname: string | null
     /** The end of the machine's lease, or null when the machine holds its slot until the release. */
     leaseEndsAt: Moment | null
+    /** The end of the machine's file, or null if none was issued. Until then, apps do not release the slot. */
+    fileEndsAt: Moment | null
     firstSeenAt: DefaultMoment
     lastSeenAt: DefaultMoment
   }

@@ -251,6 +251,7 @@ const makers: Record<MakerName, Maker> = {
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
   downloadLicenseFile: below('licenses', license, '/file'),
+  issueMachineFile: below('licenses', license, '/file', { machineId: 'm' }),
   requestLicenseFile: async ({ vendor }) => {
     const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
     return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }

@@ -61,6 +61,7 @@ export function Actions({ license: one }: { license: License }) {
       <MoreMenu>
         {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>Change the terms</Menu.Item>}
         {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>Replace the key</Menu.Item>}
+        {canWrite && hasFile && <Menu.Item onClick={() => setOpened('machineFile')}>File for a machine</Menu.Item>}
         {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>Offline file</Menu.Item>}
         {may('audit.read') && (
           <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>

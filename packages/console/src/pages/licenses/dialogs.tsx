@@ -12,10 +12,11 @@ import { Confirm } from '../../parts/confirm.tsx'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { KeyText } from '../../parts/parts.tsx'
+import { MachineFile } from './machine-file.tsx'
 import { bodyOf, type Policy, PolicyFields, policyOf, restorePolicy } from './policy-fields.tsx'
 const TYPED_CHARACTERS = 4
 
-export type Opened = 'terms' | 'entitlements' | 'replaceKey' | 'revoke' | 'delete'
+export type Opened = 'terms' | 'machineFile' | 'entitlements' | 'replaceKey' | 'revoke' | 'delete'
 
 /** The window for changing the terms. */
 function EditTerms({ license: one, onClose }: { license: License; onClose: () => void }) {
@@ -89,6 +90,8 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
       return <EditTerms license={one} onClose={onClose} />
     case 'entitlements':
       return <EditEntitlements license={one} onClose={onClose} />
+    case 'machineFile':
+      return <MachineFile license={one} onClose={onClose} />
     case 'replaceKey':
       return (
         <Confirm

@@ -1,4 +1,4 @@
-import { type createLicense, DEFAULT_FILE_DAYS, type License, licenses, type PolicyType } from '@keyward/contract'
+import { type createLicense, type License, licenses, type PolicyType } from '@keyward/contract'
 import { Input, NumberInput, type NumberInputProps, SegmentedControl, Switch } from '@mantine/core'
 import type { z } from 'zod'
 
@@ -46,7 +46,7 @@ export function newPolicy(): Policy {
     leaseMinutes: LEASE_MINUTES,
     maxReleases: '',
     graceDays: 0,
-    fileDays: DEFAULT_FILE_DAYS,
+    fileDays: '',
   }
 }
 
@@ -62,7 +62,7 @@ export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
     leaseMinutes: leaseSeconds === null ? LEASE_MINUTES : leaseSeconds / SECONDS_PER_MINUTE,
     maxReleases: maxReleases ?? '',
     graceDays,
-    fileDays,
+    fileDays: fileDays ?? '',
   }
 }
 
@@ -99,7 +99,7 @@ export function bodyOf(policy: Policy, before?: License): NonNullable<z.input<ty
         : null,
     maxReleases: numberOf(policy.maxReleases),
     graceDays: numberOf(policy.graceDays) ?? 0,
-    fileDays: numberOf(policy.fileDays) ?? DEFAULT_FILE_DAYS,
+    fileDays: numberOf(policy.fileDays),
   }
 }
 
@@ -252,7 +252,7 @@ export function RareFields(props: Props) {
         of={props}
         name="fileDays"
         label="Lifetime of files in days"
-        description="How long an app runs without a network."
+        description="How long an app runs without a network. Empty: 30 days, and for a floating license as long as its lease."
       />
     </>
   )

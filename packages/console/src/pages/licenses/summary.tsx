@@ -94,7 +94,7 @@ export function SummaryCard(props: SummaryProps) {
     Slots: own(slotsOf(one), 'leaseSeconds'),
     'App may free': own(policy.maxReleases ?? 'no limit', 'maxReleases'),
     'Grace period in days': own(policy.graceDays, 'graceDays'),
-    Files: own(text.fileDays(policy.fileDays), 'fileDays'),
+    Files: own(text.files(policy), 'fileDays'),
     Created: <When at={one.createdAt} />,
     ...(externalId !== null && { 'External id': <Copyable value={externalId} /> }),
     Id: <Copyable value={one.id} />,

@@ -156,7 +156,7 @@ export default function TemplatePage({ id }: { id: string }) {
           Slots: slotsOf({ policy }),
           'App may free': policy.maxReleases ?? 'no limit',
           'Grace period in days': policy.graceDays,
-          Files: text.fileDays(policy.fileDays),
+          Files: text.files(policy),
           Entitlements: <EntitlementList overrides={entitlements} />,
           ...(one.priceIds.length > 0 && { 'Prices in shops': one.priceIds.join(', ') }),
           Id: <Copyable value={id} />,
