@@ -1,4 +1,5 @@
 import type { activityEntry } from '@keyward/contract/management/activity'
+import { oneLine } from '@keyward/contract/text'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { z } from 'zod'
 
@@ -44,7 +45,7 @@ export function ActivityTable({
           <CodeBadge code={entry.code} />
         ),
     },
-    { title: 'Machine', cell: ({ machineId }) => <span className="mono">{machineId ?? ''}</span> },
+    { title: 'Machine', cell: ({ machineId }) => <span className="mono">{oneLine(machineId ?? '')}</span> },
     { title: 'Times', cell: ({ count }) => count.toLocaleString(), isNumber: true },
   ]
   if (showsLicense) columns.splice(2, 0, { title: 'License', cell: ({ licenseId }) => <LicenseKey id={licenseId} /> })

@@ -1,4 +1,5 @@
 import { ALL_PERMISSIONS } from '@keyward/contract'
+import { lines } from '@keyward/contract/text'
 import { Stack } from '@mantine/core'
 
 import { counted, text } from '../text.ts'
@@ -80,10 +81,10 @@ function Value({ field, value }: { field: string; value: unknown }) {
   if (value === null || value === undefined || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'number') return value.toLocaleString()
-  if (typeof value !== 'string') return JSON.stringify(value)
+  if (typeof value !== 'string') return lines(JSON.stringify(value))
   if (TIME.test(value)) return <When at={value} />
   if (UUID.test(value)) return <Name id={value} fallback={value.slice(0, 8)} />
-  return LABELS[lastOf(field)]?.[value] ?? value
+  return LABELS[lastOf(field)]?.[value] ?? lines(value)
 }
 
 /** Shows the value before or after a change. Of a list, shows only the elements that the other list lacks. */

@@ -1,6 +1,7 @@
 /** Menus that help a refused machine: an exclusion for some time, and the release of the slot of another machine. */
 
 import { accessRules, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Menu } from '@mantine/core'
 import { IconChevronDown } from '@tabler/icons-react'
 
@@ -31,7 +32,7 @@ export function LetThroughMenu({
   onDone?: () => void
 }) {
   const create = useCall(accessRules.createAccessRule, {
-    done: ({ expiresAt }) => t.done(machineId, expiresAt === null ? null : distance(expiresAt)),
+    done: ({ expiresAt }) => t.done(oneLine(machineId), expiresAt === null ? null : distance(expiresAt)),
     undo: ({ id }) => call(accessRules.deleteAccessRule, { params: { id } }),
     ...(onDone && { onDone }),
   })
@@ -67,7 +68,7 @@ type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the name by which a person knows a machine. */
 export function machineName({ hostname, machineId }: Pick<Machine, 'hostname' | 'machineId'>): string {
-  return hostname ?? machineId
+  return oneLine(hostname ?? machineId)
 }
 
 export function FreeSlotMenu({ licenseId, holders }: { licenseId: string; holders: readonly Machine[] }) {

@@ -5,6 +5,7 @@ import { canonicalRuleValue } from '@keyward/address/rule-values'
 import type { Permission } from '@keyward/contract'
 import type { SearchResults } from '@keyward/contract/management/search'
 import type { Me } from '@keyward/contract/management/sign-in'
+import { oneLine } from '@keyward/contract/text'
 
 import { recentItems } from '../api/recent.ts'
 import { text } from '../text.ts'
@@ -143,15 +144,15 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       title: 'Machines',
       offers: machines.map(({ id, licenseId, machineId, hostname, lastSeenAt }) => ({
         path: `/licenses/${licenseId}#${id}`,
-        label: machineId,
-        detail: hostname ?? `last seen ${day.format(new Date(lastSeenAt))}`,
+        label: oneLine(machineId),
+        detail: hostname === null ? `last seen ${day.format(new Date(lastSeenAt))}` : oneLine(hostname),
       })),
     },
     {
       title: 'Access rules',
       offers: accessRules.map(({ kind, type, value }) => ({
         path: `/rules?${new URLSearchParams({ matches: value }).toString()}`,
-        label: value,
+        label: oneLine(value),
         detail: `${text.kinds[kind]}, ${text.types[type]}`,
       })),
     },

@@ -53,9 +53,10 @@ export function createGates(onReject: () => void): Gates {
     importBytes: new ByteBudget(IMPORT_BYTES, 'imports', onReject),
     signedBytes: new ByteBudget(SIGNED_BYTES, 'events of shops', onReject),
     imports: createFairGate({ ...imports, total: IMPORTS, perOwner: 1, maxWaiting: 1 }),
-    // An export occupies the memory of one page until its caller has read everything. It uses a connection only while it reads a page.
+    // An export occupies the memory of one page until its caller has read everything, or for 15 minutes. It uses a connection only while it
+    // reads a page.
     exports: createFairGate({
-      total: 32,
+      total: 128,
       perOwner: 2,
       maxWaiting: 0,
       maxWaitMs: 0,

@@ -8,6 +8,7 @@ import { dryRuns } from '@keyward/contract/dry-run'
 import { activity } from '@keyward/contract/management/activity'
 import { products as allProducts } from '@keyward/contract/management/products'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Code, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 
@@ -129,7 +130,7 @@ function CheckStep({ apiKey, licenseKey }: { apiKey: string; licenseKey: string 
         <p role="status">
           {arrived.code !== undefined && <CodeBadge code={arrived.code} />} for the license{' '}
           <LicenseKey id={arrived.licenseId} /> on the machine{' '}
-          <span className="mono">{arrived.machineId ?? 'without an id'}</span>, <Ago at={arrived.lastAt} />
+          <span className="mono">{oneLine(arrived.machineId ?? 'without an id')}</span>, <Ago at={arrived.lastAt} />
         </p>
       ) : (
         <p>

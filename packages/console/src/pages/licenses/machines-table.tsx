@@ -1,4 +1,5 @@
 import { type License, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button } from '@mantine/core'
 import { Link } from 'wouter'
 
@@ -50,11 +51,11 @@ export function MachinesTable({
       title: 'Machine',
       cell: ({ machineId, hostname, refused }) => (
         <>
-          {hostname !== null && <bdi className="name">{hostname}</bdi>}
+          {hostname !== null && <bdi className="name">{oneLine(hostname)}</bdi>}
           {hostname === null ? (
-            <span className="mono">{machineId}</span>
+            <span className="mono">{oneLine(machineId)}</span>
           ) : (
-            <span className="sub mono">{machineId}</span>
+            <span className="sub mono">{oneLine(machineId)}</span>
           )}
           {refused > 0 && (
             <>

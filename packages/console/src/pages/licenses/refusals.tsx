@@ -2,6 +2,7 @@
 
 import type { machines } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
+import { oneLine } from '@keyward/contract/text'
 import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
 
 import { type ItemOf, useList } from '../../api/hooks.ts'
@@ -62,7 +63,7 @@ export function RefusalBanner({
       <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
       <div className="grow">
         <strong>
-          <span className="mono">{machineId}</span> {t.refused(count, distance(firstAt))}
+          <span className="mono">{oneLine(machineId)}</span> {t.refused(count, distance(firstAt))}
         </strong>
         <p>{t.taken(holders.map(machineName), distance(lastAt))}</p>
       </div>

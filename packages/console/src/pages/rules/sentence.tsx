@@ -1,6 +1,7 @@
 /** An access rule as a sentence, such as "Block 203.0.113.0/24 for everything". */
 
 import type { AccessRule } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { IconEye, IconShieldCheck, IconShieldLock, IconShieldX } from '@tabler/icons-react'
 
 import { countryName } from '../../parts/country-field.tsx'
@@ -18,7 +19,7 @@ const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION:
 function Value({ rule: { type, value } }: { rule: AccessRule }) {
   if (type === 'CUSTOMER') return <Name id={value} href={`/customers/${value}`} fallback={text.types.CUSTOMER} />
   if (type === 'COUNTRY') return <span className="name">{countryName(value)}</span>
-  return <span className="mono">{value}</span>
+  return <span className="mono">{oneLine(value)}</span>
 }
 
 function Scope({ rule: { scope, scopeId } }: { rule: AccessRule }) {

@@ -2,6 +2,7 @@
 
 import { events } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
+import { lines } from '@keyward/contract/text'
 import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core'
 
 import { ApiError } from '../../api/client.ts'
@@ -44,7 +45,7 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
       </Text>
       {status === null && error !== null && (
         <Code block className="snippet">
-          {error}
+          {lines(error)}
         </Code>
       )}
       {response !== null && (
@@ -54,7 +55,7 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
           </Text>
           {response !== '' && (
             <Code block className="snippet response" tabIndex={0}>
-              {response}
+              {lines(response)}
             </Code>
           )}
         </>
@@ -78,7 +79,7 @@ function SentRequest({ eventId, url }: { eventId: string; url: string }) {
         <ErrorMessage error={read.error} />
         {read.data && (
           <Code block className="snippet response" tabIndex={0}>
-            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${JSON.stringify(read.data, null, 2)}`}
+            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${lines(JSON.stringify(read.data, null, 2))}`}
           </Code>
         )}
         <Text size="xs" c="dimmed">

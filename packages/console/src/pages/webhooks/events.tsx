@@ -2,6 +2,7 @@
 
 import { actor } from '@keyward/contract'
 import { type Event, events } from '@keyward/contract/management/events'
+import { lines } from '@keyward/contract/text'
 import { Anchor, Code, Stack, Text } from '@mantine/core'
 import { z } from 'zod'
 
@@ -51,7 +52,7 @@ function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
         <Copyable value={one.id} />
         <Text size="sm">The event as endpoints receive it</Text>
         <Code block className="snippet response" tabIndex={0}>
-          {JSON.stringify(one, null, 2)}
+          {lines(JSON.stringify(one, null, 2))}
         </Code>
       </Stack>
     </Window>

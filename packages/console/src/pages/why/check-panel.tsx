@@ -1,6 +1,7 @@
 /** The panel that explains a recorded check. The list from which it was opened stays beside it. */
 
 import { licenses } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { useQuery } from '@tanstack/react-query'
 
 import { call } from '../../api/client.ts'
@@ -29,7 +30,7 @@ export function CheckPanel({
   return (
     <SidePanel title="Check" onClose={onClose}>
       <p className="check-subject">
-        <LicenseKey id={licenseId} /> {machineId !== '' && <span className="mono">{machineId}</span>}
+        <LicenseKey id={licenseId} /> {machineId !== '' && <span className="mono">{oneLine(machineId)}</span>}
       </p>
       <p className="sub">The decision for the same machine now, without its address. Addresses are not stored.</p>
       {read.error && <ErrorState error={read.error} retry={() => void read.refetch()} />}

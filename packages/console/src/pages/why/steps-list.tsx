@@ -1,4 +1,5 @@
 import { type AccessRule, type License, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Text, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'
 
@@ -84,7 +85,7 @@ function Holders({ license, holders, onChange }: Remedies & { license: License }
         <li key={one.id} className="slot-box" data-state="refused">
           <div className="grow">
             <bdi className="name">{machineName(one)}</bdi>
-            {one.hostname !== null && <span className="sub mono">{one.machineId}</span>}
+            {one.hostname !== null && <span className="sub mono">{oneLine(one.machineId)}</span>}
           </div>
           <span className="dimmed">
             <Ago at={one.lastSeenAt} />
