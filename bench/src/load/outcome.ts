@@ -2,8 +2,10 @@
 
 import type { LatencySummary } from './histogram.ts'
 
+export type Generator = 'autocannon' | 'fixed-rate' | 'wrk'
+
 export interface LoadOutcome {
-  generator: 'as-fast-as-possible' | 'fixed-rate' | 'wrk'
+  generator: Generator
   requests: number
   durationMs: number
   perSecond: number

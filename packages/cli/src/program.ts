@@ -11,7 +11,6 @@ import { asFailure, ValidationFailure } from './api.ts'
 import { CliCommand } from './command.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
-import { addConnectionCommands } from './commands/connections.ts'
 import { addCustomerCommands } from './commands/customers.ts'
 import { addEventCommands } from './commands/events.ts'
 import { addKeyCommands } from './commands/keys.ts'
@@ -70,7 +69,6 @@ function createProgram(context: RunContext): CliCommand {
   addProductCommands(program)
   addTemplateCommands(program)
   addOrderCommands(program)
-  addConnectionCommands(program)
   addCustomerCommands(program)
   addLicenseCommands(program)
   addMachineCommands(program)

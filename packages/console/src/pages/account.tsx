@@ -1,149 +1,158 @@
 import { members } from '@keyward/contract/management/members'
-import { type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
+import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
 
-import { useCall, useChange, useList, useRead, wholeList } from '../api/hooks.ts'
-import { useSignedIn } from '../api/me.ts'
+import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { CredentialList } from '../parts/credential-list.tsx'
-import { useFields } from '../parts/fields.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, When } from '../parts/parts.tsx'
+import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
-function RegisterWindow({ onClose }: { onClose: () => void }) {
-  const { values, text: field } = useFields({ name: '' })
-  const register = useChange(registerPasskey, { done: 'Registered the passkey.', quiet: true })
-  return (
-    <FormWindow
-      title="Register a passkey"
-      action="Register a passkey"
-      onClose={onClose}
-      onSubmit={() => register.mutateAsync(values.name)}
-    >
-      {(errors) => (
-        <TextInput
-          label="Name"
-          description="For example: work laptop."
-          {...field('name', errors)}
-          required
-          data-autofocus
-        />
-      )}
-    </FormWindow>
-  )
-}
+const t = text.account
+
+const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
 
 function Passkeys() {
-  const read = useRead(passkeys.listMyPasskeys, {})
-  const [isNaming, naming] = useDisclosure(false)
+  const { data, error, isPending, refetch } = useRead(passkeys.listMyPasskeys, {})
+  const [name, setName] = useState<string | null>(null)
+  const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
   const remove = useCall(passkeys.deletePasskey)
   const columns: readonly Column<Passkey>[] = [
-    { title: 'Name', cell: (one) => one.name },
-    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: t.passkeyName, cell: (one) => one.name },
+    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: ({ id, name: its }) => (
         <ConfirmButton
           size="xs"
-          label="Delete"
-          title="Delete this passkey?"
+          label={t.remove}
+          title={t.removeTitle}
           object={<bdi>{its}</bdi>}
-          consequence="You can no longer sign in with this passkey."
+          consequence={t.removeHint}
           onConfirm={() => remove.mutateAsync({ params: { id } })}
         />
       ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label="Passkeys">
+    <Stack gap="sm" component="section" aria-label={t.passkeys}>
       <Group justify="space-between">
         <Title order={2} size="h4">
-          Passkeys
+          {t.passkeys}
         </Title>
-        <Button onClick={naming.open} disabled={!offersPasskeys()}>
-          Register a passkey
+        <Button onClick={() => setName('')} disabled={!offersPasskeys()}>
+          {t.newPasskey}
         </Button>
       </Group>
       <Text size="sm" c="dimmed">
-        A passkey signs you in with your fingerprint, your face or the PIN of your device.
+        {t.passkeysHint}
       </Text>
-      {!offersPasskeys() && (
-        <Alert color="blue">
-          This browser offers no passkeys for this address. Passkeys need a host name and TLS, or localhost.
-        </Alert>
-      )}
+      {!offersPasskeys() && <Alert color="blue">{t.unsupported}</Alert>}
       <ListTable
-        list={wholeList(read, read.data?.data)}
+        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
         columns={columns}
-        empty="No passkeys yet. Without a passkey, you need a new invitation for the next sign-in."
-        label="Passkeys"
+        empty={t.noPasskeys}
+        label={t.passkeys}
       />
-      {isNaming && <RegisterWindow onClose={naming.close} />}
+      <FormWindow
+        title={t.newPasskey}
+        action={t.newPasskey}
+        opened={name !== null}
+        onClose={() => setName(null)}
+        onSubmit={() => register.mutateAsync(name ?? '')}
+      >
+        {(errors) => (
+          <TextInput
+            label={t.passkeyName}
+            description={t.passkeyNameHint}
+            value={name ?? ''}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errors['name']}
+            required
+            data-autofocus
+          />
+        )}
+      </FormWindow>
     </Stack>
   )
 }
 
 function Sessions() {
-  const read = useRead(sessions.listMySessions, {})
-  const end = useCall(sessions.endMySession, { done: 'Ended the session.' })
+  const { data, error, isPending, refetch } = useRead(sessions.listMySessions, {})
+  const end = useCall(sessions.endMySession, { done: t.ended })
   const columns: readonly Column<Session>[] = [
-    { title: 'Opened', cell: ({ createdAt }) => <When at={createdAt} /> },
-    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: 'With', cell: ({ method }) => text.methods[method] ?? method },
+    { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: t.method, cell: ({ method }) => t.methods[method] ?? method },
     {
       title: text.actions,
       cell: ({ id, isCurrent }) =>
         isCurrent ? (
-          <DotBadge color="teal">this one</DotBadge>
+          <DotBadge color="teal">{t.current}</DotBadge>
         ) : (
           <Button size="xs" variant="default" onClick={() => end.mutate({ params: { id } })}>
-            End
+            {t.end}
           </Button>
         ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label="Sessions">
+    <Stack gap="sm" component="section" aria-label={t.sessions}>
       <Title order={2} size="h4">
-        Sessions
+        {t.sessions}
       </Title>
-      <ListTable list={wholeList(read, read.data?.data)} columns={columns} empty="" label="Sessions" />
+      <ListTable
+        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
+        columns={columns}
+        empty=""
+        label={t.sessions}
+      />
     </Stack>
   )
 }
 
-function AccessTokens({ memberId }: { memberId: string }) {
+const TOKENS = {
+  title: t.tokens,
+  hint: t.tokensHint,
+  new: t.newToken,
+  none: t.noTokens,
+  revokeTitle: t.revokeTokenTitle,
+  revokeHint: t.revokeTokenHint,
+}
+
+function AccessTokens({ memberId, own }: { memberId: string; own: readonly string[] }) {
   const params = { id: memberId }
   const list = useList(members.listAccessTokens, { params })
   const create = useCall(members.createAccessToken, { quiet: true })
-  const revoke = useCall(members.revokeAccessToken, { done: 'Revoked the credential.' })
+  const revoke = useCall(members.revokeAccessToken, { done: text.credentials.revoked })
   return (
     <CredentialList
-      title="Personal access tokens"
-      hint="For your own scripts, and for signing in without a passkey. A token permits what both it and you may do, and ends when you leave."
-      create="New personal access token"
-      none="No personal access tokens."
-      revokeHint="Scripts that use this token lose access at once."
       list={list}
-      onCreate={({ name, permissions }) => create.mutateAsync({ params, body: { name, permissions } })}
+      onCreate={({ name, permissions }) =>
+        create.mutateAsync({ params, body: { name, permissions: permissionsOf(permissions) } })
+      }
       onRevoke={(tokenId) => revoke.mutateAsync({ params: { id: memberId, tokenId } })}
+      own={own}
+      texts={TOKENS}
     />
   )
 }
 
-export default function Account() {
-  const me = useSignedIn()
+export default function Account({ me }: { me: Me }) {
   return (
-    <Screen title="Your account">
+    <Screen title={t.title}>
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
-      {me.member && me.permissions.includes('credentials.write') && <AccessTokens memberId={me.member.id} />}
+      {me.member && me.permissions.includes('credentials.write') && (
+        <AccessTokens memberId={me.member.id} own={me.permissions} />
+      )}
       <Sessions />
     </Screen>
   )

@@ -4,33 +4,36 @@ import { type Order, orders } from '@keyward/contract/management/orders'
 import { Group } from '@mantine/core'
 
 import { useList } from '../api/hooks.ts'
+import { useName } from '../api/names.ts'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
-import { Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, KeyText, TextLink, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
+import { text } from '../text.ts'
 
-const t = {
-  states: { paid: 'Paid', canceled: 'Canceled', refunded: 'Refunded', disputed: 'Disputed' },
-}
+const t = text.orders
 const FILTERS = { state: null }
 const COLORS = { paid: 'teal', canceled: 'gray', refunded: 'red', disputed: 'yellow' } as const
 
+function TemplateName({ id }: { id: string }) {
+  return <TextLink href={`/templates/${id}`}>{useName(id)}</TextLink>
+}
+
 const COLUMNS: readonly Column<Order>[] = [
-  { title: 'Shop', cell: ({ provider }) => provider },
+  { title: t.shop, cell: ({ provider }) => provider },
   {
-    title: 'Order and line',
+    title: t.order,
     cell: ({ orderId, line }) => (
       <span className="mono">
         {orderId} / {line}
       </span>
     ),
   },
-  { title: 'State', cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
-  { title: 'Template', cell: ({ templateId }) => <Name id={templateId} href={`/templates/${templateId}`} /> },
+  { title: t.state, cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
+  { title: text.templates.one, cell: ({ templateId }) => <TemplateName id={templateId} /> },
   {
-    title: 'Licenses',
+    title: text.nav.licenses,
     cell: ({ licenses }) => (
       <Group gap="sm">
         {licenses.map(({ id, key }) => (
@@ -41,24 +44,23 @@ const COLUMNS: readonly Column<Order>[] = [
       </Group>
     ),
   },
-  { title: 'Last change', cell: ({ occurredAt }) => <When at={occurredAt} /> },
+  { title: t.occurred, cell: ({ occurredAt }) => <When at={occurredAt} /> },
 ]
 
 export default function Orders() {
-  const filters = useUrlFilters(FILTERS)
-  const [query, , clear] = filters
-  const list = useList(orders.listOrders, { query })
+  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const list = useList(orders.listOrders, { query: filters })
   return (
-    <Screen title="Orders">
+    <Screen title={t.title}>
       <FilterBar onClear={clear}>
-        <ChoiceFilter filters={filters} name="state" label="State" names={t.states} />
+        <ChoiceFilter
+          label={t.state}
+          names={t.states}
+          value={filters.state}
+          onChange={(state) => setFilters({ state })}
+        />
       </FilterBar>
-      <ListTable
-        list={list}
-        columns={COLUMNS}
-        label="Orders"
-        empty="No orders yet. A shop or your own backend puts them through the API."
-      />
+      <ListTable list={list} columns={COLUMNS} label={t.title} empty={t.empty} />
     </Screen>
   )
 }

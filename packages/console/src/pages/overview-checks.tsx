@@ -6,24 +6,17 @@ import { Table } from '@mantine/core'
 import { useLocation } from 'wouter'
 
 import { useRead } from '../api/hooks.ts'
-import { type Bucket, Chart, codesOf, countOf, GROUP_NAMES } from '../parts/chart.tsx'
+import { type Bucket, Chart, countOf, GROUP_NAMES, GROUPS } from '../parts/chart.tsx'
 import { ErrorState, LoadingRows, State } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
-const t = {
-  groups: {
-    limit: 'Over the limit',
-    blocked: 'Blocked by a rule',
-    ended: 'Expired, suspended, revoked',
-    unknown: 'Unknown key, no machine id',
-  },
-}
+const t = text.overview
 const HOUR_MS = 3_600_000
 
 export const SPANS = {
-  '24': { hours: 24, isDaily: false, label: '24 hours' },
-  '168': { hours: 168, isDaily: false, label: '7 days' },
-  '720': { hours: 720, isDaily: true, label: '30 days' },
+  '24': { hours: 24, isDaily: false, label: t.day },
+  '168': { hours: 168, isDaily: false, label: t.week },
+  '720': { hours: 720, isDaily: true, label: t.month },
 } as const
 export type Span = keyof typeof SPANS
 
@@ -70,33 +63,31 @@ export function Checks({ span }: { span: Span }) {
   const valid = totals.VALID ?? 0
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   return (
-    <section className="card" aria-label="Checks">
+    <section className="card" aria-label={t.checks}>
       <dl className="figures">
         <div>
-          <dt>Checks</dt>
+          <dt>{t.checks}</dt>
           <dd>{all.toLocaleString()}</dd>
         </div>
         <div>
-          <dt>Valid</dt>
+          <dt>{t.validShare}</dt>
           <dd>
-            {all === 0 ? '–' : ((100 * valid) / all).toFixed(1)}
+            {all === 0 ? '–' : t.percent((100 * valid) / all)}
             <small>%</small>
           </dd>
         </div>
         <div>
-          <dt>Rejected</dt>
+          <dt>{t.rejectedTitle}</dt>
           <dd>{(all - valid).toLocaleString()}</dd>
         </div>
         <div>
-          <dt>Over the limit</dt>
-          <dd>{countOf({ counts: totals }, codesOf('limit')).toLocaleString()}</dd>
+          <dt>{t.overLimit}</dt>
+          <dd>{countOf({ counts: totals }, GROUPS.limit).toLocaleString()}</dd>
         </div>
       </dl>
       <div className="chart-frame">
         {read.isPending && <LoadingRows />}
-        {read.data && all === 0 && (
-          <State>No checks in this period. An app makes a check with POST /api/v2/license/validate.</State>
-        )}
+        {read.data && all === 0 && <State>{t.noChecks}</State>}
         {all > 0 && (
           <>
             <Chart
@@ -107,13 +98,13 @@ export function Checks({ span }: { span: Span }) {
             <ul className="legend">
               {GROUP_NAMES.map((name) => (
                 <li key={name} className="legend-item" data-group={name}>
-                  {t.groups[name]} <b>{countOf({ counts: totals }, codesOf(name)).toLocaleString()}</b>
+                  {t.groups[name]} <b>{countOf({ counts: totals }, GROUPS[name]).toLocaleString()}</b>
                 </li>
               ))}
             </ul>
             <details>
-              <summary>The same figures as a table</summary>
-              <Table aria-label="Checks by outcome">
+              <summary>{t.table}</summary>
+              <Table aria-label={t.chart}>
                 <Table.Tbody>
                   {CODES.filter((code) => totals[code] !== undefined).map((code) => (
                     <Table.Tr key={code}>

@@ -2,35 +2,28 @@
 
 import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
+import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Progress, SegmentedControl } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
-import { useMay } from '../api/me.ts'
+import { useName } from '../api/names.ts'
 import { AlertSentence } from '../parts/alert-sentence.tsx'
-import { LicenseKey, Name } from '../parts/name.tsx'
+import { LicenseKey } from '../parts/license-key.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
 import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
 import { useUrlFilters } from '../parts/url.ts'
+import { text } from '../text.ts'
 import { Renew } from './licenses/renew.tsx'
 import { Checks, type Span, SPANS } from './overview-checks.tsx'
 
 /** Loaded after the rest of the screen, because few people see it. */
 const SetUp = lazy(async () => ({ default: (await import('./set-up.tsx')).SetUp }))
 
-const t = {
-  quotaNames: {
-    licenses: 'Licenses',
-    customers: 'Customers',
-    products: 'Products',
-    members: 'Members',
-    storedBytes: 'Stored bytes',
-    bytesPerDay: 'Bytes of changes today',
-  },
-}
+const t = text.overview
 const HOUR_MS = 3_600_000
 const MAX_SHOWN = 6
 /** A limit is shown when this share of it is used. */
@@ -56,7 +49,7 @@ function Few<Item extends { id: string }>({
       title={title}
       {...(items.length > 0 && {
         count: hasMore ? `${items.length}+` : items.length,
-        action: <TextLink href={href}>Show all</TextLink>,
+        action: <TextLink href={href}>{t.all}</TextLink>,
       })}
     >
       {error ? <ErrorMessage error={error} /> : isPending ? <LoadingRows rows={3} /> : null}
@@ -76,18 +69,25 @@ function OpenAlerts() {
   const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
     <Few
-      title="Needs attention"
+      title={t.alerts}
       href="/alerts?open=true"
-      empty="No license is used on more machines than it allows, and no webhook endpoint is disabled."
+      empty={t.noAlerts}
       list={list}
       row={(alert) => <AlertSentence alert={alert} />}
     />
   )
 }
 
+function CustomerName({ id }: { id: string }) {
+  return <bdi className="name">{useName(id)}</bdi>
+}
+
+function ProductName({ id }: { id: string }) {
+  return useName(id)
+}
+
 /** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
-function Expiring() {
-  const may = useMay()
+function Expiring({ canWrite }: { canWrite: boolean }) {
   const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   const list = useList(licenses.listLicenses, {
     query: {
@@ -100,18 +100,16 @@ function Expiring() {
   })
   return (
     <Few
-      title="Expire within 30 days"
+      title={t.expiring}
       href="/licenses?within=30&status=active"
-      empty="No active license expires within 30 days."
+      empty={t.noneExpires}
       list={list}
       row={(one) => (
         <>
           <div className="grow">
-            <bdi className="name">
-              <Name id={one.customerId} />
-            </bdi>
+            <CustomerName id={one.customerId} />
             <span className="sub">
-              <Name id={one.productId} /> <LicenseKey id={one.id} />
+              <ProductName id={one.productId} /> <LicenseKey id={one.id} />
             </span>
           </div>
           {one.policy.expiresAt !== null && (
@@ -122,7 +120,7 @@ function Expiring() {
               </span>
             </span>
           )}
-          {may('licenses.write') && <Renew license={one} size="xs" />}
+          {canWrite && <Renew license={one} size="xs" />}
         </>
       )}
     />
@@ -136,7 +134,7 @@ function Limits() {
   const { data } = useRead(organizations.readOwnOrganization, {})
   if (!data) return null
   const rows = [
-    { name: 'Access rules', used: data.usage.rules.used, limit: data.usage.rules.limit },
+    { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
     ...QUOTAS.flatMap((name) => {
       const quota = data.quotas[name]
       return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
@@ -146,10 +144,10 @@ function Limits() {
   )
   if (rows.length === 0) return null
   return (
-    <Part title="Limits that are nearly reached">
+    <Part title={t.quotas}>
       {rows.map(({ name, used, limit }) => (
         <div key={name}>
-          {`${name}: ${used.toLocaleString()} of ${limit.toLocaleString()} used`}
+          {t.used(name, used, limit)}
           <Progress
             value={(100 * used) / Math.max(1, limit)}
             aria-label={name}
@@ -165,37 +163,38 @@ function isSpan(value: string | null): value is Span {
   return value !== null && value in SPANS
 }
 
-export default function Overview() {
-  const may = useMay()
+export default function Overview({ me }: { me: Me }) {
   const [{ hours }, setFilters] = useUrlFilters({ hours: null })
   const span = isSpan(hours) ? hours : '24'
+  const seesLicenses = me.permissions.includes('licenses.read')
+  const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen
-      title="Overview"
+      title={t.title}
       actions={
         <>
           <SegmentedControl
             value={span}
             onChange={(value) => setFilters({ hours: value })}
             data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
-            aria-label="Checks"
+            aria-label={t.checks}
           />
-          {may('licenses.write') && (
+          {canWrite && (
             <Button component={Link} href="/licenses/new" leftSection={<IconPlus size={16} />}>
-              New license
+              {text.licenses.new}
             </Button>
           )}
         </>
       }
     >
       <Suspense>
-        <SetUp />
+        <SetUp me={me} />
       </Suspense>
       <Checks span={span} />
-      {may('licenses.read') && (
+      {seesLicenses && (
         <div className="attention">
           <OpenAlerts />
-          <Expiring />
+          <Expiring canWrite={canWrite} />
         </div>
       )}
       <Limits />

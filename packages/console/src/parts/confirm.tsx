@@ -4,6 +4,7 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { type FormEvent, type ReactNode, useState } from 'react'
 
+import { text } from '../text.ts'
 import { IconButton } from './parts.tsx'
 import { Window } from './window.tsx'
 
@@ -16,6 +17,7 @@ interface ConfirmProps {
   consequence: ReactNode
   onConfirm: () => Promise<unknown>
   isDangerous?: boolean
+  isPending?: boolean
   /** The characters that the person must type before an irreversible change. */
   typed?: string
 }
@@ -27,17 +29,15 @@ export function Confirm({
   consequence,
   onConfirm,
   isDangerous = true,
+  isPending = false,
   typed = '',
   onClose,
 }: ConfirmProps & { onClose: () => void }) {
   const [value, setValue] = useState('')
-  const [isPending, setIsPending] = useState(false)
   const isTyped = value.trim().toUpperCase() === typed.toUpperCase()
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (!isTyped) return
-    setIsPending(true)
-    void onConfirm().then(onClose, () => setIsPending(false))
+    if (isTyped) void onConfirm().then(onClose, () => undefined)
   }
   return (
     <Window onClose={onClose} title={title} centered>
@@ -49,7 +49,7 @@ export function Confirm({
           </Text>
           {typed !== '' && (
             <TextInput
-              label={`Type ${typed} to confirm`}
+              label={text.typeToConfirm(typed)}
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
               autoComplete="off"
@@ -59,7 +59,7 @@ export function Confirm({
           )}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose} {...(typed === '' && { 'data-autofocus': true })}>
-              Cancel
+              {text.cancel}
             </Button>
             <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>
               {label}

@@ -1,46 +1,65 @@
 import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
+import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
-import { orNull, useFields } from './fields.ts'
+import { text } from '../text.ts'
 import { FormWindow } from './form.tsx'
 
-/** Creates a customer, or changes one. */
+const t = text.customers
+
 export function CustomerWindow({
-  before,
+  opened,
   onClose,
-  onCreated,
+  onSaved,
+  before,
 }: {
-  before: Customer | null
+  opened: boolean
   onClose: () => void
-  onCreated?: (created: Customer) => void
+  onSaved?: (saved: Customer) => void
+  /** The customer to change. If absent, the window creates a customer. */
+  before?: Customer
 }) {
-  const { values, text: field } = useFields({
-    email: before?.email ?? '',
-    name: before?.name ?? '',
-    externalId: before?.externalId ?? '',
-  })
-  const saving = useEdit(customers.updateCustomer, before, {
-    done: before ? 'Saved the customer.' : 'Created the customer.',
+  const [email, setEmail] = useState(before?.email ?? '')
+  const [name, setName] = useState(before?.name ?? '')
+  const [externalId, setExternalId] = useState(before?.externalId ?? '')
+  const saving = useEdit(customers.updateCustomer, before ?? null, {
+    done: before ? t.saved : t.created,
     create: customers.createCustomer,
-    ...(onCreated && { onCreated }),
+    ...(onSaved && { onCreated: onSaved }),
   })
-  const { email, name, externalId } = values
+  const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
   return (
     <FormWindow
-      title={before ? 'Edit' : 'New customer'}
-      action={before ? 'Save' : 'New customer'}
+      title={before ? t.edit : t.new}
+      action={before ? text.save : t.new}
+      opened={opened}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync({ email, name: orNull(name), externalId: orNull(externalId) })}
+      onSubmit={() => saving.mutateAsync(body)}
     >
       {(errors) => (
         <>
-          <TextInput label="E-mail" type="email" {...field('email', errors)} required data-autofocus />
-          <TextInput label="Name" {...field('name', errors)} />
           <TextInput
-            label="External id"
-            description="The id of the customer in your own system, if any."
-            {...field('externalId', errors)}
+            label={t.email}
+            type="email"
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+            error={errors['email']}
+            required
+            data-autofocus
+          />
+          <TextInput
+            label={t.nameOf}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errors['name']}
+          />
+          <TextInput
+            label={t.externalId}
+            description={t.externalIdHint}
+            value={externalId}
+            onChange={(event) => setExternalId(event.currentTarget.value)}
+            error={errors['externalId']}
           />
         </>
       )}

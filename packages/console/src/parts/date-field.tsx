@@ -2,13 +2,10 @@
 
 import { TextInput } from '@mantine/core'
 
+import { text } from '../text.ts'
 import { endOf, longDay, usualEnds } from './days.ts'
 
-const t = {
-  month: '+1 month',
-  year: '+1 year',
-  endOfYear: 'End of the year',
-}
+const t = text.days
 
 export function DateField({
   label,
@@ -53,7 +50,7 @@ export function DateField({
           </button>
         ))}
       </div>
-      {ends && <p className="sub">{`Ends when ${ends.day} is over (${ends.timeZone}).`}</p>}
+      {ends && <p className="sub">{t.over(ends.day, ends.timeZone)}</p>}
     </div>
   )
 }

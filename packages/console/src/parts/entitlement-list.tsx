@@ -1,19 +1,23 @@
 import type { EntitlementOverrides } from '@keyward/contract'
 import { Badge, Group, Text } from '@mantine/core'
 
+import { text } from '../text.ts'
+
+const t = text.entitlements
+
 /** The effective entitlements of a license, with their origin. */
 export function EntitlementList({
-  defaults = {},
+  defaults,
   overrides,
 }: {
-  defaults?: EntitlementOverrides
+  defaults: EntitlementOverrides
   overrides: EntitlementOverrides
 }) {
   const names = [...new Set([...Object.keys(defaults), ...Object.keys(overrides)])].toSorted()
   if (names.length === 0)
     return (
       <Text size="sm" c="dimmed">
-        No entitlements.
+        {t.none}
       </Text>
     )
   return (
@@ -28,7 +32,7 @@ export function EntitlementList({
             color={value === null ? 'gray' : 'indigo'}
             size="lg"
             radius="sm"
-            title={isOwn ? 'of this license' : 'from the product'}
+            title={isOwn ? t.own : t.fromProduct}
             {...(value === null && { td: 'line-through' })}
           >
             {name}

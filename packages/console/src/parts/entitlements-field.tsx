@@ -5,11 +5,10 @@ import { Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/c
 import { IconPlus, IconTrash } from '@tabler/icons-react'
 
 import type { FieldErrors } from '../api/input.ts'
+import { text } from '../text.ts'
 import { IconButton } from './parts.tsx'
 
-const t = {
-  types: { true: 'on', integer: 'number', text: 'text', null: 'removed' },
-}
+const t = text.entitlements
 type Value = EntitlementOverrides[string]
 type Type = keyof typeof t.types
 
@@ -54,9 +53,8 @@ export function grantsOf(rows: readonly EntitlementRow[]): Record<string, NonNul
 
 /** Returns the problem of a row that the API cannot detect: a repeated name, or text instead of a number. */
 function problemOf(row: EntitlementRow, rows: readonly EntitlementRow[]): string | undefined {
-  if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== ''))
-    return 'Another row has the same name.'
-  return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? 'Enter a whole number.' : undefined
+  if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== '')) return t.repeated
+  return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? t.noInteger : undefined
 }
 
 export function hasProblem(rows: readonly EntitlementRow[]): boolean {
@@ -91,8 +89,8 @@ function RowFields({
     <Stack gap={2}>
       <Group gap="xs" wrap="nowrap" align="center">
         <TextInput
-          aria-label="Name"
-          placeholder="Name"
+          aria-label={t.name}
+          placeholder={t.name}
           value={row.name}
           onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
           classNames={{ input: 'mono' }}
@@ -100,7 +98,7 @@ function RowFields({
           spellCheck={false}
         />
         <Select
-          aria-label="Type"
+          aria-label={t.type}
           data={types.map(([value, label]) => ({ value, label }))}
           value={row.type}
           onChange={(type) => isType(type) && onChange({ ...row, type })}
@@ -109,15 +107,15 @@ function RowFields({
         />
         {hasValue && (
           <TextInput
-            aria-label="Value"
-            placeholder="Value"
+            aria-label={t.value}
+            placeholder={t.value}
             value={row.value}
             onChange={(event) => onChange({ ...row, value: event.currentTarget.value })}
             inputMode={row.type === 'integer' ? 'numeric' : 'text'}
             w={row.type === 'integer' ? 90 : 150}
           />
         )}
-        <IconButton label="Remove" icon={<IconTrash size={16} />} onClick={onRemove} />
+        <IconButton label={t.remove} icon={<IconTrash size={16} />} onClick={onRemove} />
       </Group>
       {error !== undefined && <Input.Error>{error}</Input.Error>}
     </Stack>
@@ -129,7 +127,7 @@ export function EntitlementsField({
   onChange,
   defaults = {},
   errors,
-  description = 'Names and values that the app receives with each valid check.',
+  description = t.hint,
 }: {
   rows: readonly EntitlementRow[]
   onChange: (rows: EntitlementRow[]) => void
@@ -142,9 +140,9 @@ export function EntitlementsField({
   const inherited = Object.entries(defaults).filter(([name]) => !names.has(name))
   const add = (row: EntitlementRow) => onChange([...rows, row])
   return (
-    <Stack gap="xs" component="section" aria-label="Entitlements">
+    <Stack gap="xs" component="section" aria-label={t.title}>
       <div>
-        <Input.Label component="div">Entitlements</Input.Label>
+        <Input.Label component="div">{t.title}</Input.Label>
         <Input.Description>{description}</Input.Description>
       </div>
       {inherited.map(([name, value]) => (
@@ -152,25 +150,25 @@ export function EntitlementsField({
           <Text size="sm">
             <span className="mono">{name}</span>: {shownValue(value)}{' '}
             <Text span size="xs" c="dimmed">
-              from the product
+              {t.fromProduct}
             </Text>
           </Text>
           <Group gap={4}>
             <Button
               size="compact-xs"
               variant="default"
-              aria-label={`Override ${name}`}
+              aria-label={`${t.override} ${name}`}
               onClick={() => add(rowOf(name, value))}
             >
-              Override
+              {t.override}
             </Button>
             <Button
               size="compact-xs"
               variant="default"
-              aria-label={`Take away ${name}`}
+              aria-label={`${t.takeAway} ${name}`}
               onClick={() => add({ name, type: 'null', value: '' })}
             >
-              Take away
+              {t.takeAway}
             </Button>
           </Group>
         </Group>
@@ -194,7 +192,7 @@ export function EntitlementsField({
           leftSection={<IconPlus size={14} />}
           onClick={() => add({ name: '', type: 'true', value: '' })}
         >
-          Add an entitlement
+          {t.add}
         </Button>
       </Group>
     </Stack>

@@ -2,16 +2,9 @@
 
 import { Group, Select, TextInput } from '@mantine/core'
 
-const t = {
-  expiry: {
-    NEVER: 'Never',
-    HOUR: 'In 1 hour',
-    DAY: 'In 1 day',
-    WEEK: 'In 7 days',
-    MONTH: 'In 30 days',
-    AT: 'At a time …',
-  },
-}
+import { text } from '../text.ts'
+
+const t = text.rules
 const HOUR_MS = 3_600_000
 const PRESETS = { NEVER: null, HOUR: HOUR_MS, DAY: 24 * HOUR_MS, WEEK: 168 * HOUR_MS, MONTH: 720 * HOUR_MS } as const
 
@@ -59,7 +52,7 @@ export function ExpiryField({
   return (
     <Group align="start" grow>
       <Select
-        label="Ends"
+        label={t.expiry.label}
         data={CHOICES.map((preset) => ({
           value: preset,
           label: t.expiry[preset],
@@ -71,7 +64,7 @@ export function ExpiryField({
       />
       {value.preset === 'AT' && (
         <TextInput
-          label="End"
+          label={t.expiryAt}
           type="datetime-local"
           value={value.at}
           onChange={(event) => onChange({ ...value, at: event.currentTarget.value })}

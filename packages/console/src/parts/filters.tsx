@@ -1,7 +1,7 @@
 import { Button, CloseButton, Group, Select, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 
-import type { Filters, UrlFilters } from './url.ts'
+import { text } from '../text.ts'
 
 /** Arranges filters in one row. With `onClear`, a button clears all filters. */
 export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
@@ -10,35 +10,32 @@ export function FilterBar({ children, onClear }: { children: ReactNode; onClear:
       {children}
       {onClear && (
         <Button variant="subtle" color="gray" onClick={onClear}>
-          Clear the filters
+          {text.clearFilters}
         </Button>
       )}
     </Group>
   )
 }
 
-/** A field for a filter with a fixed set of values, which `names` maps to their labels. */
-export function ChoiceFilter<Name extends string>({
-  filters: [values, change],
-  name,
+/** A field for a filter with a fixed set of values. */
+export function ChoiceFilter({
   label,
   names,
+  value,
+  onChange,
 }: {
-  filters: UrlFilters<Name>
-  name: Name
   label: string
+  /** Maps each value to its label. */
   names: Readonly<Record<string, string>>
+  value: string | null
+  onChange: (value: string | null) => void
 }) {
-  const onChange = (value: string | null) => {
-    const changed: Partial<Filters<Name>> = {}
-    change(Object.assign(changed, { [name]: value }))
-  }
   return (
     <Select
       label={label}
       placeholder={label}
-      data={Object.entries(names).map(([value, shown]) => ({ value, label: shown }))}
-      value={values[name]}
+      data={Object.entries(names).map(([key, name]) => ({ value: key, label: name }))}
+      value={value}
       onChange={onChange}
       clearable
       className="filter"
@@ -77,7 +74,7 @@ export function TextFilter({
         typed === '' ? null : (
           <CloseButton
             size="sm"
-            aria-label="Clear"
+            aria-label={text.clear}
             onClick={() => onChange(null)}
             onMouseDown={(event) => event.preventDefault()}
           />

@@ -6,6 +6,7 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'rea
 import { ApiError } from '../api/client.ts'
 import { ConflictError } from '../api/edit.ts'
 import { type FieldErrors, InputError } from '../api/input.ts'
+import { text } from '../text.ts'
 import { Conflict } from './conflict.tsx'
 import { ErrorMessage } from './states.tsx'
 import { Window } from './window.tsx'
@@ -35,6 +36,7 @@ export function useFocusOnError(error: Error | null) {
 export function FormWindow({
   title,
   action,
+  opened,
   onClose,
   onSubmit,
   children,
@@ -44,6 +46,7 @@ export function FormWindow({
   title: string
   /** The label of the button that submits. */
   action: string
+  opened: boolean
   onClose: () => void
   /** Submits the form. Rejects with the error to show. */
   onSubmit: () => Promise<unknown>
@@ -78,6 +81,7 @@ export function FormWindow({
   }
   const errors = fieldErrors(error)
   const conflict = error instanceof ConflictError ? error : null
+  if (!opened) return null
   return (
     <Window onClose={close} title={title} size={size} centered>
       <form onSubmit={submit} noValidate ref={form}>
@@ -87,10 +91,10 @@ export function FormWindow({
           {error && !conflict && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              {conflict ? 'Keep theirs' : 'Cancel'}
+              {conflict ? text.conflict.keepTheirs : text.cancel}
             </Button>
             <Button type="submit" loading={isPending} disabled={isInvalid}>
-              {conflict ? 'Save mine' : action}
+              {conflict ? text.conflict.saveMine : action}
             </Button>
           </Group>
         </Stack>

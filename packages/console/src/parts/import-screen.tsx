@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { type BadRow, useWork } from '../api/work.ts'
+import { text } from '../text.ts'
 import { Screen } from './page-header.tsx'
 import { BadRows, WorkPanel } from './work-panel.tsx'
 
@@ -45,7 +46,7 @@ export function ImportEnd({
           {label}
         </Button>
         <Button variant="default" component={Link} href={back}>
-          Cancel
+          {text.cancel}
         </Button>
       </Group>
     </>

@@ -4,6 +4,8 @@ import { IconChevronLeft } from '@tabler/icons-react'
 import { type ReactNode, useEffect } from 'react'
 import { Link } from 'wouter'
 
+import { text } from '../text.ts'
+
 /** Announces a title to screen readers, because the browser does not announce that the screen has changed. */
 const ANNOUNCER = 'announcer'
 
@@ -15,7 +17,7 @@ export function Announcer() {
 /** Sets the title of the document while a screen is shown. */
 function useDocumentTitle(title: string): void {
   useEffect(() => {
-    document.title = title === '' ? 'Keyward' : `${title} · Keyward`
+    document.title = title === '' ? text.name : `${title} · ${text.name}`
     const announcer = document.querySelector(`#${ANNOUNCER}`)
     if (announcer) announcer.textContent = document.title
   }, [title])

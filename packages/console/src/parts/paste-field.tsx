@@ -2,6 +2,10 @@
 
 import { Button, FileButton, Group, Stack, Text, Textarea } from '@mantine/core'
 
+import { text } from '../text.ts'
+
+const t = text.ruleImport
+
 export function PasteField({
   label,
   description,
@@ -35,12 +39,12 @@ export function PasteField({
         <FileButton onChange={read} accept=".txt,.csv,.json,.netset,.ipset,text/plain,text/csv,application/json">
           {(props) => (
             <Button {...props} variant="default" size="xs">
-              Choose a file
+              {t.file}
             </Button>
           )}
         </FileButton>
         <Text size="xs" c="dimmed">
-          or drop it on the field
+          {t.drop}
         </Text>
       </Group>
     </Stack>

@@ -1,10 +1,13 @@
 import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
+import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
+import { text } from '../text.ts'
 import { EntitlementsField, grantsOf, hasProblem, rowsOf } from './entitlements-field.tsx'
-import { useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
+
+const t = text.products
 
 export function ProductWindow({
   before,
@@ -15,24 +18,18 @@ export function ProductWindow({
   onClose: () => void
   onCreated?: (created: Product) => void
 }) {
-  const {
-    values,
-    change,
-    text: field,
-  } = useFields({
-    name: before?.name ?? '',
-    rows: rowsOf(before?.entitlements ?? {}),
-  })
-  const { name, rows } = values
+  const [name, setName] = useState(before?.name ?? '')
+  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
   const saving = useEdit(products.updateProduct, before, {
-    done: before ? 'Saved the product.' : 'Created the product.',
+    done: before ? t.saved : t.created,
     create: products.createProduct,
     ...(onCreated && { onCreated }),
   })
   return (
     <FormWindow
-      title={before ? 'Change' : 'New product'}
-      action={before ? 'Save' : 'New product'}
+      title={before ? t.edit : t.new}
+      action={before ? text.save : t.new}
+      opened
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -40,12 +37,19 @@ export function ProductWindow({
     >
       {(errors) => (
         <>
-          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
+          <TextInput
+            label={t.nameOf}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errors['name']}
+            required
+            data-autofocus
+          />
           <EntitlementsField
             rows={rows}
-            onChange={(next) => change({ rows: next })}
+            onChange={setRows}
             errors={errors}
-            description="The defaults of the product. Each license can override them."
+            description={text.entitlements.defaultsHint}
           />
         </>
       )}

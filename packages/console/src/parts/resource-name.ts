@@ -1,5 +1,3 @@
-import { oneLine } from '@keyward/contract/text'
-
 /** The fields that name a resource, in order of preference. */
 const NAMES = ['key', 'name', 'value', 'machineId', 'email', 'description', 'url', 'keyId'] as const
 
@@ -8,7 +6,7 @@ export function nameAmong(fields: object | null | undefined): string | null {
   const values = new Map<string, unknown>(Object.entries(fields ?? {}))
   for (const name of NAMES) {
     const value = values.get(name)
-    if (typeof value === 'string' && value !== '') return oneLine(value)
+    if (typeof value === 'string' && value !== '') return value
   }
   return null
 }

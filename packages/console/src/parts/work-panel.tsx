@@ -2,18 +2,10 @@ import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '
 import type { ReactNode } from 'react'
 
 import { type BadRow, dismissWork, type Work } from '../api/work.ts'
+import { text } from '../text.ts'
 import { ErrorMessage } from './states.tsx'
 
-const t = {
-  bad: (count: number) =>
-    count === 1
-      ? '1 row is not valid and is skipped:'
-      : `${count.toLocaleString()} rows are not valid and are skipped:`,
-  covered: (count: number) =>
-    count === 1
-      ? '1 row exists already and is skipped:'
-      : `${count.toLocaleString()} rows exist already and are skipped, for example:`,
-}
+const t = text.ruleImport
 const MAX_SHOWN = 50
 
 export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; covered?: boolean }) {
@@ -27,7 +19,7 @@ export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; co
           </List.Item>
         ))}
       </List>
-      {rows.length > MAX_SHOWN && <Text size="sm">and {(rows.length - MAX_SHOWN).toLocaleString()} more</Text>}
+      {rows.length > MAX_SHOWN && <Text size="sm">{t.moreBad(rows.length - MAX_SHOWN)}</Text>}
     </Alert>
   )
 }
@@ -36,7 +28,7 @@ export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; co
 export function WorkPanel({
   work,
   actions,
-  dismiss = 'Import more',
+  dismiss = t.again,
 }: {
   work: Work
   actions?: ReactNode
@@ -55,12 +47,10 @@ export function WorkPanel({
           animated={work.isRunning}
           aria-label={work.title}
         />
-        <Text role="status">
-          {work.isRunning ? `${work.done.toLocaleString()} of ${work.all.toLocaleString()} rows` : work.summary}
-        </Text>
+        <Text role="status">{work.isRunning ? t.progress(work.done, work.all) : work.summary}</Text>
         {work.isRunning && (
           <Text size="sm" c="dimmed">
-            You can open other screens. The work continues while this page is open in the browser.
+            {t.leave}
           </Text>
         )}
         <ErrorMessage error={work.error} />

@@ -10,10 +10,11 @@ import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
 import { Window } from '../parts/window.tsx'
+import { text } from '../text.ts'
 import { foundGroups, type Group, localGroups, pastedValue } from './finds.ts'
 import type { Section } from './sections.ts'
 
-const PLACEHOLDER = 'Paste a key, an e-mail address, a machine id or an address, or type a command'
+const t = text.palette
 /** The pause in typing, in milliseconds, after which a request is sent. */
 const SETTLE_MS = 60
 const LIST_ID = 'found'
@@ -47,7 +48,7 @@ function Offers({
   }, [chosen])
   let number = 0
   return (
-    <div role="listbox" id={LIST_ID} aria-label="Search or jump to…" className="offers">
+    <div role="listbox" id={LIST_ID} aria-label={text.nav.find} className="offers">
       {groups.map(({ title, offers }) => (
         <div key={title} role="group" aria-label={title}>
           <Text size="xs" c="dimmed" fw={600} px="xs" pt="xs" aria-hidden="true">
@@ -85,13 +86,13 @@ function Help() {
   return (
     <Row gap="md" c="dimmed" visibleFrom="sm">
       <Text size="xs">
-        <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> to choose
+        <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> {t.choose}
       </Text>
       <Text size="xs">
-        <Kbd size="xs">↵</Kbd> to open
+        <Kbd size="xs">↵</Kbd> {t.open}
       </Text>
       <Text size="xs">
-        <Kbd size="xs">Esc</Kbd> Close
+        <Kbd size="xs">Esc</Kbd> {text.close}
       </Text>
     </Row>
   )
@@ -142,7 +143,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
       size="lg"
       yOffset="12vh"
       padding="sm"
-      attributes={{ content: { 'aria-label': 'Search or jump to…' } }}
+      attributes={{ content: { 'aria-label': text.nav.find } }}
     >
       <Stack gap="xs">
         <TextInput
@@ -153,9 +154,9 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
             setOpensFirst(false)
           }}
           onKeyDown={onKeyDown}
-          placeholder={PLACEHOLDER}
+          placeholder={t.placeholder}
           role="combobox"
-          aria-label={PLACEHOLDER}
+          aria-label={t.placeholder}
           aria-expanded={offers.length > 0}
           aria-controls={LIST_ID}
           {...(active !== -1 && { 'aria-activedescendant': `${LIST_ID}-${active}` })}
@@ -167,7 +168,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
         <Offers groups={groups} chosen={active} onOpen={go} />
         {offers.length === 0 && !isSearching && (
           <Text size="sm" c="dimmed" px="xs" role="status">
-            No results.
+            {t.nothing}
           </Text>
         )}
         <Help />

@@ -9,6 +9,9 @@ import { call } from '../api/client.ts'
 import { useRead } from '../api/hooks.ts'
 import { goToProvider } from '../api/openid.ts'
 import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
+import { text } from '../text.ts'
+
+const t = text.signIn
 
 /** Signs in and returns the caller, or null when another step follows. */
 export type SignInStep = () => Promise<Me | null>
@@ -47,20 +50,20 @@ export function Methods({ isPending, run }: FormProps) {
           leftSection={<IconFingerprint size={16} />}
           fullWidth
         >
-          Sign in with a passkey
+          {t.passkey}
         </Button>
       )}
-      {hasButton && <Divider label="or" />}
+      {hasButton && <Divider label={t.or} />}
       {hasButton && !wantsToken ? (
         <Button variant="default" onClick={() => setWantsToken(true)} fullWidth>
-          Use a token
+          {t.useToken}
         </Button>
       ) : (
         <form onSubmit={withToken}>
           <Stack>
             <PasswordInput
-              label="Personal access token or operator token"
-              description="A personal access token begins with kwp_."
+              label={t.token}
+              description={t.tokenHint}
               value={token}
               onChange={(event) => setToken(event.currentTarget.value)}
               autoComplete="off"
@@ -68,7 +71,7 @@ export function Methods({ isPending, run }: FormProps) {
               {...(wantsToken && { autoFocus: true })}
             />
             <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
-              Sign in
+              {t.submit}
             </Button>
           </Stack>
         </form>

@@ -14,7 +14,10 @@ import { ME } from '../api/hooks.ts'
 import { enter, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { Mark } from '../parts/mark.tsx'
 import { ErrorMessage } from '../parts/states.tsx'
+import { text } from '../text.ts'
 import { type FormProps, Methods, type SignInStep } from './sign-in-methods.tsx'
+
+const t = text.signIn
 
 function Frame({ title, hint, children }: { title: string; hint?: string | undefined; children: ReactNode }) {
   return (
@@ -36,7 +39,7 @@ function Frame({ title, hint, children }: { title: string; hint?: string | undef
 function Organizations({ identity, isPending, run }: FormProps & { identity: OpenidIdentity }) {
   return (
     <>
-      <Text size="sm">{`${identity.email} is a member of several organizations.`}</Text>
+      <Text size="sm">{t.chooseHint(identity.email)}</Text>
       {identity.organizations.map(({ id, name }) => (
         <Button key={id} variant="default" onClick={() => run(() => enter(id))} loading={isPending} fullWidth>
           {name}
@@ -49,12 +52,12 @@ function Organizations({ identity, isPending, run }: FormProps & { identity: Ope
 function Invitation({ secret, isPending, run }: FormProps & { secret: string }) {
   return (
     <>
-      <Text size="sm">The invitation signs you in once. Then register a passkey for the next sign-in.</Text>
+      <Text size="sm">{t.invitedHint}</Text>
       <Button
         loading={isPending}
         onClick={() => run(() => call(sessions.createSession, { body: { invitation: secret } }))}
       >
-        Accept the invitation
+        {t.accept}
       </Button>
     </>
   )
@@ -107,14 +110,11 @@ export function SignIn() {
   }, [])
 
   const isInviting = invitation !== ''
-  const title = identity ? 'Choose an organization' : isInviting ? 'You have an invitation' : 'Sign in to Keyward'
+  const title = identity ? t.choose : isInviting ? t.invited : t.title
   return (
-    <Frame
-      title={title}
-      hint={isInviting || identity ? undefined : 'No invitation? Ask a colleague who manages members, or the operator.'}
-    >
+    <Frame title={title} hint={isInviting || identity ? undefined : t.lost}>
       {isFinishing ? (
-        <Text role="status">Signing in…</Text>
+        <Text role="status">{t.finishing}</Text>
       ) : identity ? (
         <Organizations identity={identity} isPending={isPending} run={run} />
       ) : isInviting ? (

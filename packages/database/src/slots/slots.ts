@@ -116,7 +116,7 @@ interface ClaimRow {
   readonly lease: number | null
 }
 
-export function toOutcome(text: string): ClaimOutcome {
+function toOutcome(text: string): ClaimOutcome {
   const outcome = OUTCOMES.find((candidate) => candidate === text)
   if (outcome === undefined) throw new Error(`claim_slots returned the unknown outcome ${text}`)
   return outcome

@@ -3,7 +3,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,14 +17,13 @@ type command struct {
 	Signature                                                                           *string
 	RequireSignature, Entitlements                                                      bool
 	Status                                                                              int
-	LatestSignedMs, AfterMs                                                             int64
+	LatestSignedMs                                                                      int64
 	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
 	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                        int64
 }
 
 func main() {
 	var client *keyward.Client
-	ctx := context.Background()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -46,23 +44,13 @@ func main() {
 		case "verify":
 			reply["outcome"] = verify(sent)
 		case "validate":
-			reply = write(client.Validate(ctx))
-		case "validateAndCancel":
-			canceled, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Duration(sent.AfterMs)*time.Millisecond, cancel)
-			reply = write(client.Validate(canceled))
-		case "machineKey":
-			key, err := keyward.OpenMachineKey(sent.Path)
-			reply = map[string]any{"machineId": key.MachineID, "isNew": key.IsNew, "isEphemeral": key.IsEphemeral}
-			if err != nil {
-				reply["error"] = err.Error()
-			}
+			reply = write(client.Validate())
 		case "activate":
-			reply = write(client.Activate(ctx))
+			reply = write(client.Activate())
 		case "deactivate":
-			reply = write(client.Deactivate(ctx))
+			reply = write(client.Deactivate())
 		case "refreshFile":
-			reply = write(client.RefreshFile(ctx))
+			reply = write(client.RefreshFile())
 		case "importFile":
 			reply = write(client.ImportFile(sent.File))
 		}

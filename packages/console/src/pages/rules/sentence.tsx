@@ -1,41 +1,48 @@
 /** An access rule as a sentence, such as "Block 203.0.113.0/24 for everything". */
 
 import type { AccessRule } from '@keyward/contract'
-import { oneLine } from '@keyward/contract/text'
 import { IconEye, IconShieldCheck, IconShieldLock, IconShieldX } from '@tabler/icons-react'
 
+import { useName } from '../../api/names.ts'
 import { countryName } from '../../parts/country-field.tsx'
-import { LicenseKey, Name } from '../../parts/name.tsx'
+import { LicenseKey } from '../../parts/license-key.tsx'
 import { TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { setPath } from './paths.ts'
 
-const t = {
-  verbs: { BLACKLIST: 'Block', EXCLUSION: 'Allow', RESTRICTION: 'Only allow' },
-  would: { BLACKLIST: 'Would block', EXCLUSION: 'Would allow', RESTRICTION: 'Would only allow' },
-}
+const t = text.rules.sentence
 const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION: IconShieldLock } as const
 
+function CustomerName({ id }: { id: string }) {
+  const name = useName(id)
+  return <TextLink href={`/customers/${id}`}>{name === '' ? text.types.CUSTOMER : name}</TextLink>
+}
+
+function ProductName({ id }: { id: string }) {
+  const name = useName(id)
+  return <TextLink href={`/products/${id}`}>{name === '' ? text.scopes.PRODUCT : name}</TextLink>
+}
+
 function Value({ rule: { type, value } }: { rule: AccessRule }) {
-  if (type === 'CUSTOMER') return <Name id={value} href={`/customers/${value}`} fallback={text.types.CUSTOMER} />
+  if (type === 'CUSTOMER') return <CustomerName id={value} />
   if (type === 'COUNTRY') return <span className="name">{countryName(value)}</span>
-  return <span className="mono">{oneLine(value)}</span>
+  return <span className="mono">{value}</span>
 }
 
 function Scope({ rule: { scope, scopeId } }: { rule: AccessRule }) {
   if (scope === 'LICENSE' && scopeId !== null)
     return (
       <>
-        for the license <LicenseKey id={scopeId} />
+        {t.forLicense} <LicenseKey id={scopeId} />
       </>
     )
   if (scope === 'PRODUCT' && scopeId !== null)
     return (
       <>
-        for <Name id={scopeId} href={`/products/${scopeId}`} fallback={text.scopes.PRODUCT} />
+        {t.for} <ProductName id={scopeId} />
       </>
     )
-  return 'for everything'
+  return t.forEverything
 }
 
 /** The sentence alone. */
@@ -67,7 +74,7 @@ export function RuleCell({ rule }: { rule: AccessRule }) {
           <span className="sub">
             {set !== null && (
               <>
-                Set <TextLink href={setPath(set)}>{set}</TextLink>{' '}
+                {t.ofSet} <TextLink href={setPath(set)}>{set}</TextLink>{' '}
               </>
             )}
             {note}

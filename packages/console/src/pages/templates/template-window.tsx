@@ -1,15 +1,14 @@
 import { ORDER_DEFAULTS, type OrderOptions, type Template, templates } from '@keyward/contract/management/templates'
 import { Checkbox, Select, TextInput } from '@mantine/core'
+import { useState } from 'react'
 
 import { useCall } from '../../api/hooks.ts'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
-import { useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
+import { text } from '../../text.ts'
 import { bodyOf, newPolicy, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
-const t = {
-  quantities: { licenses: 'Creates several licenses', machines: 'Allows more machines' },
-}
+const t = text.templates
 const QUANTITIES = ['licenses', 'machines'] as const
 
 const idsOf = (prices: string): string[] =>
@@ -23,19 +22,19 @@ function Effects({ value, onChange }: { value: OrderOptions; onChange: (value: O
   return (
     <>
       <Select
-        label="A quantity in an order"
+        label={t.quantity}
         data={QUANTITIES.map((one) => ({ value: one, label: t.quantities[one] }))}
         value={value.quantity}
         onChange={(quantity) => quantity !== null && onChange({ ...value, quantity })}
         allowDeselect={false}
       />
       <Checkbox
-        label="A refund revokes the licenses"
+        label={t.revokes}
         checked={value.refund === 'revoke'}
         onChange={(event) => onChange({ ...value, refund: event.currentTarget.checked ? 'revoke' : 'none' })}
       />
       <Checkbox
-        label="A dispute suspends the licenses until the payment is confirmed"
+        label={t.suspends}
         checked={value.dispute === 'suspend'}
         onChange={(event) => onChange({ ...value, dispute: event.currentTarget.checked ? 'suspend' : 'none' })}
       />
@@ -53,26 +52,19 @@ export function TemplateWindow({
   before: Template | null
   onClose: () => void
 }) {
-  const {
-    values,
-    change,
-    text: field,
-  } = useFields(() => ({
-    name: before?.name ?? '',
-    prices: before?.priceIds.join(', ') ?? '',
-    orders: before?.orders ?? ORDER_DEFAULTS,
-    rows: rowsOf(before?.entitlements ?? {}),
-    policy: {
-      ...(before === null
-        ? { ...newPolicy(), type: 'PERPETUAL' as const }
-        : policyOf({ policy: { ...before.policy, expiresAt: null } })),
-      startsWithFirstUse: true,
-      ...(before?.policy.durationDays === null && { days: '' }),
-    },
+  const [name, setName] = useState(before?.name ?? '')
+  const [prices, setPrices] = useState(before?.priceIds.join(', ') ?? '')
+  const [orders, setOrders] = useState<OrderOptions>(before?.orders ?? ORDER_DEFAULTS)
+  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
+  const [policy, setPolicy] = useState(() => ({
+    ...(before === null
+      ? { ...newPolicy(), type: 'PERPETUAL' as const }
+      : policyOf({ policy: { ...before.policy, expiresAt: null } })),
+    startsWithFirstUse: true,
+    ...(before?.policy.durationDays === null && { days: '' }),
   }))
-  const { name, prices, orders, rows, policy } = values
-  const creating = useCall(templates.createTemplate, { done: 'Created the template.', quiet: true })
-  const saving = useCall(templates.updateTemplate, { done: 'Saved the template.', quiet: true })
+  const creating = useCall(templates.createTemplate, { done: t.created, quiet: true })
+  const saving = useCall(templates.updateTemplate, { done: t.saved, quiet: true })
   const submit = () => {
     const { expiresAt: _, type = 'PERPETUAL', ...terms } = bodyOf(policy)
     const body = {
@@ -88,8 +80,9 @@ export function TemplateWindow({
   }
   return (
     <FormWindow
-      title={before ? 'Change' : 'New template'}
-      action={before ? 'Save' : 'New template'}
+      title={before ? t.edit : t.new}
+      action={before ? text.save : t.new}
+      opened
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -97,21 +90,29 @@ export function TemplateWindow({
     >
       {(errors) => (
         <>
-          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
+          <TextInput
+            label={t.nameOf}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errors['name']}
+            required
+            data-autofocus
+          />
           <PolicyFields
             value={policy}
-            onChange={(part) => change({ policy: { ...policy, ...part, startsWithFirstUse: true } })}
+            onChange={(part) => setPolicy({ ...policy, ...part, startsWithFirstUse: true })}
             errors={errors}
             isTemplate
           />
-          <EntitlementsField rows={rows} onChange={(next) => change({ rows: next })} errors={errors} />
+          <EntitlementsField rows={rows} onChange={setRows} errors={errors} />
           <TextInput
-            label="Prices in shops"
-            description="The ids of the prices that sell this template, separated by commas."
-            {...field('prices')}
+            label={t.prices}
+            description={t.pricesHint}
+            value={prices}
+            onChange={(event) => setPrices(event.currentTarget.value)}
             error={errors['priceIds']}
           />
-          <Effects value={orders} onChange={(next) => change({ orders: next })} />
+          <Effects value={orders} onChange={setOrders} />
         </>
       )}
     </FormWindow>

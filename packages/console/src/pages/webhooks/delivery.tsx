@@ -2,7 +2,6 @@
 
 import { events } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
-import { lines } from '@keyward/contract/text'
 import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core'
 
 import { ApiError } from '../../api/client.ts'
@@ -13,18 +12,14 @@ import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 import { type Attempt, explain } from './outcome.ts'
 
-const t = {
-  attempt: (number: number) => `Attempt ${number}`,
-}
+const t = text.deliveries
 const COLORS: Record<Delivery['status'], string> = { SUCCEEDED: 'teal', PENDING: 'blue', FAILED: 'red' }
 
 /** The status of a delivery. A pending delivery has a different label and color after a failed attempt. */
 export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Delivery }) {
   const isRetrying = status === 'PENDING' && attempts.length > 0
   return (
-    <DotBadge color={isRetrying ? 'orange' : COLORS[status]}>
-      {isRetrying ? 'Trying again' : text.deliveries[status]}
-    </DotBadge>
+    <DotBadge color={isRetrying ? 'orange' : COLORS[status]}>{isRetrying ? t.retrying : t.statuses[status]}</DotBadge>
   )
 }
 
@@ -37,7 +32,7 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
           {t.attempt(number)}
         </Title>
         <Text size="xs" c="dimmed">
-          <When at={at} />, {text.took(durationMs)}
+          <When at={at} />, {t.took(durationMs)}
         </Text>
       </Group>
       <Text size="sm" {...(error !== null && { fw: 600 })}>
@@ -45,17 +40,17 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
       </Text>
       {status === null && error !== null && (
         <Code block className="snippet">
-          {lines(error)}
+          {error}
         </Code>
       )}
       {response !== null && (
         <>
           <Text size="xs" c="dimmed">
-            {response === '' ? 'The response has no body.' : 'Response of the endpoint'}
+            {response === '' ? t.noBody : t.response}
           </Text>
           {response !== '' && (
             <Code block className="snippet response" tabIndex={0}>
-              {lines(response)}
+              {response}
             </Code>
           )}
         </>
@@ -69,21 +64,21 @@ function SentRequest({ eventId, url }: { eventId: string; url: string }) {
   if (read.error instanceof ApiError && read.error.problem.status === 404)
     return (
       <Text size="sm" c="dimmed">
-        The event is older than 30 days and has been deleted.
+        {t.gone}
       </Text>
     )
   return (
     <details>
-      <summary>Request that Keyward sent</summary>
+      <summary>{t.request}</summary>
       <Stack gap="xs" mt="xs">
         <ErrorMessage error={read.error} />
         {read.data && (
           <Code block className="snippet response" tabIndex={0}>
-            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${lines(JSON.stringify(read.data, null, 2))}`}
+            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${JSON.stringify(read.data, null, 2)}`}
           </Code>
         )}
         <Text size="xs" c="dimmed">
-          Each attempt also has the headers webhook-timestamp and webhook-signature.
+          {t.headers}
         </Text>
       </Stack>
     </details>
@@ -115,12 +110,12 @@ export function DeliveryWindow({
         </Group>
       }
       size="xl"
-      aria-label="Delivery"
+      aria-label={t.detail}
     >
       <Stack>
         {attempts.length === 0 && (
           <Alert color="blue" icon={<Loader size={16} />} role="status">
-            {text.notSent}
+            {t.notSent}
           </Alert>
         )}
         {attempts
@@ -128,14 +123,14 @@ export function DeliveryWindow({
           .toReversed()}
         {status === 'PENDING' && attempts.length > 0 && (
           <Text size="sm">
-            Next attempt: <When at={nextAttemptAt} />
+            {t.next}: <When at={nextAttemptAt} />
           </Text>
         )}
         <SentRequest eventId={eventId} url={url} />
         {onAgain && (
           <Group justify="flex-end">
             <Button onClick={onAgain} loading={isSending}>
-              Send again
+              {t.again}
             </Button>
           </Group>
         )}

@@ -1,30 +1,22 @@
+import type { Me } from '@keyward/contract/management/sign-in'
 import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
-import { Button, Select, Text } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
+import { Button, Card, Group, Select, SimpleGrid, Text } from '@mantine/core'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useCall, useChange, useRead } from '../../api/hooks.ts'
-import { useMay } from '../../api/me.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Facts, Waiting, When } from '../../parts/parts.tsx'
+import { Copyable, Fact, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
-import { counted } from '../../text.ts'
+import { text } from '../../text.ts'
 import { Deliveries } from './deliveries.tsx'
-import { EndpointSecret, EndpointWindow } from './endpoint-window.tsx'
-import { EventTypes, StateBadge, StateNotice } from './state.tsx'
+import { EndpointWindow, SecretWindow } from './endpoint-window.tsx'
+import { StateBadge, StateNotice } from './state.tsx'
 
-const t = {
-  replayPeriods: {
-    '1': 'The last hour',
-    '24': 'The last 24 hours',
-    '168': 'The last 7 days',
-    '720': 'The last 30 days',
-  },
-}
+const t = text.webhooks
 /** The interval at which the endpoint is read again, because attempts change its state. */
 const REFRESH_MS = 5_000
 const MS_PER_HOUR = 3_600_000
@@ -34,28 +26,23 @@ const DAY_HOURS = '24'
 function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
   const [hours, setHours] = useState(DAY_HOURS)
   const replay = useCall(webhookEndpoints.replayEvents, {
-    done: ({ deliveries }) =>
-      deliveries === 0
-        ? 'No event of this period has a type of this endpoint.'
-        : `Sending ${counted(deliveries, 'event')} again.`,
+    done: ({ deliveries }) => t.replayed(deliveries),
     quiet: true,
   })
   const from = () => new Date(Date.now() - Number(hours) * MS_PER_HOUR).toISOString()
   return (
     <FormWindow
-      title="Send events of a period again"
-      action="Send again"
+      title={t.replayTitle}
+      action={t.replaySubmit}
+      opened
       onClose={onClose}
       onSubmit={() => replay.mutateAsync({ params: { id }, body: { from: from() } })}
     >
       {(errors) => (
         <>
-          <Text size="sm">
-            Sends the events of the types of this endpoint again, also those that it has received before. A receiver
-            skips them by their id.
-          </Text>
+          <Text size="sm">{t.replayHint}</Text>
           <Select
-            label="Period"
+            label={t.replayPeriod}
             data={Object.entries(t.replayPeriods).map(([value, label]) => ({ value, label }))}
             value={hours}
             onChange={(value) => setHours(value ?? DAY_HOURS)}
@@ -70,16 +57,16 @@ function ReplayWindow({ id, onClose }: { id: string; onClose: () => void }) {
 
 function useTurning(id: string) {
   const set = (enabled: boolean) => call(webhookEndpoints.updateWebhookEndpoint, { params: { id }, body: { enabled } })
-  const turnOn = useChange(() => set(true), { done: 'Turned the endpoint on. It receives events from now on.' })
-  const turnOff = useChange(() => set(false), { done: 'Turned the endpoint off.', undo: () => set(true) })
+  const turnOn = useChange(() => set(true), { done: t.turnedOn })
+  const turnOff = useChange(() => set(false), { done: t.turnedOff, undo: () => set(true) })
   return { turnOn, turnOff }
 }
 
 function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff: () => void }) {
   const { id, enabled } = endpoint
   const [, navigate] = useLocation()
-  const [isEditing, editing] = useDisclosure(false)
-  const [isReplaying, replaying] = useDisclosure(false)
+  const [isEditing, setIsEditing] = useState(false)
+  const [isReplaying, setIsReplaying] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
   const test = useCall(webhookEndpoints.testWebhookEndpoint, {
     onDone: (created) => navigate(`/webhooks/${id}?delivery=${created.id}`),
@@ -88,7 +75,7 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
     onDone: (rotated) => setSecret(rotated.secret ?? null),
   })
   const remove = useCall(webhookEndpoints.deleteWebhookEndpoint, {
-    done: 'Deleted the endpoint.',
+    done: t.deleted,
     onDone: () => navigate('/webhooks'),
   })
   return (
@@ -96,67 +83,75 @@ function Actions({ endpoint, onTurnOff }: { endpoint: WebhookEndpoint; onTurnOff
       {enabled && (
         <>
           <Button onClick={() => test.mutate({ params: { id } })} loading={test.isPending}>
-            Send a test event
+            {t.test}
           </Button>
-          <Button variant="default" onClick={replaying.open}>
-            Send missed events
+          <Button variant="default" onClick={() => setIsReplaying(true)}>
+            {t.replay}
           </Button>
         </>
       )}
-      <Button variant="default" onClick={editing.open}>
-        Change
+      <Button variant="default" onClick={() => setIsEditing(true)}>
+        {t.edit}
       </Button>
       <ConfirmButton
-        label="Replace the secret"
-        title="Replace the secret?"
+        label={t.rotate}
+        title={t.rotateTitle}
         object={<bdi>{endpoint.url}</bdi>}
-        consequence="Shows a new secret once. For 24 hours, Keyward signs each request with both secrets, so change your receiver within this time."
+        consequence={t.rotateHint}
         isDangerous={false}
         onConfirm={() => rotate.mutateAsync({ params: { id } })}
       />
       {enabled && (
         <Button variant="default" onClick={onTurnOff}>
-          Turn off
+          {t.turnOff}
         </Button>
       )}
       <ConfirmButton
-        label="Delete"
-        title="Delete this endpoint?"
+        label={t.delete}
+        title={t.deleteTitle}
         object={<bdi>{endpoint.url}</bdi>}
-        consequence="Its deliveries are deleted too, and events that have not been delivered are no longer sent. A deletion cannot be undone."
+        consequence={t.deleteHint}
         onConfirm={() => remove.mutateAsync({ params: { id } })}
       />
-      {isEditing && <EndpointWindow before={endpoint} onClose={editing.close} />}
-      {isReplaying && <ReplayWindow id={id} onClose={replaying.close} />}
-      {secret !== null && <EndpointSecret secret={secret} onClose={() => setSecret(null)} />}
+      {isEditing && <EndpointWindow before={endpoint} onClose={() => setIsEditing(false)} />}
+      {isReplaying && <ReplayWindow id={id} onClose={() => setIsReplaying(false)} />}
+      <SecretWindow secret={secret} onClose={() => setSecret(null)} />
     </>
   )
 }
 
-export default function Endpoint({ id }: { id: string }) {
-  const may = useMay()
+export default function Endpoint({ id, me }: { id: string; me: Me }) {
   const read = useRead(webhookEndpoints.readWebhookEndpoint, { params: { id } }, REFRESH_MS)
   const { turnOn, turnOff } = useTurning(id)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const endpoint = read.data
-  const canWrite = may('webhooks.write')
+  const canWrite = me.permissions.includes('webhooks.write')
   return (
     <Screen
-      title={endpoint.description ?? 'Endpoint'}
+      title={endpoint.description ?? t.endpoint}
       actions={canWrite && <Actions endpoint={endpoint} onTurnOff={() => turnOff.mutate(undefined)} />}
     >
       <StateNotice endpoint={endpoint} onTurnOn={canWrite ? () => turnOn.mutate(undefined) : null} />
-      <Facts
-        facts={{
-          URL: <Copyable value={endpoint.url} />,
-          'Events to send': <EventTypes types={endpoint.types} />,
-          State: <StateBadge endpoint={endpoint} />,
-          Created: <When at={endpoint.createdAt} />,
-        }}
-        most={2}
-      />
-      <Deliveries endpoint={endpoint} />
+      <Card withBorder>
+        <SimpleGrid cols={{ base: 1, sm: 2 }} component="dl" m={0}>
+          <Fact term={t.url}>
+            <Copyable value={endpoint.url} />
+          </Fact>
+          <Fact term={t.types}>
+            {endpoint.types.includes('*') ? t.everyEvent : <span className="mono">{endpoint.types.join(', ')}</span>}
+          </Fact>
+          <Fact term={t.state}>
+            <Group gap="xs">
+              <StateBadge endpoint={endpoint} />
+            </Group>
+          </Fact>
+          <Fact term={text.licenses.createdOn}>
+            <When at={endpoint.createdAt} />
+          </Fact>
+        </SimpleGrid>
+      </Card>
+      <Deliveries endpoint={endpoint} canWrite={canWrite} />
     </Screen>
   )
 }

@@ -1,6 +1,7 @@
 /** Evaluates a hypothetical check, and explains the decision step by step. */
 
 import { licenses } from '@keyward/contract'
+import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
 
@@ -10,9 +11,12 @@ import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
+import { text } from '../../text.ts'
 import { decideCheck } from './decide.ts'
 import { DecisionCard } from './decision-card.tsx'
-export default function Why() {
+
+const t = text.why
+export default function Why({ me }: { me: Me }) {
   const given = useUrlParameters()
   const licenseId = given.get('license')
   const read = useRead(licenses.readLicense, licenseId === null ? null : { params: { id: licenseId } })
@@ -34,28 +38,29 @@ export default function Why() {
     decide.mutate(undefined)
   }
   const errors = fieldErrors(decide.error)
+  const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title="Check">
-      <Text c="dimmed">Describe a check to see what decides it. The check is not recorded and takes no slot.</Text>
+    <Screen title={t.title}>
+      <Text c="dimmed">{t.intro}</Text>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <form onSubmit={submit} noValidate>
           <Stack>
             <TextInput
-              label="License key"
+              label={t.licenseKey}
               value={licenseKey}
               onChange={(event) => setLicenseKey(event.currentTarget.value)}
               error={errors['licenseKey'] ?? errors['licenseId']}
               required
             />
             <TextInput
-              label="Machine id"
+              label={t.machineId}
               value={machineId}
               onChange={(event) => setMachineId(event.currentTarget.value)}
               error={errors['machineId']}
             />
             <TextInput
-              label="Address"
-              description="An IPv4 or IPv6 address, such as 203.0.113.7."
+              label={t.address}
+              description={t.addressHint}
               value={ip}
               onChange={(event) => setIp(event.currentTarget.value)}
               error={errors['ip']}
@@ -63,7 +68,7 @@ export default function Why() {
             <CountryField value={country} onChange={setCountry} error={errors['country']} />
             <div>
               <Button type="submit" loading={decide.isPending} disabled={licenseId !== null && read.isPending}>
-                Decide
+                {t.decide}
               </Button>
             </div>
             {Object.keys(errors).length === 0 && <ErrorMessage error={decide.error} />}
@@ -73,6 +78,7 @@ export default function Why() {
           <DecisionCard
             decision={decided}
             machineId={licenseKey.trim() === decided.license?.key ? machineId : ''}
+            canWrite={canWrite}
             onChange={() => decide.mutate(undefined)}
           />
         )}

@@ -1,0 +1,197 @@
+import type { RuleKind, RuleMode, RuleType } from '@keyward/contract'
+
+const kindHints: Record<RuleKind, string> = {
+  BLACKLIST: 'Rejects matching checks.',
+  EXCLUSION: 'Lets matching checks through. Also skips blacklists, restrictions and the machine limit.',
+  RESTRICTION: 'Means "only these". Rejects checks that match no restriction of this type.',
+}
+const modes: Record<RuleMode, string> = { ENFORCE: 'Enforce', MONITOR: 'Monitor' }
+const modeHints: Record<RuleMode, string> = {
+  ENFORCE: 'The rule decides checks.',
+  MONITOR: 'The rule only counts its matches. Use this mode to try a rule.',
+}
+const types: Record<RuleType, string> = {
+  IP: 'Address or range',
+  HWID: 'Machine',
+  COUNTRY: 'Country',
+  CUSTOMER: 'Customer',
+}
+const valueHints: Record<RuleType, string> = {
+  IP: 'An address or a range, such as 203.0.113.7 or 203.0.113.0/24.',
+  HWID: 'The machine id exactly as the app sends it.',
+  COUNTRY: 'The country that the edge network reports for the address.',
+  CUSTOMER: 'Search by e-mail address, name or external id.',
+}
+const rules = (count: number) => (count === 1 ? '1 rule' : `${count.toLocaleString()} rules`)
+
+export const ruleText = {
+  types,
+  rules: {
+    title: 'Access rules',
+    new: 'New rule',
+    create: 'Create rule',
+    created: 'Created the rule.',
+    empty: 'No access rules yet. Block an address, a machine or a country, or let a machine through.',
+    emptyFiltered: 'No access rule matches these filters.',
+    rule: 'Rule',
+    sentence: {
+      verbs: { BLACKLIST: 'Block', EXCLUSION: 'Allow', RESTRICTION: 'Only allow' },
+      would: { BLACKLIST: 'Would block', EXCLUSION: 'Would allow', RESTRICTION: 'Would only allow' },
+      for: 'for',
+      forEverything: 'for everything',
+      forLicense: 'for the license',
+      ofSet: 'Set',
+    },
+    kind: 'Kind',
+    kindHints,
+    mode: 'Mode',
+    modes,
+    modeHints,
+    setMode: { ENFORCE: 'Enforce together', MONITOR: 'Only monitor' } satisfies Record<RuleMode, string>,
+    setModeTitle: {
+      ENFORCE: 'Let these rules decide checks?',
+      MONITOR: 'Let these rules only count their matches?',
+    } satisfies Record<RuleMode, string>,
+    modeChanged: (count: number, mode: RuleMode) => `${modes[mode]}: ${rules(count)} changed.`,
+    wouldReject: (rejected: number, checks: number) =>
+      `All of them change in one step. They would have rejected about ${rejected.toLocaleString()} of ${checks.toLocaleString()} checks since`,
+    monitoredKind: (kind: string) => `${kind}, monitored`,
+    type: 'What it matches',
+    value: 'Value',
+    valueHints,
+    scope: 'Applies to',
+    set: 'Set',
+    note: 'Note',
+    noteHint: 'A note for your colleagues. It has no effect.',
+    matches: 'Matches',
+    lastMatch: 'Last match',
+    expires: 'Ends',
+    expired: 'Expired',
+    evenExpired: 'Also let suspended and expired licenses through',
+    covers: 'Which rules match …',
+    coversHint: 'An address, a machine id or a country code',
+    expiry: {
+      label: 'Ends',
+      NEVER: 'Never',
+      HOUR: 'In 1 hour',
+      DAY: 'In 1 day',
+      WEEK: 'In 7 days',
+      MONTH: 'In 30 days',
+      AT: 'At a time …',
+    },
+    expiryAt: 'End',
+    product: 'Product',
+    license: 'License',
+    licenseHint: 'Search by the beginning of the license key.',
+    customer: 'Customer',
+    country: 'Country',
+    noResults: 'No results',
+    summaryTitle: 'What this rule does',
+    does: {
+      BLACKLIST: (what: string, where: string) => `Rejects checks ${what}, ${where}.`,
+      EXCLUSION: (what: string, where: string) =>
+        `Lets checks ${what} through, ${where}. They need no machine slot, and no blacklist or restriction applies to them.`,
+      RESTRICTION: (what: string, where: string) =>
+        `Allows checks ${what}, ${where}. Checks that match no restriction of this type are rejected.`,
+    } satisfies Record<RuleKind, (what: string, where: string) => string>,
+    monitors: 'The mode is Monitor: the rule counts its matches and decides nothing.',
+    what: {
+      IP: (value: string) => `from ${value}`,
+      HWID: (value: string) => `of the machine ${value}`,
+      COUNTRY: (value: string) => `from ${value}`,
+      CUSTOMER: (value: string) => `of the customer ${value}`,
+    } satisfies Record<RuleType, (value: string) => string>,
+    where: {
+      ORGANIZATION: 'for all products',
+      PRODUCT: (name: string) => `for licenses of ${name}`,
+      LICENSE: (key: string) => `for the license ${key}`,
+    },
+    incomplete: 'Enter a value to see the effect of the rule.',
+    stored: (typed: string, value: string) => `${typed} → ${value}`,
+    storedHint: 'Is stored in this form.',
+    invalidRange: 'This is not an address or a range yet.',
+    coversYou: (address: string) => `This range contains your own address, ${address}.`,
+    leavesYouOut: (address: string) => `Your own address, ${address}, is not in this range.`,
+    yourCountry: (country: string) => `Your own address is in this country, ${country}.`,
+    coversAll: 'This range contains every address.',
+    edit: 'Change',
+    editTitle: 'Change this rule',
+    editHint: 'The kind, the value and the scope never change. Delete the rule and create another one instead.',
+    saved: 'Changed the rule.',
+    delete: 'Delete',
+    deleteTitle: 'Delete this rule?',
+    deleteHint: 'The rule stops matching within a moment.',
+    deleted: 'Deleted the rule.',
+    deleteMany: (count: number) => `Delete ${rules(count)}`,
+    deleteManyTitle: (count: number) => `Delete ${rules(count)}?`,
+    deleteManyHint: (matches: number) =>
+      `The rules stop matching within a moment. Together they have matched ${matches.toLocaleString()} checks. Their counters are deleted too.`,
+    deletedMany: (count: number) => `Deleted ${rules(count)}.`,
+    export: 'Export',
+    exportCsv: 'These rules as CSV',
+    exportJson: 'These rules as JSON',
+    sets: 'Sets',
+  },
+
+  ruleImport: {
+    title: 'Import access rules',
+    open: 'Import',
+    intro: 'Paste one value in each line, or a CSV or JSON export. Lines that begin with # are skipped.',
+    values: 'Values',
+    file: 'Choose a file',
+    drop: 'or drop it on the field',
+    defaults: 'For values without further columns',
+    ready: (count: number) => `${rules(count)} to import`,
+    import: (count: number) => `Import ${rules(count)}`,
+    nothing: 'Paste values to see what will be imported.',
+    working: 'Import of access rules',
+    undoing: 'Deletion of the imported access rules',
+    result: (created: number, skipped: number) =>
+      `Created ${rules(created)}. ${skipped.toLocaleString()} existed already.`,
+    progress: (done: number, all: number) => `${done.toLocaleString()} of ${all.toLocaleString()} rows`,
+    bad: (count: number) =>
+      count === 1
+        ? '1 row is not valid and is skipped:'
+        : `${count.toLocaleString()} rows are not valid and are skipped:`,
+    covered: (count: number) =>
+      count === 1
+        ? '1 row exists already and is skipped:'
+        : `${count.toLocaleString()} rows exist already and are skipped, for example:`,
+    moreBad: (count: number) => `and ${count.toLocaleString()} more`,
+    line: (number: number) => `Line ${number}`,
+    again: 'Import more',
+    toRules: 'Open the rules',
+    noJson: 'The text is not valid JSON.',
+    noArray: 'The JSON must be an array of rules, or an object with the array "rules".',
+    noColumn: (name: string) => `The CSV has no column "${name}".`,
+    leave: 'You can open other screens. The work continues while this page is open in the browser.',
+  },
+
+  ruleSets: {
+    title: 'Sets of rules',
+    intro: 'A set is a list of rules that is replaced as a whole, such as a feed of addresses.',
+    new: 'New set',
+    name: 'Name',
+    rules: 'Rules',
+    updated: 'Updated',
+    empty: 'No sets yet. Create one from a list of addresses, and replace it when the list changes.',
+    replace: 'Replace',
+    replaceTitle: (name: string) => `Replace the rules of ${name}`,
+    replaceIntro: 'Paste the whole new list, or choose a file. Nothing changes before you have seen the counts.',
+    preview: 'What will change',
+    created: (count: number) => `${rules(count)} created`,
+    changed: (count: number) => `${rules(count)} changed`,
+    unchanged: (count: number) => `${rules(count)} unchanged`,
+    removed: (count: number) => `${rules(count)} removed`,
+    confirm: 'Replace the set',
+    invalid: 'Correct the invalid rows first. A set is replaced as a whole or not at all.',
+    replaced: 'Replaced the set.',
+    repeated: (count: number) =>
+      count === 1 ? '1 row repeats an earlier row' : `${count.toLocaleString()} rows repeat earlier rows`,
+    delete: 'Delete the set',
+    deleteTitle: (name: string) => `Delete the set ${name}?`,
+    deleteHint: (count: number) => `Deletes the set and its ${rules(count)}. They stop matching within a moment.`,
+    deleted: 'Deleted the set.',
+    emptySet: 'This set contains no rules.',
+  },
+} as const
