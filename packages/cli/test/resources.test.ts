@@ -73,6 +73,9 @@ test('creates, changes and applies a template, and issues and moves a license wi
     /^1 of 2 licenses would change\.\n1 keep a value of their own, for example:\n  \S+  maxMachines\n$/,
   )
   expect((await shell.cli('template', 'apply', id)).out).toMatch(/^1 of 2 licenses are being changed\./)
+  // The job changes the license. A command that has read the license before then gets 412.
+  const machinesOf = async () => (await result(policyOf, 'license', 'show', license.id)).policy['maxMachines']
+  await expect.poll(machinesOf).toBe(5)
   const other = await result(identified, 'template', 'create', 'Suite', '--product', product)
   const moved = await result(policyOf, 'license', 'move', license.id, '--template', other.id, '--wait', '0')
   expect(moved.templateId).toBe(other.id)
