@@ -124,7 +124,7 @@ export function managementOperation(endpoint: Endpoint): ZodOpenApiOperationObje
     security: schemesOf(needs).map((scheme) => ({ [scheme]: [] })),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
     parameters: headerParameters(endpoint),
-    ...(body && { requestBody: { required: true, content: json(named(body, name, 'Request')) } }),
+    ...(body && { requestBody: { required: !body.isOptional(), content: json(named(body, name, 'Request')) } }),
     responses: { ...successOf(endpoint), ...problemResponses(documentedErrors(endpoint)) },
   }
 }
