@@ -69,7 +69,11 @@ beforeAll(async () => {
     log_parameter_max_length_on_error: -1,
   })
   pool = openPool(postgres.url)
-  await pool.query(`set log_statement = none; create role owner_login superuser login password '${PASSWORDS.owner}'`)
+  // Postgres logs a statement before it runs it, so the setting is a statement of its own.
+  const client = await pool.connect()
+  await client.query('set log_statement = none')
+  await client.query(`create role owner_login superuser login password '${PASSWORDS.owner}'`)
+  client.release(true)
   postgres.logged.length = 0
   // Runs the program that operators use, because this program must not log the password either. This process reads the log of Postgres
   // meanwhile, or Postgres would wait.
