@@ -185,11 +185,8 @@ describe('a license', () => {
   test('finds a license by product and status after each change of its status', async () => {
     const { id, key, productId } = await createLicense()
     expect(await result(listed, 'license', 'list', '--product', productId)).toEqual([{ id }])
-    const reason = ['--reason', 'Chargeback']
-    expect(await result(shown, 'license', 'suspend', key, ...reason, '--wait', '0')).toMatchObject({
-      id,
-      status: 'suspended',
-    })
+    const suspended = await result(shown, 'license', 'suspend', key, '--reason', 'Chargeback', '--wait', '0')
+    expect(suspended).toMatchObject({ id, status: 'suspended' })
     const filter = ['--product', productId, '--status']
     expect(await result(listed, 'license', 'list', ...filter, 'suspended')).toEqual([{ id }])
     expect(await result(listed, 'license', 'list', ...filter, 'active')).toEqual([])
