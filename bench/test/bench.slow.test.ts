@@ -74,7 +74,7 @@ describe('npm run bench', () => {
       /^Your validator decided [\d,]+ checks a second\.\nAt half of that, [\d,]+ checks a second, half of the responses arrived within .*, and 99 of 100 within .*\.\n/,
     )
     expect(stdout).toMatch(
-      /checks\/s.*autocannon\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n\nat half of the peak\n.*fixed-rate\n/,
+      /checks\/s.*as-fast-as-possible\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n\nat half of the peak\n.*fixed-rate\n/,
     )
   })
 

@@ -35,7 +35,7 @@ At half of that, 46,000 checks a second, half of the responses arrived within 21
     const errors = { 'connection refused': 3 }
     const outcome: LoadOutcome = {
       ...run,
-      generator: 'autocannon',
+      generator: 'as-fast-as-possible',
       codes,
       errors,
       statuses: { '200': 915_400, '503': 4600 },

@@ -41,7 +41,7 @@ function load(url: URL, options: Partial<LoadOptions> = {}) {
 describe('a fixed rate', () => {
   test('schedules requests at equal intervals', () => {
     const schedule = new Schedule(1000, 1e6)
-    expect([schedule.take(), schedule.take(), schedule.nextNs()]).toEqual([1000, 2000, 3000])
+    expect([schedule.take(0), schedule.take(0), schedule.nextNs(0)]).toEqual([1000, 2000, 3000])
   })
 
   test('sends every request and counts responses by code', async () => {

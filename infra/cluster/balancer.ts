@@ -1,4 +1,4 @@
-/** Runs haproxy or nginx on this machine with the shipped configuration. Only addresses, paths and the certificate are replaced. */
+/** Runs haproxy on this machine with the shipped configuration. Only addresses, paths and the certificate are replaced. */
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -92,19 +92,6 @@ export abstract class Balancer {
 export class Haproxy extends Balancer {
   protected override command(configuration: string): string[] {
     return ['haproxy', '-db', '-f', configuration]
-  }
-}
-
-export class Nginx extends Balancer {
-  protected override command(configuration: string): string[] {
-    const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-      .map((name) => `${name}_temp_path ${join(this.folder, name)};`)
-      .join(' ')
-    const text = readFileSync(configuration, 'utf8')
-      .replace('http {', `http { ${folders}`)
-      .replace('/dev/stdout', join(this.folder, 'log'))
-    writeFileSync(configuration, text)
-    return ['nginx', '-e', 'stderr', '-c', configuration, '-g', `daemon off; pid ${join(this.folder, 'pid')};`]
   }
 }
 

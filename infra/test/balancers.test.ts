@@ -10,10 +10,11 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type Balancer, type BalancerPorts, Haproxy, isInstalled, Nginx } from '../cluster/balancer.ts'
+import { type Balancer, type BalancerPorts, Haproxy, isInstalled } from '../cluster/balancer.ts'
 import { freePort } from '../shared/ports.ts'
 import { VALIDATION_PATHS } from '../start/gateway.ts'
 import { INFRA } from './manifests.ts'
+import { Nginx } from './nginx.ts'
 import { SIGNATURE, Upstream } from './upstream.ts'
 
 interface HttpResponse {

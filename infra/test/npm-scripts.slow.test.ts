@@ -80,6 +80,10 @@ const { scripts } = z
 const hooks = new Set(Object.keys(scripts).map((name) => `pre${name}`))
 const developmentScripts = Object.keys(scripts).filter((name) => !hooks.has(name) && !INSTALLS_NOTHING.has(name))
 
-test.each(developmentScripts)('npm run %s installs the packages in a fresh clone', async (name) => {
-  expect(await installs(name)).toBe(true)
+test('npm test installs the packages in a fresh clone', async () => {
+  expect(await installs('test')).toBe(true)
+})
+
+test.each(developmentScripts)('npm run %s installs the packages with the script of npm test', (name) => {
+  expect(scripts[`pre${name}`]).toBe(scripts['pretest'])
 })

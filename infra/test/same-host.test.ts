@@ -16,8 +16,9 @@ import {
 } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Balancer, Haproxy, isInstalled, Nginx } from '../cluster/balancer.ts'
+import { type Balancer, Haproxy, isInstalled } from '../cluster/balancer.ts'
 import { freePort } from '../shared/ports.ts'
+import { Nginx } from './nginx.ts'
 
 const install = readFileSync(new URL('../../docs/operations/install.md', import.meta.url), 'utf8')
 const setting = (pattern: RegExp): string => pattern.exec(install)?.[0] ?? 'the page lacks the setting'

@@ -85,7 +85,7 @@ begin
   grant select, insert, update, delete on
     organizations, members, credentials, credential_uses, signing_keys, quota_levels,
     sessions, invitations, passkeys, passkey_challenges, openid_attempts,
-    products, license_templates, orders, customers, merged_customers, licenses, machines,
+    products, license_templates, orders, order_references, commerce_connections, commerce_events, customers, merged_customers, licenses, machines,
     access_rule_sets, access_rules, access_rule_counters, folded_rules,
     event_schedules, webhook_endpoints, webhook_deliveries, webhook_attempts, webhook_workers,
     alerts, idempotency_keys, rate_limits
@@ -98,6 +98,7 @@ begin
   grant execute on function
     -- A check constraint and an index expression run as the user who writes the table.
     are_entitlements(jsonb, boolean),
+    claim_slots(uuid[], bytea[], text[], boolean, text[]),
     customer_text(text, text, text),
     drop_old_partitions(integer, integer),
     ensure_partition(text, timestamptz),

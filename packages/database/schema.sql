@@ -131,17 +131,21 @@ create table alerts (
   acknowledged_at timestamptz,
   noted_at timestamptz not null default now(),
   endpoint_id uuid,
+  connection_id uuid,
   constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES commerce_connections(id) ON DELETE CASCADE,
   constraint alerts_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoints(id) ON DELETE CASCADE,
   constraint alerts_license_id_fkey FOREIGN KEY (license_id) REFERENCES license_slots(license_id) ON DELETE CASCADE,
-  constraint alerts_kind_check CHECK ((kind = ANY (ARRAY['OVERUSE'::text, 'WEBHOOK_DISABLED'::text]))),
+  constraint alerts_kind_check CHECK ((kind = ANY (ARRAY['OVERUSE'::text, 'WEBHOOK_DISABLED'::text, 'EVENT_WAITING'::text]))),
   constraint alerts_subject_check CHECK ((
 CASE kind
     WHEN 'OVERUSE'::text THEN license_id
-    ELSE endpoint_id
+    WHEN 'WEBHOOK_DISABLED'::text THEN endpoint_id
+    ELSE connection_id
 END IS NOT NULL))
 );
 CREATE INDEX alerts_acknowledged ON alerts (acknowledged_at) WHERE (acknowledged_at IS NOT NULL);
+CREATE INDEX alerts_connection ON alerts (connection_id) WHERE (connection_id IS NOT NULL);
 CREATE INDEX alerts_endpoint ON alerts (endpoint_id) WHERE (endpoint_id IS NOT NULL);
 CREATE INDEX alerts_license ON alerts (license_id);
 CREATE INDEX alerts_listing ON alerts (organization_id, id);
@@ -210,6 +214,57 @@ create table check_counts (
 ) partition by RANGE (hour);
 CREATE INDEX check_counts_organization ON ONLY check_counts (organization_id, hour);
 grant delete, insert, select on check_counts to keyward_management;
+
+create table commerce_connections (
+  id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  shop text not null,
+  mode text not null,
+  states text[] not null default '{paid,canceled,refunded,disputed}'::text[],
+  unknown_prices text not null default 'wait'::text,
+  secret_encrypted bytea not null,
+  master_key_id text not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint commerce_connections_pkey PRIMARY KEY (id),
+  constraint commerce_connections_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint commerce_connections_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint commerce_connections_shop_check CHECK ((shop = ANY (ARRAY['stripe'::text, 'paddle'::text, 'polar'::text, 'lemonsqueezy'::text, 'fastspring'::text]))),
+  constraint commerce_connections_unknown_prices_check CHECK ((unknown_prices = ANY (ARRAY['wait'::text, 'ignore'::text])))
+);
+CREATE INDEX commerce_connections_listing ON commerce_connections (organization_id, id);
+CREATE TRIGGER commerce_connections_version BEFORE UPDATE ON commerce_connections FOR EACH ROW EXECUTE FUNCTION next_version();
+grant delete, insert, select, update on commerce_connections to keyward_management;
+
+create table commerce_events (
+  id uuid not null,
+  organization_id uuid not null,
+  connection_id uuid not null,
+  event_id text not null,
+  type text not null,
+  body text not null,
+  bytes integer not null,
+  state text not null default 'PENDING'::text,
+  order_id text,
+  attempts integer not null default 0,
+  next_attempt_at timestamptz default now(),
+  waits_for text[] not null default '{}'::text[],
+  error text,
+  received_at timestamptz not null default now(),
+  handled_at timestamptz,
+  constraint commerce_events_pkey PRIMARY KEY (id),
+  constraint commerce_events_connection_id_event_id_key UNIQUE (connection_id, event_id),
+  constraint commerce_events_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES commerce_connections(id) ON DELETE CASCADE,
+  constraint commerce_events_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'WAITING'::text, 'DONE'::text, 'IGNORED'::text, 'FAILED'::text])))
+);
+CREATE INDEX commerce_events_due ON commerce_events (organization_id, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX commerce_events_listing ON commerce_events (connection_id, id);
+CREATE INDEX commerce_events_waiting ON commerce_events (organization_id) WHERE (state = 'WAITING'::text);
+CREATE TRIGGER commerce_events_bytes_added AFTER INSERT ON commerce_events REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER commerce_events_bytes_deleted AFTER DELETE ON commerce_events REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER commerce_events_bytes_truncated AFTER TRUNCATE ON commerce_events FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
+grant delete, insert, select, update on commerce_events to keyward_management;
 
 create table credential_uses (
   credential_id uuid not null,
@@ -443,7 +498,7 @@ create table license_templates (
   max_releases integer,
   lease_seconds integer,
   grace_days integer not null,
-  file_days integer not null,
+  file_days integer,
   entitlements jsonb,
   metadata jsonb not null default '{}'::jsonb,
   former jsonb not null default '{}'::jsonb,
@@ -496,7 +551,7 @@ create table licenses (
   max_releases integer,
   lease_seconds integer,
   grace_days integer not null default 0,
-  file_days integer not null default 30,
+  file_days integer,
   template_id uuid,
   external_id text,
   constraint licenses_pkey PRIMARY KEY (id),
@@ -557,6 +612,7 @@ create table machines (
   last_seen_at timestamptz not null default now(),
   lease_ends_at timestamptz,
   organization_id uuid,
+  file_ends_at timestamptz,
   constraint machines_pkey PRIMARY KEY (license_id, machine_id),
   constraint machines_license_id_fkey FOREIGN KEY (license_id) REFERENCES license_slots(license_id) ON DELETE CASCADE,
   constraint machines_machine_id_check CHECK (((length(machine_id) >= 1) AND (length(machine_id) <= 512)))
@@ -666,6 +722,16 @@ create table openid_attempts (
 );
 CREATE INDEX openid_attempts_expiry ON openid_attempts (expires_at);
 grant delete, insert, select, update on openid_attempts to keyward_management;
+
+create table order_references (
+  organization_id uuid not null,
+  provider text not null,
+  reference text not null,
+  order_id text not null,
+  constraint order_references_pkey PRIMARY KEY (organization_id, provider, reference),
+  constraint order_references_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+grant delete, insert, select, update on order_references to keyward_management;
 
 create table orders (
   id uuid not null,
@@ -964,7 +1030,7 @@ function are_entitlements(members jsonb, with_null boolean) returns boolean to k
 function change_leases() returns trigger;
 function change_log_identity() returns text;
 function changes_after(since pg_snapshot, without uuid[], at_most bigint) returns TABLE(entity "char", id uuid, machine_id bytea, organization_id uuid) to keyward_validator;
-function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[]) returns TABLE(outcome text, used integer, max integer, xid text, ends_at double precision, lease integer) to keyward_validator;
+function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[]) returns TABLE(outcome text, used integer, max integer, xid text, ends_at double precision, lease integer) to keyward_management to keyward_validator;
 function count_bytes() returns trigger;
 function count_changed_bytes() returns trigger;
 function count_credentials() returns trigger;

@@ -67,6 +67,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
     const ids = { productId: product.id, customerId: customer.id }
     const license = await stage.api('/licenses', { ...ids, policy: { type: 'PERPETUAL' }, key: MARKUP }, created)
     expect(await stage.check(MARKUP, MARKUP)).toBe('VALID')
+    expect(await stage.check(MARKUP, 'fp\u001b[2K\u202egnp')).toBe('VALID')
     const rule = {
       kind: 'BLACKLIST',
       mode: 'MONITOR',
@@ -93,6 +94,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
       await stage.open(path)
       await page.getByText(MARKUP).first().waitFor()
       expect(await page.locator('main img').count()).toBe(0)
+      expect(await page.locator('main').innerText()).not.toMatch(/\u202e/)
       expect(await page.evaluate('window.attacks')).toBe(0)
     }
     const others = ['', '/activity', '/audit', '/why']
@@ -100,6 +102,7 @@ describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { ti
       await stage.open(path)
       await page.locator('.mantine-Loader-root, [aria-busy=true]').first().waitFor({ state: 'detached' })
       expect(await page.locator('main img').count()).toBe(0)
+      expect(await page.locator('main').innerText()).not.toMatch(/\u202e/)
       expect(await page.evaluate('window.attacks')).toBe(0)
     }
   })

@@ -14,7 +14,7 @@ export function webhookTests(open: () => Stage): void {
     beforeAll(async () => {
       receiver = createServer((request, response) => {
         received.push(String(request.headers['webhook-signature']))
-        request.resume().on('end', () => response.writeHead(status).end('the reason of the receiver'))
+        request.resume().on('end', () => response.writeHead(status).end('the reason of the receiver\u202e\u009b2K'))
       })
       await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
       const address = receiver.address()
@@ -63,7 +63,11 @@ export function webhookTests(open: () => Stage): void {
       status = 500
       await stage.button('Send a test event').click()
       await stage.dialog().getByText('The endpoint failed with 500.').first().waitFor()
-      await stage.dialog().getByText('the reason of the receiver').first().waitFor()
+      await stage
+        .dialog()
+        .getByText(String.raw`the reason of the receiver\u202e\u009b2K`)
+        .first()
+        .waitFor()
       status = 204
       await stage.dialog().getByRole('button', { name: 'Send again' }).click()
       await stage

@@ -12,9 +12,6 @@ import type { Server } from './servers.ts'
 import { ratios, summarize } from './stats.ts'
 import { cpuMs } from './usage.ts'
 
-/** The minimum number of connections with which wrk sleeps by a timer. */
-const MIN_NAP_CONNECTIONS = 32
-
 export interface Contender {
   name: string
   server: Server
@@ -25,8 +22,6 @@ export interface Contender {
   prepare?: () => void
   /** The number of checks in each request, 1 when absent. Figures are per check, except the latencies. */
   batchSize?: number
-  /** The number of connections, if it differs from that of the run. */
-  connections?: number
   /** Whether the server sends a constant response, so that no sample of the responses is verified. */
   constant?: boolean
 }
@@ -100,12 +95,10 @@ async function verify(contender: Contender): Promise<void> {
 
 async function measure(contender: Contender, checksFile: string, bench: Bench): Promise<RoundFigure> {
   contender.prepare?.()
-  const { roundMs: durationMs, signal, plan } = bench
-  const { connections = bench.connections } = contender
+  const { roundMs: durationMs, connections, signal, plan } = bench
   const { pid, url } = contender.server
   const before = new Map([pid, ...(contender.helpers?.() ?? [])].map((each) => [each, cpuMs(each)]))
-  // With few connections there is often no response waiting, so wrk would sleep most of the time.
-  const options = { url, checksFile, connections, durationMs, signal, naps: connections >= MIN_NAP_CONNECTIONS }
+  const options = { url, checksFile, connections, durationMs, signal, naps: true }
   const outcome = await runWrk({ ...options, threads: plan.load.length, prefix: loadPrefix(plan) })
   bench.signal.throwIfAborted()
   rejectFailures(contender, outcome)

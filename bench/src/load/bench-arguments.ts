@@ -52,7 +52,7 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
   --max-p99 MS               exit with 3 if the 99th percentile of the latency is higher
   --min-rate N               exit with 3 if fewer checks a second get a response
   --max-failures PERCENT     exit with 3 if more checks get no response or a status of 500 or more; 0 allows none
-  --wrk                      use wrk instead of autocannon; not with --rate
+  --wrk                      use wrk, which is faster and reads no bodies; not with --rate
   --json                     print the result as JSON
   --yes                      confirm that you may load another machine
   --help

@@ -23,12 +23,7 @@ export interface Check {
   forwardedFor: string | null
   /** Further headers. */
   headers?: Readonly<Record<string, string>>
-  /** The id of the public key of a signed response. Without it, the check asks for no signature. */
-  kid?: string
 }
-
-/** The nonce of all checks with a signed response. The service does not compare nonces. */
-const NONCE = 'A'.repeat(22)
 
 export type ApiVersion = 'v1' | 'v2'
 
@@ -67,10 +62,8 @@ export function prepareChecks(options: CheckOptions): Check[] {
 
 /** Returns the JSON body of a check. */
 export function checkBody(check: Check, version: ApiVersion): string {
-  const signature = check.kid === undefined ? {} : { nonce: NONCE, kid: check.kid }
-  return version === 'v2'
-    ? JSON.stringify({ license: check.licenseKey, fingerprint: check.machineId, ...signature })
-    : JSON.stringify({ licenseKey: check.licenseKey, fingerprint: check.machineId, ...signature })
+  const { licenseKey, machineId: fingerprint } = check
+  return JSON.stringify(version === 'v2' ? { license: licenseKey, fingerprint } : { licenseKey, fingerprint })
 }
 
 export const BATCH_PATH = '/api/v2/license/validate/batch'

@@ -1,6 +1,7 @@
 /**
  * Sends requests over keep-alive connections at a fixed rate. Every latency is measured from the time at which its request was due. A
- * stall of the server therefore counts for every request that had to wait (no coordinated omission).
+ * stall of the server therefore counts for every request that had to wait (no coordinated omission). Without a rate, each connection sends
+ * its next request when it has received the previous response.
  */
 
 import { Connection } from './connection.ts'
@@ -11,7 +12,8 @@ export interface LoadOptions {
   url: URL
   /** Returns the next HTTP request, complete with headers and body. */
   nextRequest: () => Buffer | string
-  ratePerSecond: number
+  /** The rate, or null to send as fast as possible. */
+  ratePerSecond: number | null
   connections: number
   durationMs: number
   /** The length of the warm-up before the measurement, at the same rate. */
@@ -29,24 +31,24 @@ export interface LoadOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Computes the times at which requests are due, one every `1e9 / ratePerSecond` nanoseconds from the start. */
+/** Computes the times at which requests are due, one every `1e9 / ratePerSecond` nanoseconds from the start. Without a rate, they are always due. */
 export class Schedule {
   readonly #startNs: number
-  readonly #intervalNs: number
+  readonly #intervalNs: number | null
   #taken = 0
 
-  constructor(startNs: number, ratePerSecond: number) {
+  constructor(startNs: number, ratePerSecond: number | null) {
     this.#startNs = startNs
-    this.#intervalNs = 1e9 / ratePerSecond
+    this.#intervalNs = ratePerSecond === null ? null : 1e9 / ratePerSecond
   }
 
   /** Returns the time at which the next request is due. */
-  nextNs(): number {
-    return this.#startNs + this.#taken * this.#intervalNs
+  nextNs(nowNs: number): number {
+    return this.#intervalNs === null ? nowNs : this.#startNs + this.#taken * this.#intervalNs
   }
 
-  take(): number {
-    const due = this.nextNs()
+  take(nowNs: number): number {
+    const due = this.nextNs(nowNs)
     this.#taken += 1
     return due
   }
@@ -132,23 +134,24 @@ class LoadRun {
     if (this.#isOver) return
     this.#sendDue()
     const nowNs = clockNs()
-    const nextNs = schedule.nextNs()
+    const nextNs = schedule.nextNs(nowNs)
     const allSent = nextNs >= this.#endNs
     if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
       return this.#end()
     }
     const { ratePerSecond, sleeps = false } = this.#options
-    if (ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps && !allSent) setImmediate(() => this.#loop(schedule))
+    const spins = ratePerSecond !== null && ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps
+    if (spins && !allSent) setImmediate(() => this.#loop(schedule))
     else setTimeout(() => this.#loop(schedule), allSent ? END_POLL_MS : Math.max(0, (nextNs - nowNs) / 1e6))
   }
 
   #sendDue(): void {
     const nowNs = clockNs()
     const untilNs = Math.min(nowNs, this.#endNs - 1)
-    while (this.#schedule !== null && this.#schedule.nextNs() <= untilNs) {
+    while (this.#schedule !== null && this.#schedule.nextNs(nowNs) <= untilNs) {
       const connection = this.#idle.shift()
       if (connection === undefined) return
-      connection.dueNs = this.#schedule.take()
+      connection.dueNs = this.#schedule.take(nowNs)
       connection.send(this.#options.nextRequest())
     }
   }
@@ -179,8 +182,9 @@ class LoadRun {
   }
 
   #end(): void {
-    while (this.#schedule !== null && this.#schedule.nextNs() < this.#endNs) {
-      this.#schedule.take()
+    const nowNs = clockNs()
+    while (this.#schedule !== null && this.#schedule.nextNs(nowNs) < this.#endNs) {
+      this.#schedule.take(nowNs)
       this.#errors.add('never sent: the server fell behind the rate')
     }
     this.#over.resolve()
@@ -191,7 +195,7 @@ class LoadRun {
     const untilNs = signal?.aborted === true ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
     const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
     return {
-      generator: 'fixed-rate',
+      generator: ratePerSecond === null ? 'as-fast-as-possible' : 'fixed-rate',
       requests: this.#latency.count,
       durationMs,
       perSecond: (this.#latency.count / durationMs) * 1000,

@@ -2,10 +2,8 @@
 
 import type { LatencySummary } from './histogram.ts'
 
-export type Generator = 'autocannon' | 'fixed-rate' | 'wrk'
-
 export interface LoadOutcome {
-  generator: Generator
+  generator: 'as-fast-as-possible' | 'fixed-rate' | 'wrk'
   requests: number
   durationMs: number
   perSecond: number

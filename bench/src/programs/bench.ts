@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs'
 
 import { describeMachine } from '../harness/results.ts'
-import { runAutocannon } from '../load/autocannon.ts'
 import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
 import { createSupply, prepareChecks, type Check, type Target } from '../load/checks.ts'
 import { useDemo } from '../load/demo.ts'
@@ -90,11 +89,10 @@ async function measureBoth(options: BenchOptions, url: URL, checks: Check[], sig
 async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {
   const { connections, durationMs, ratePerSecond, version } = options
   const common = { url, connections, durationMs, signal, onProgress: showProgress() }
-  if (ratePerSecond !== null) {
-    const used = Math.min(connections, Math.ceil(ratePerSecond))
+  if (!options.wrk || ratePerSecond !== null) {
+    const used = Math.min(connections, Math.ceil(ratePerSecond ?? connections))
     return runLoad({ ...common, nextRequest: createSupply(checks, version, url), ratePerSecond, connections: used })
   }
-  if (!options.wrk) return runAutocannon({ ...common, checks, version })
   const file = writeWrkChecks(checks, version)
   try {
     return await runWrk({ ...common, checksFile: file.path })

@@ -14,10 +14,8 @@ import { alternatives } from '../scenarios/alternatives.ts'
 import { growth } from '../scenarios/growth.ts'
 import { known } from '../scenarios/known.ts'
 import { latency } from '../scenarios/latency.ts'
-import { organizations } from '../scenarios/organizations.ts'
-import { signed } from '../scenarios/signed.ts'
 
-const SCENARIOS: readonly Scenario[] = [known, signed, alternatives, growth, organizations, latency]
+const SCENARIOS: readonly Scenario[] = [known, alternatives, growth, latency]
 
 const HELP = `npm run bench:local -- [scenarios] [options]
 

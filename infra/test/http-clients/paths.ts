@@ -11,9 +11,10 @@ import {
   startValidatorProcess,
 } from '@keyward/testkit'
 
-import { type Balancer, Haproxy, isInstalled, Nginx } from '../../cluster/balancer.ts'
+import { type Balancer, Haproxy, isInstalled } from '../../cluster/balancer.ts'
 import { freePort } from '../../shared/ports.ts'
 import { startGateway } from '../../start/gateway.ts'
+import { Nginx } from '../nginx.ts'
 
 export interface Paths {
   apiKey: string

@@ -4,25 +4,9 @@
  * outside reaches a terminal.
  */
 
+import { lines, oneLine } from '@keyward/contract/text'
+
 import { EXIT, Failure } from './failure.ts'
-
-/**
- * Matches control characters, and the characters that change the direction of text. A terminal interprets the former, and the latter make
- * a text look like another one.
- */
-const UNSAFE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
-
-const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-
-/** Escapes the unsafe characters of a text as in JSON, such as `\u001b`. */
-export function oneLine(text: string): string {
-  return text.replace(UNSAFE, escaped)
-}
-
-/** Escapes the unsafe characters of a text with several lines. */
-function lines(text: string): string {
-  return text.replace(UNSAFE, (character) => (character === '\n' ? character : escaped(character)))
-}
 
 export interface Output {
   /** Writes the result: `value` with --json, a field of `value` with --get, and otherwise `text`. */

@@ -11,6 +11,7 @@ import { asFailure, ValidationFailure } from './api.ts'
 import { CliCommand } from './command.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
+import { addConnectionCommands } from './commands/connections.ts'
 import { addCustomerCommands } from './commands/customers.ts'
 import { addEventCommands } from './commands/events.ts'
 import { addKeyCommands } from './commands/keys.ts'
@@ -69,6 +70,7 @@ function createProgram(context: RunContext): CliCommand {
   addProductCommands(program)
   addTemplateCommands(program)
   addOrderCommands(program)
+  addConnectionCommands(program)
   addCustomerCommands(program)
   addLicenseCommands(program)
   addMachineCommands(program)

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+import { requestCodeOf } from '@keyward/license-file'
 import { createTestDatabase, insertMachine, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -18,7 +19,6 @@ const listed = z.array(identified)
 let database: TestDatabase
 let management: RunningService
 let shell: TestShell
-
 /** Runs a command that must succeed and returns its JSON result. */
 async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
   const printed = await shell.cli('--json', ...args)
@@ -45,13 +45,11 @@ beforeAll(async () => {
   const created = z.object({ managementToken: z.string() })
   shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
 })
-
 afterAll(async () => {
   await management.stop()
   await shell.clear()
   await database.drop()
 })
-
 test('creates, changes and applies a template, and issues and moves a license with it', async () => {
   const { id: product } = await result(identified, 'product', 'create', 'Plans')
   const { id: customer } = await result(identified, 'customer', 'create', 'eve@example.com')
@@ -250,14 +248,17 @@ describe('a license', () => {
     )
   })
 
-  test('prints the offline file of a license or writes it to --out', async () => {
+  test('prints the offline file of a license, or of the machine in a request code, or writes it to --out', async () => {
     const { key } = await createLicense()
-    const printed = await shell.cli('license', 'file', key)
-    expect(printed.out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
-    const { path } = await result(z.object({ path: z.string() }), 'license', 'file', key, '--out', 'a.lic')
-    expect(path).toBe(join(shell.folder, 'a.lic'))
+    expect((await shell.cli('license', 'file', key)).out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
+    const path = join(shell.folder, 'a.lic')
+    expect(await result(z.looseObject({}), 'license', 'file', key, '--out', 'a.lic')).toMatchObject({ path })
     expect(await readFile(path, 'utf8')).toMatch(/^[\w-]+\.[\w-]{86}$/)
     expect(await shell.cli('license', 'file', key, '--out', 'no/such/folder')).toMatchObject({ code: 2 })
+    const code = await requestCodeOf({ licenseKey: key, machineId: 'm2', hostname: 'plant-3' })
+    expect((await shell.cli('license', 'file', '--request', code)).out).toMatch(/^[\w-]+\.[\w-]{86}\n$/)
+    expect((await shell.cli('machine', 'list', key)).out).toMatch(/m2 .*plant-3/)
+    expect(await shell.cli('license', 'file', '--request', code.slice(1))).toMatchObject({ code: 2 })
   })
 
   test('releases slots by machine id and by record id', async () => {

@@ -43,6 +43,8 @@ export interface JudgeCommand {
   licenseKey: string
   /** The product id of the app, as in `OpenCommand`. */
   productId: string | null
+  /** The machine id, as in `OpenCommand`. */
+  machineId: string | null
   publicKeys: readonly PublicKey[]
   nowMs: number
   latestSeenMs: number
@@ -69,7 +71,19 @@ export type Call =
   /** Imports the license file in the text. */
   | { command: 'importFile'; file: string }
 
-export type Command = OpenCommand | JudgeCommand | VerifyCommand | Call
+/** Validates, and cancels the call after `afterMs` in the way of the language. The reply may be `{cancelled: true}`. */
+export interface CancelCommand {
+  command: 'validateAndCancel'
+  afterMs: number
+}
+
+/** Opens the machine key in a file. The reply is `{machineId, isNew, isEphemeral}` or `{error}`. */
+export interface MachineKeyCommand {
+  command: 'machineKey'
+  path: string
+}
+
+export type Command = OpenCommand | JudgeCommand | VerifyCommand | MachineKeyCommand | CancelCommand | Call
 
 /** A line that the program writes. The reply to `open` is `{}`, or `{error}` for invalid options. The reply to `judge` and `verify` is `{outcome}`. */
 export type Reply = Readonly<Record<string, unknown>>

@@ -1,5 +1,7 @@
 import { callScenarios } from './scenarios/calls.ts'
 import { fileScenarios } from './scenarios/files.ts'
+import { machineKeyScenarios } from './scenarios/machine-keys.ts'
+import { proxyScenarios } from './scenarios/proxies.ts'
 import { requestScenarios } from './scenarios/requests.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import { signedScenarios } from './scenarios/signed.ts'
@@ -12,5 +14,7 @@ export const scenarioGroups: readonly { title: string; scenarios: readonly Scena
   { title: 'License files and clocks', scenarios: fileScenarios },
   { title: 'Signed responses', scenarios: signedScenarios },
   { title: 'Storage', scenarios: storageScenarios },
+  { title: 'Machine keys', scenarios: machineKeyScenarios },
   { title: 'Slow networks', scenarios: timedScenarios },
+  { title: 'Proxies and cancellation', scenarios: proxyScenarios },
 ]

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { judgeLicenseFile, spkiToPublicKey, verifyAnswer } from '@keyward/license-file'
 
 import { createLicenseClient, type LicenseClient } from '../src/index.ts'
-import { fileStorage } from '../src/node.ts'
+import { fileStorage, machineKey } from '../src/node.ts'
 import type { Command, JudgeCommand, OpenCommand, PublicKey, VerifyCommand } from './protocol.ts'
 
 let client: LicenseClient | null = null
@@ -28,8 +28,8 @@ const readKey = ({ keyId, publicKey }: PublicKey) => ({
   publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array(),
 })
 
-function judge({ file, licenseKey, productId, publicKeys, nowMs, latestSeenMs }: JudgeCommand): object {
-  const judged = judgeLicenseFile(file, { keys: publicKeys.map(readKey), licenseKey, productId, nowMs, latestSeenMs })
+function judge({ file, publicKeys, ...facts }: JudgeCommand): object {
+  const judged = judgeLicenseFile(file, { ...facts, keys: publicKeys.map(readKey) })
   return { outcome: judged.ok ? 'GOOD' : judged.reason }
 }
 
@@ -45,8 +45,11 @@ async function run(command: Command): Promise<object> {
   if (command.command === 'open') return open(command)
   if (command.command === 'judge') return judge(command)
   if (command.command === 'verify') return verify(command)
+  if (command.command === 'machineKey')
+    return machineKey(command.path).catch((error: unknown) => ({ error: String(error) }))
   if (client === null) return { error: 'No client is open.' }
   if (command.command === 'importFile') return client.importFile(command.file)
+  if (command.command === 'validateAndCancel') return client.validate({ signal: AbortSignal.timeout(command.afterMs) })
   const result = await client[command.command]()
   // Waits for the fetch of a file in the background.
   await client.settled()

@@ -38,6 +38,7 @@ const fileCases = vectors.cases.map((vector): Case => ({
       file: vector.file,
       licenseKey: vector.licenseKey,
       productId: vector.productId,
+      machineId: vector.machineId,
       publicKeys: vectors.keys.filter(({ keyId }) => vector.keyIds.includes(keyId)),
       nowMs: Date.parse(vector.now),
       latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),

@@ -16,7 +16,8 @@ export type Expected = Readonly<Record<string, unknown>>
 export interface World {
   service: Service
   gateway: Gateway
-  /** The command line of the client under test. */
+  /** The client under test, which runs, and its command line. */
+  program: ClientProgram
   command: readonly string[]
   /** The path of the client's storage. */
   storage: string
@@ -72,6 +73,7 @@ export async function startWorld(program: ClientProgram, command: readonly strin
   })
   const sendOpen = (options: Partial<OpenCommand>) => program.send(openCommand(options))
   return {
+    program,
     command,
     openCommand,
     folder,

@@ -3,31 +3,42 @@
  * license key until a later verdict is VALID.
  */
 
-import { claimedLicenseKey } from '@keyward/license-file'
+import { claimedLicenseKey, requestCodeOf } from '@keyward/license-file'
 
 import { boundedStorage } from './cache/bounded-storage.ts'
 import { createFileCache, type FileCache } from './cache/file-cache.ts'
 import { judgeMemory } from './cache/judge-file.ts'
 import { createStore, createTurns, type Store, type StoreChange } from './cache/store.ts'
 import { offlineMessage } from './messages.ts'
-import { type ClientOptions, readOptions, type Settings } from './options.ts'
+import { type ClientOptions, hasHashes, readOptions, type Settings } from './options.ts'
 import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
 import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
 import type { CallOutcome, Endpoint, Outage, ServiceResponse } from './transport/http.ts'
 import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
 
+/** The options of a call. */
+export interface CallOptions {
+  /** When the signal is aborted, the call ends at once, and the service counts as unreachable with the cause `TIMEOUT`. */
+  signal?: AbortSignal
+}
+
 export interface LicenseClient {
   /** Checks the license online, or with the stored file during an outage (docs/api.md#c1, #c2). */
-  validate(): Promise<ValidationResult>
+  validate(options?: CallOptions): Promise<ValidationResult>
   /** Checks the license like `validate` and sends the name of this machine. */
-  activate(): Promise<ValidationResult>
+  activate(options?: CallOptions): Promise<ValidationResult>
   /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
-  deactivate(): Promise<DeactivationResult>
+  deactivate(options?: CallOptions): Promise<DeactivationResult>
   /** Fetches and stores a new license file now. `validate` and `activate` fetch a new file in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
   importFile(file: string): Promise<ImportResult>
+  /**
+   * Returns the code with which a person requests the license file of this machine, for a machine without network access. The vendor turns the
+   * code into a file for `importFile`. Returns null without a `machineId`, and in a page over http.
+   */
+  requestCode(): Promise<string | null>
   /** Resolves when no fetch of a file runs in the background. Await this call before a short program ends. */
   settled(): Promise<void>
 }
@@ -57,12 +68,15 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   // The license keys that the typed text may mean. After the first verdict other than NOT_FOUND, only the key of that verdict remains.
   let candidates = createCandidates(settings)
 
-  async function check(endpoint: (own: Settings) => Endpoint<Verdict>): Promise<ValidationResult> {
+  async function check(
+    endpoint: (own: Settings) => Endpoint<Verdict>,
+    given: CallOptions | undefined,
+  ): Promise<ValidationResult> {
     const rest = [...candidates]
     for (;;) {
       const [candidate] = rest
       const rejectionsBefore = candidate!.cache.rejections
-      const outcome = await callOf(candidate!, endpoint(candidate!.settings))
+      const outcome = await callOf(candidate!, endpoint(candidate!.settings), given)
       if (outcome.kind === 'outage') return decideOffline(outcome, rest)
       if (outcome.kind === 'misconfiguration') return { valid: false, expiresAt: null, ...configurationError(outcome) }
       const result = await decideOnline(candidate!, outcome, rejectionsBefore)
@@ -73,10 +87,10 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     }
   }
 
-  async function deactivate(): Promise<DeactivationResult> {
+  async function deactivate(given?: CallOptions): Promise<DeactivationResult> {
     for (const candidate of candidates) {
       const { settings: own, store, cache } = candidate
-      const outcome = await callOf(candidate, deactivateEndpoint(own))
+      const outcome = await callOf(candidate, deactivateEndpoint(own), given)
       if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
       if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
       if (!outcome.value.deactivated) continue
@@ -106,19 +120,31 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
       : { imported: false, reason: 'NOT_STORED' }
   }
 
+  async function requestCode(): Promise<string | null> {
+    // Until a verdict, the last candidate has the form of a generated key.
+    const { licenseKey, machineId, hostname } = candidates.at(-1)!.settings
+    if (machineId === undefined || !hasHashes()) return null
+    return requestCodeOf({ licenseKey, machineId, hostname })
+  }
+
   return {
-    validate: () => check(validateEndpoint),
-    activate: () => check(activateEndpoint),
+    validate: (given) => check(validateEndpoint, given),
+    activate: (given) => check(activateEndpoint, given),
     deactivate,
     refreshFile,
     importFile,
+    requestCode,
     settled: async () => void (await Promise.all(candidates.map(({ cache }) => cache.settled()))),
   }
 }
 
 /** Calls an endpoint. Rejects responses that were signed before the latest stored one. */
-async function callOf<Value>({ settings, store }: Candidate, endpoint: Endpoint<Value>): Promise<CallOutcome<Value>> {
-  return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0)
+async function callOf<Value>(
+  { settings, store }: Candidate,
+  endpoint: Endpoint<Value>,
+  options: CallOptions | undefined,
+): Promise<CallOutcome<Value>> {
+  return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0, options?.signal)
 }
 
 async function decideOnline(

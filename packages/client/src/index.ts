@@ -3,7 +3,7 @@
  * entry points `@keyward/client/node` and `@keyward/client/browser` add a storage for the platform.
  */
 
-export { createLicenseClient, type LicenseClient } from './client.ts'
+export { type CallOptions, createLicenseClient, type LicenseClient } from './client.ts'
 export { memoryStorage } from './storage/memory-storage.ts'
 export type { ClientOptions, LicenseStorage, PublicKey } from './options.ts'
 export type {

@@ -8,6 +8,7 @@ export const OFFLINE_MESSAGES: Readonly<Record<OfflineReason, string>> = {
   UNKNOWN_KEY: 'This version of the app cannot read the stored license file. Connect to the internet and try again.',
   WRONG_LICENSE: 'The stored license file belongs to another license key. Connect to the internet and try again.',
   WRONG_PRODUCT: 'The stored license file belongs to another product. Connect to the internet and try again.',
+  WRONG_MACHINE: 'The stored license file belongs to another machine. Connect to the internet and try again.',
   FILE_EXPIRED: 'The license has expired. Renew the license, connect to the internet and try again.',
   REFRESH_NEEDED: 'The license must be checked online again. Connect to the internet and try again.',
   CLOCK_SET_BACK: 'The clock of this machine is wrong. Set the correct date and time and try again.',

@@ -135,9 +135,13 @@ export function readOptions(options: ClientOptions): Settings {
   }
 }
 
+/** Returns whether the program can hash. Pages over http have no `crypto.subtle`, unlike its type says. */
+export function hasHashes(): boolean {
+  return 'subtle' in globalThis.crypto
+}
+
 function readRequireSignature(isRequired = false): boolean {
-  // Pages over http have no `crypto.subtle`, unlike its type says.
-  if (isRequired && !('subtle' in globalThis.crypto))
+  if (isRequired && !hasHashes())
     throw new TypeError('requireSignature needs crypto.subtle, which pages have only over https.')
   return isRequired
 }

@@ -39,6 +39,7 @@ export type OfflineReason =
   | 'UNKNOWN_KEY'
   | 'WRONG_LICENSE'
   | 'WRONG_PRODUCT'
+  | 'WRONG_MACHINE'
   | 'FILE_EXPIRED'
   | 'REFRESH_NEEDED'
   | 'CLOCK_SET_BACK'
@@ -146,7 +147,7 @@ export type DeactivationResult =
   | ({ deactivated: false } & Unreachable)
 
 /**
- * The result of `refreshFile`. `BAD_FILE`: the received file is for another license or product, or not signed by a shipped key, so the
+ * The result of `refreshFile`. `BAD_FILE`: the received file is for another license, product or machine, or not signed by a shipped key, so the
  * stored file is kept. `NOT_STORED`: the storage failed, or the license was rejected during the fetch. A `FileRefusalCode`: the service
  * currently issues no file to this machine.
  */

@@ -1,7 +1,7 @@
 /** The clients of this project as programs for the contract suite, with the tools that each requires. */
 
 import { execFile, spawnSync } from 'node:child_process'
-import { copyFileSync, cpSync, readdirSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -93,6 +93,7 @@ export const clients: readonly ClientUnderTest[] = [
     missing: () => (hasLibraries() ? null : 'skipped: no g++ with libcurl, OpenSSL 3 and nlohmann-json'),
     async build(folder) {
       const program = join(folder, 'contract-cpp')
+      if (succeeds('cmake', ['--version'])) return [await buildInstalledHeaders(folder)]
       const options = ['-std=c++17', '-Wall', '-Wextra', '-Werror']
       await compile('g++', [...options, 'contract.cpp', '-o', program, '-lcurl', '-lcrypto'], at('other-languages/cpp'))
       return [program]
@@ -109,6 +110,26 @@ export const clients: readonly ClientUnderTest[] = [
     },
   },
 ]
+
+/** Installs the CMake package of the C++ client into the folder, and builds the program in a project that finds the package there. */
+async function buildInstalledHeaders(folder: string): Promise<string> {
+  const [app, prefix, sources] = [join(folder, 'cpp-app'), join(folder, 'cpp'), at('other-languages/cpp')]
+  mkdirSync(app)
+  copyFileSync(join(sources, 'contract.cpp'), join(app, 'contract.cpp'))
+  const project = `cmake_minimum_required(VERSION 3.16)
+project(app LANGUAGES CXX)
+find_package(keyward REQUIRED)
+add_executable(contract contract.cpp)
+target_link_libraries(contract PRIVATE keyward::keyward)
+`
+  writeFileSync(join(app, 'CMakeLists.txt'), project)
+  const flags = '-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror'
+  await compile('cmake', ['-S', sources, '-B', join(folder, 'cpp-package'), `-DCMAKE_INSTALL_PREFIX=${prefix}`], folder)
+  await compile('cmake', ['--install', join(folder, 'cpp-package')], folder)
+  await compile('cmake', ['-S', app, '-B', join(app, 'build'), `-DCMAKE_PREFIX_PATH=${prefix}`, flags], folder)
+  await compile('cmake', ['--build', join(app, 'build')], folder)
+  return join(app, 'build', 'contract')
+}
 
 /** Returns whether the C++ compiler finds the headers of all libraries. */
 function hasLibraries(): boolean {

@@ -38,7 +38,9 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       cpSync(join(sources, 'go'), join(folder, 'internal/keyward'), { recursive: true })
       for (const name of ['go.mod', 'contract', 'receiver'])
         rmSync(join(folder, 'internal/keyward', name), { recursive: true })
-      const imports = ['fmt', 'log', 'os', 'app/internal/keyward'].map((name) => `import "${name}"`).join('\n')
+      const imports = ['context', 'fmt', 'log', 'os', 'app/internal/keyward']
+        .map((name) => `import "${name}"`)
+        .join('\n')
       const body = `${code}\nfmt.Println(result.Source, result.Code)`
       writeFileSync(join(folder, 'main.go'), `package main\n\n${imports}\n\nfunc main() {\n${body}\n}\n`)
       writeFileSync(join(folder, 'go.mod'), 'module app\n\ngo 1.19\n')

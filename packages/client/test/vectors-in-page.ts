@@ -15,6 +15,7 @@ const outcomes = vectors.cases.map((vector): [string, string] => {
       .map(({ keyId, publicKey }) => ({ keyId, publicKey: spkiToPublicKey(publicKey) ?? new Uint8Array() })),
     licenseKey: vector.licenseKey,
     productId: vector.productId,
+    machineId: vector.machineId,
     nowMs: Date.parse(vector.now),
     latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
   })

@@ -200,15 +200,11 @@ function Layers() {
           Open the panel
         </Button>
       </div>
-      <FormWindow
-        title="Renew"
-        action="Renew"
-        opened={opened === 'form'}
-        onClose={close}
-        onSubmit={async () => undefined}
-      >
-        {() => <DateField label="Expires" value={day} onChange={setDay} endsAt="2027-01-01T00:00:00.000Z" />}
-      </FormWindow>
+      {opened === 'form' && (
+        <FormWindow title="Renew" action="Renew" onClose={close} onSubmit={async () => undefined}>
+          {() => <DateField label="Expires" value={day} onChange={setDay} endsAt="2027-01-01T00:00:00.000Z" />}
+        </FormWindow>
+      )}
       {opened === 'panel' && (
         <SidePanel title="Check" onClose={close}>
           The list stays beside the panel.
@@ -231,7 +227,12 @@ export function Design() {
       >
         <FilterBar onClear={nothing}>
           <TextFilter label="Find" placeholder="Key, customer, machine" value={null} onChange={nothing} />
-          <ChoiceFilter label="Status" names={{ active: 'Active' }} value="active" onChange={nothing} />
+          <ChoiceFilter
+            filters={[{ status: 'active' }, nothing, null]}
+            name="status"
+            label="Status"
+            names={{ active: 'Active' }}
+          />
         </FilterBar>
         <Tabs defaultValue="all">
           <Tabs.List aria-label="Views">

@@ -4,8 +4,6 @@ import { Button } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
 import { IconAlertCircle, IconCircleCheck } from '@tabler/icons-react'
 
-import { text } from './text.ts'
-
 const DONE_MS = 4_000
 /** The time for which a message with an undo button is shown. The message also stays while the pointer is over it. */
 const UNDO_MS = 12_000
@@ -16,7 +14,7 @@ let count = 0
 /** A message replaces the earlier one, so that its undo button always belongs to the last change. */
 function show(message: Parameters<typeof notifications.show>[0]): void {
   notifications.clean()
-  notifications.show({ closeButtonProps: { 'aria-label': text.close }, ...message })
+  notifications.show({ closeButtonProps: { 'aria-label': 'Close' }, ...message })
 }
 
 /** Shows that a change was made, with a button that calls `undo` if given. */
@@ -28,7 +26,7 @@ export function showDone(message: string, undo?: () => Promise<unknown>): void {
   }
   const id = `undo ${count++}`
   const revert = async () => {
-    notifications.update({ id, message: text.undoing, loading: true, autoClose: false })
+    notifications.update({ id, message: 'Undoing…', loading: true, autoClose: false })
     try {
       await undo()
       notifications.hide(id)
@@ -44,7 +42,7 @@ export function showDone(message: string, undo?: () => Promise<unknown>): void {
       <span className="notice">
         <span>{message}</span>
         <Button size="xs" className="notice-undo" onClick={() => void revert()}>
-          {text.undo}
+          Undo
         </Button>
       </span>
     ),
@@ -53,5 +51,5 @@ export function showDone(message: string, undo?: () => Promise<unknown>): void {
 
 export function showError(error: Error): void {
   const icon = <IconAlertCircle size={16} className="notice-failed" aria-hidden="true" />
-  show({ title: text.failed, message: error.message, icon, autoClose: ERROR_MS })
+  show({ title: 'The action failed', message: error.message, icon, autoClose: ERROR_MS })
 }

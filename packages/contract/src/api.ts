@@ -5,10 +5,12 @@ import { accessRules, accessRuleSets } from './management/access-rules.ts'
 import { activity, alerts } from './management/activity.ts'
 import { analytics } from './management/analytics.ts'
 import { auditLog } from './management/audit.ts'
+import { commerce } from './management/commerce.ts'
 import { apiKeys, tokens } from './management/credentials.ts'
 import { customers } from './management/customers.ts'
 import { events } from './management/events.ts'
-import { licenseFiles, licenses } from './management/licenses.ts'
+import { licenseFiles } from './management/license-files.ts'
+import { licenses } from './management/licenses.ts'
 import { machines } from './management/machines.ts'
 import { members } from './management/members.ts'
 import { names } from './management/names.ts'
@@ -32,6 +34,7 @@ export const api = {
   machines,
   licenseFiles,
   orders,
+  commerce,
   search,
   names,
   accessRules,

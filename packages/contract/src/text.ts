@@ -44,13 +44,36 @@ export const MAX_LICENSE_KEY_BYTES = 128
 export const MAX_MACHINE_ID_BYTES = 512
 
 /**
- * Returns the text of a cell of CSV with an apostrophe before a character that begins a formula, because apps choose machine ids and a
- * spreadsheet would compute the formula. `readCell` returns the original text.
+ * Matches control characters, and the characters that change the direction of text. A terminal interprets the former, and the latter make
+ * a text look like another one.
+ */
+const UNSAFE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
+
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Escapes the unsafe characters of a text as in JSON, such as `\u001b`. Users of apps choose machine ids and host names. */
+export function oneLine(value: string): string {
+  return value.replace(UNSAFE, escaped)
+}
+
+/** Escapes the unsafe characters of a text with several lines. */
+export function lines(value: string): string {
+  return value.replace(UNSAFE, (character) => (character === '\n' ? character : escaped(character)))
+}
+
+/**
+ * Returns the text of a cell of CSV with escaped unsafe characters, and with an apostrophe before a character that begins a formula, because
+ * apps choose machine ids and a spreadsheet would compute the formula. `readCell` returns the original text.
  */
 export function writeCell(value: string): string {
-  return /^'*[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  const shown = lines(value.replace(/\\(?=u[0-9a-f]{4})/g, escaped))
+  return /^'*[=+\-@]/.test(shown) ? `'${shown}` : shown
 }
 
 export function readCell(cell: string): string {
-  return /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell
+  const shown = /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell
+  return shown.replace(/\\u([0-9a-f]{4})/g, (found, code: string) => {
+    const character = String.fromCharCode(Number.parseInt(code, 16))
+    return character === '\\' || oneLine(character) !== character ? character : found
+  })
 }

@@ -15,7 +15,8 @@
 -- `used` is the number of used slots after the call, and `max` the machine limit. `xid` is the id of the transaction. A snapshot of the
 -- feed that includes the transaction also includes these claims. `ends_at` is the time at which the license expires, in milliseconds since
 -- 1970, or null if it never expires. `lease` is the number of seconds for which a machine of a license with leases holds its slot from now
--- on. A machine whose lease has ended holds no slot, and its row is deleted before the claims are evaluated.
+-- on. A machine whose lease has ended holds no slot, and its row is deleted before the claims are evaluated. The lease of a machine with a
+-- file ends with the file, also if the license has no leases.
 --
 -- The rows of licenses whose terms start are locked before the rows of their slots. Changes of licenses use the same order. The function
 -- inserts each machine with its organization, which a trigger would otherwise look up.
@@ -46,7 +47,8 @@ begin
   end if;
   -- New statements have new snapshots, which include the commits of the former holders of the locks.
   select array_agg(l.id) into leased from licenses l
-  where l.id = any (held) and l.lease_seconds is not null and l.max_machines is not null;
+  where l.id = any (held) and l.max_machines is not null and (l.lease_seconds is not null
+    or exists (select from machines m where m.license_id = l.id and m.lease_ends_at is not null));
   if leased is not null and 'leases' = any (features) then
     perform renew_leases(leased, license_ids, machine_ids);
   end if;

@@ -1,4 +1,4 @@
--- Counts the bytes that a statement adds to or deletes from the metadata, audit entries and events of organizations. Audit entries, and
+-- Counts the bytes that a statement adds to or deletes from the metadata, audit entries, events and events of shops of organizations. Audit entries, and
 -- events that callers cause, also count for the day.
 create or replace function count_bytes() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
@@ -16,6 +16,8 @@ begin
       perform add_bytes(array_agg(organization_id), array_agg(bytes), utc_day()) from changed
       where bytes <> 0 and is_of_caller;
     end if;
+  elsif tg_table_name = 'commerce_events' then
+    perform add_bytes(array_agg(organization_id), array_agg(sign * bytes), null) from changed;
   elsif tg_table_name = 'license_templates' then
     perform add_bytes(array_agg(organization_id), array_agg(sign * octet_length(metadata::text || former::text)), null) from changed;
   else

@@ -19,5 +19,6 @@ create or replace function recount_usage() returns void language sql set search_
     union all select organization_id, octet_length(metadata::text) from products where metadata <> '{}'
     union all select organization_id, octet_length(metadata::text) from licenses where metadata <> '{}'
     union all select organization_id, octet_length(metadata::text || former::text) from license_templates
+    union all select organization_id, bytes from commerce_events
   ) stored group by 1 having sum(bytes) <> 0;
 $$;

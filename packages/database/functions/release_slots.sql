@@ -1,7 +1,7 @@
 -- Releases slots and returns the outcomes in the order of the arguments. A statement commits and notifies once, however many machines it
 -- releases.
 --   released   the machine held a slot
---   unknown    the machine held no slot, or may not be released
+--   unknown    the machine held no slot, or may not be released, because its file is still valid or apps have released too many slots
 --   busy       the row of the license is locked; repeat the call later
 -- `used` is the count after the call, or null for the outcomes unknown and busy. `xid` is the id of the transaction, or null if nothing was
 -- written. Nothing is locked for a machine that does not exist, so the release of an unknown machine costs a lookup in an index.
@@ -21,7 +21,7 @@ begin
   select array_agg(distinct m.license_id) into concerned
   from unnest(license_ids, machine_ids) as u (license_id, machine_id)
     join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
-  where m.lease_ends_at is null or m.lease_ends_at > now();
+  where (m.lease_ends_at is null or m.lease_ends_at > now()) and (m.file_ends_at is null or m.file_ends_at <= now());
   if concerned is null then
     return query select 'unknown', null::integer, null::text from unnest(license_ids);
     return;
@@ -37,6 +37,7 @@ begin
       from unnest(license_ids, machine_ids) with ordinality as u (license_id, machine_id, i)
         join machines m on m.license_id = u.license_id and m.machine_id = u.machine_id
       where u.license_id = any (held) and (m.lease_ends_at is null or m.lease_ends_at > now())
+        and (m.file_ends_at is null or m.file_ends_at <= now())
       group by u.license_id, u.machine_id
     ), judged as (
       select h.*, h.place > l.max_releases - (select count(*) from slot_releases r where r.license_id = h.license_id) as is_refused
@@ -58,7 +59,7 @@ begin
   ), gone as (
     delete from machines m using asked a
     where a.is_first and a.license_id = any (held) and m.license_id = a.license_id and m.machine_id = a.machine_id
-      and (m.lease_ends_at is null or m.lease_ends_at > now())
+      and (m.lease_ends_at is null or m.lease_ends_at > now()) and (m.file_ends_at is null or m.file_ends_at <= now())
       and not exists (select from refused r where r.license_id = a.license_id and r.machine_id = a.machine_id)
     returning m.license_id, m.machine_id
   ), noted as (

@@ -16,6 +16,8 @@ const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([
   indexStep('licenses_metadata', `licenses using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('customers_metadata', `customers using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('credentials_expiry', 'credentials (expires_at) where expires_at is not null'),
+  indexStep('alerts_connection', 'alerts (connection_id) where connection_id is not null'),
+  ['files of leased licenses', unsetFileDays],
 ])
 
 /** Counts the usage of all quotas again. A transaction that folds a counter meanwhile makes the count fail, and then it is repeated. */
@@ -30,6 +32,22 @@ async function countUsage(client: pg.ClientBase): Promise<void> {
       await client.query('rollback').catch(() => undefined)
       if (!isRetryable(error)) throw error
     }
+  }
+}
+
+/** Removes the former default of `file_days` from licenses with leases, whose files then end with the lease. */
+async function unsetFileDays(client: pg.ClientBase): Promise<void> {
+  for (let after = '00000000-0000-0000-0000-000000000000'; ;) {
+    const { rows }: { rows: { id: string }[] } = await client.query(
+      `with part as (select id from licenses where id > $1 order by id limit 10000),
+        found as (select l.id from licenses l join part using (id) where l.lease_seconds is not null and l.file_days = 30
+          order by l.id for no key update of l),
+        changed as (update licenses l set file_days = null from found where l.id = found.id)
+      select id from part order by id desc limit 1`,
+      [after],
+    )
+    if (rows[0] === undefined) return
+    after = rows[0].id
   }
 }
 

@@ -170,7 +170,7 @@ export interface Database {
     maxReleases: number | null
     leaseSeconds: number | null
     graceDays: number
-    fileDays: number
+    fileDays: number | null
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
     metadata: DefaultJsonColumn
     /** The prices of shops that sell the template. */
@@ -199,6 +199,43 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
+  /** Other ids by which a shop refers to an order. */
+  orderReferences: { organizationId: string; provider: string; reference: string; orderId: string }
+  commerceConnections: {
+    id: string
+    organizationId: string
+    name: string
+    shop: 'stripe' | 'paddle' | 'polar' | 'lemonsqueezy' | 'fastspring'
+    mode: 'live' | 'test'
+    states: Generated<('paid' | 'canceled' | 'refunded' | 'disputed')[]>
+    unknownPrices: Generated<'wait' | 'ignore'>
+    /** The secret with which the shop signs its events, encrypted with the master key. */
+    secretEncrypted: Bytes
+    masterKeyId: string
+    createdAt: DefaultMoment
+    updatedAt: DefaultMoment
+  }
+  /** The inbox of events of shops. */
+  commerceEvents: {
+    id: string
+    organizationId: string
+    connectionId: string
+    /** The id of the event in the shop. */
+    eventId: string
+    type: string
+    /** The event as JSON text. */
+    body: string
+    bytes: number
+    state: Generated<'PENDING' | 'WAITING' | 'DONE' | 'IGNORED' | 'FAILED'>
+    orderId: string | null
+    attempts: Generated<number>
+    nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
+    /** The ids of prices, orders or customers that the event waits for. */
+    waitsFor: Generated<string[]>
+    error: string | null
+    receivedAt: DefaultMoment
+    handledAt: Moment | null
+  }
   licenses: {
     id: string
     organizationId: string
@@ -221,8 +258,8 @@ export interface Database {
     leaseSeconds: number | null
     /** The number of days of 24 hours after `expiresAt` for which checks stay valid. */
     graceDays: Generated<number>
-    /** The lifetime of license files in days. */
-    fileDays: Generated<number>
+    /** The lifetime of license files in days, or null for 30 days and for the lease of a license with leases. */
+    fileDays: number | null
     metadata: DefaultJsonColumn
     /** Overrides of the product's entitlements, or null when there are none. */
     entitlements: ColumnType<StoredEntitlements<null> | null, string | null | undefined, string | null>
@@ -242,6 +279,8 @@ export interface Database {
     hostname: string | null
     /** The end of the machine's lease, or null when the machine holds its slot until the release. */
     leaseEndsAt: Moment | null
+    /** The end of the machine's file, or null if none was issued. Until then, apps do not release the slot. */
+    fileEndsAt: Moment | null
     firstSeenAt: DefaultMoment
     lastSeenAt: DefaultMoment
   }
@@ -303,10 +342,11 @@ export interface Database {
   alerts: {
     id: string
     organizationId: string
-    /** The license, or null for an alert about a webhook endpoint. */
+    /** The license, the webhook endpoint or the connection that the alert is about. */
     licenseId: string | null
     endpointId: string | null
-    kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED'>
+    connectionId: string | null
+    kind: Generated<'OVERUSE' | 'WEBHOOK_DISABLED' | 'EVENT_WAITING'>
     count: number
     firstAt: Moment
     lastAt: Moment

@@ -142,6 +142,27 @@ test('an online step creates an index beside writers, and repairs an interrupted
   })
 })
 
+test('the former default of fileDays is removed from licenses with leases, whose files then end with the lease', async () => {
+  await migrate(url)
+  await onServer(url, async (client) => {
+    const organizationId = await insertOrganization(client)
+    const license = (leaseSeconds: number | null) =>
+      insertLicense(client, { organizationId, maxMachines: 1, leaseSeconds })
+    const [leased, chosen, plain] = [await license(60), await license(60), await license(null)]
+    await client.query(`update licenses set file_days = case when id = $1 then 31 else 30 end`, [chosen.id])
+    await client.query('delete from online_steps')
+    await runOnlineSteps(client)
+    const { rows } = await client.query<{ id: string; days: number | null }>(
+      'select id, file_days as days from licenses',
+    )
+    expect(Object.fromEntries(rows.map(({ id, days }) => [id, days]))).toEqual({
+      [leased.id]: null,
+      [chosen.id]: 31,
+      [plain.id]: 30,
+    })
+  })
+})
+
 test('counts stored bytes exactly although other transactions commit meanwhile', async () => {
   await migrate(url)
   await onServer(url, async (client) => {

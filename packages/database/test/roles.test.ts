@@ -161,6 +161,7 @@ describe('the management role', () => {
   test('the management role may execute only the listed functions', async () => {
     expect(await executable(ROLES.management)).toEqual([
       'are_entitlements',
+      'claim_slots',
       'customer_text',
       'drop_old_partitions',
       'ensure_partition',

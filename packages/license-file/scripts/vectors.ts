@@ -13,6 +13,8 @@ interface Vector {
   licenseKey: string
   /** The product of the app; null when the app accepts files of all products. */
   productId: string | null
+  /** The machine id of the app; null for an app without machine ids. */
+  machineId: string | null
   keyIds: string[]
   now: string
   latestSeen: string | null
@@ -38,6 +40,8 @@ const WITH_PRODUCT = {
   productId: PRODUCT_ID,
   ...REST,
 }
+const MACHINE_ID = 'machine-zoë 7'
+const FOR_MACHINE = { ...WITH_PRODUCT, machineId: MACHINE_ID }
 const ENTITLEMENTS = { edition: 'pro', seats: 5, export: true }
 const PERPETUAL = { ...PAYLOAD, policy: { type: 'PERPETUAL', maxMachines: null, expiresAt: null } }
 const ENDS_SOON = {
@@ -157,6 +161,18 @@ function forgeries(): Vector[] {
       productId: PRODUCT_ID,
       now: '2026-03-10T12:00:00.000Z',
     }),
+    vector('the machine of the app', file(FOR_MACHINE), 'GOOD', { machineId: MACHINE_ID }),
+    vector('another machine', file(FOR_MACHINE), 'WRONG_MACHINE', { machineId: MACHINE_ID.toUpperCase() }),
+    vector('a file for a machine for an app without machine ids', file(FOR_MACHINE), 'WRONG_MACHINE'),
+    vector('a file without a machine for an app with one', file(WITH_PRODUCT), 'GOOD', { machineId: MACHINE_ID }),
+    vector('another product and another machine', file({ ...FOR_MACHINE, productId: 'other' }), 'WRONG_PRODUCT', {
+      productId: PRODUCT_ID,
+      machineId: 'other',
+    }),
+    vector('another machine after the expiry', file({ ...ENDS_SOON, machineId: MACHINE_ID }), 'WRONG_MACHINE', {
+      machineId: 'other',
+      now: '2026-03-10T12:00:00.000Z',
+    }),
     vector("another organization's key", file(PAYLOAD, 'stranger'), 'UNKNOWN_KEY'),
     vector(
       "another organization's key under a known kid",
@@ -229,6 +245,9 @@ function badPayloads(): Vector[] {
     bad('a time in another zone', text({ ...PAYLOAD, refreshAfter: '2026-03-31T00:00:00.000+00:00', kid })),
     bad('a day that does not exist', text({ ...PAYLOAD, refreshAfter: '2026-02-30T00:00:00.000Z', kid })),
     bad('a time as a number', text({ ...PAYLOAD, refreshAfter: 1774915200000, kid })),
+    bad('a machine that is no text', text({ ...PAYLOAD, machineId: [MACHINE_ID], kid })),
+    bad('an empty machine', text({ ...PAYLOAD, machineId: '', kid })),
+    bad('a machine that is null', text({ ...PAYLOAD, machineId: null, kid })),
     bad('an empty kid', text({ ...PAYLOAD, kid: '' })),
   ]
 }
@@ -240,6 +259,7 @@ function vector(name: string, altered: string, expected: string, given: Partial<
     file: altered,
     licenseKey: LICENSE_KEY,
     productId: null,
+    machineId: null,
     keyIds,
     now: NOW,
     latestSeen: null,

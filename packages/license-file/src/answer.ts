@@ -4,6 +4,7 @@
  */
 
 import { decodeBase64Url, encodeBase64Url } from './base64.ts'
+import { sha256, utf8 } from './hash.ts'
 import type { VerificationKey } from './keys.ts'
 import { CLOCK_TOLERANCE_MS } from './validity.ts'
 import { isSignedBy } from './verify.ts'
@@ -96,12 +97,4 @@ async function climb(leaf: Uint8Array, path: Uint8Array): Promise<Uint8Array | n
     node = await sha256(Uint8Array.of(1, ...(side === 0 ? [...node, ...neighbour] : [...neighbour, ...node])))
   }
   return node
-}
-
-function utf8(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
-}
-
-async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))
 }

@@ -5,7 +5,14 @@
 
 export { type Answer, type AnswerProblem, type AnswerVerification, verifyAnswer } from './answer.ts'
 export { encodeBase64Url } from './base64.ts'
-export { type FileJudgement, type FileProblem, judgeLicenseFile, type JudgingFacts } from './judge.ts'
+export {
+  type FileJudgement,
+  type FileProblem,
+  type FileUser,
+  judgeLicenseFile,
+  type JudgingFacts,
+  ownerProblem,
+} from './judge.ts'
 export { generateKeyPair, type KeyPair, keyIdOf, keyPairFromPrivateKey } from './keys.ts'
 export { spkiToPublicKey, type VerificationKey } from './keys.ts'
 export {
@@ -18,6 +25,7 @@ export {
   type PolicyType,
 } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
+export { type FileRequest, parseRequestCode, requestCodeOf } from './request-code.ts'
 export { bytesToSign, signLicenseFile } from './sign.ts'
 export { publicKeyToSpki } from './spki.ts'
 export { CLOCK_TOLERANCE_MS, type FileValidity, fileValidity } from './validity.ts'

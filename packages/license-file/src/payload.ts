@@ -12,6 +12,8 @@ export interface LicensePayload {
   licenseId: string
   /** The id of the product, or undefined in a file of an earlier version. */
   productId?: string
+  /** The id of the only machine that may use the file, or undefined in a file for all machines of the license. */
+  machineId?: string
   customerEmail: string
   policy: {
     type: PolicyType
@@ -50,12 +52,14 @@ export function refreshAfterMs(issuedAtMs: number, endsAtMs: number | null, life
 
 /** Returns the bytes to sign: compact JSON with the fields in the documented order, independent of their order in the object. */
 export function serializePayload(payload: LicensePayload): Uint8Array {
-  const { licenseKey, licenseId, productId, customerEmail, policy, issuedAt, refreshAfter, kid, entitlements } = payload
+  const { licenseKey, licenseId, productId, machineId, customerEmail, policy } = payload
+  const { issuedAt, refreshAfter, kid, entitlements } = payload
   const { type, maxMachines, expiresAt, graceEndsAt } = policy
   const ordered = {
     licenseKey,
     licenseId,
     productId,
+    machineId,
     customerEmail,
     policy: { type, maxMachines, expiresAt, graceEndsAt },
     issuedAt,
@@ -77,9 +81,12 @@ export function parsePayload(bytes: Uint8Array): LicensePayload | null {
 /** Returns the payload in a parsed value, or null if a required field is missing or invalid. Omits invalid optional fields. */
 export function readPayload(value: unknown): LicensePayload | null {
   if (!isRecord(value) || !isRecord(value['policy'])) return null
-  const { licenseKey, licenseId, productId, customerEmail, issuedAt, refreshAfter, kid, entitlements } = value
+  const { licenseKey, licenseId, productId, machineId, customerEmail, issuedAt, refreshAfter, kid, entitlements } =
+    value
   const { type, maxMachines, expiresAt, graceEndsAt } = value['policy']
   if (!isText(licenseKey) || !isText(licenseId) || !isText(customerEmail) || !isText(kid)) return null
+  // Without the member, a file for one machine would be a file for all machines.
+  if (machineId !== undefined && !isText(machineId)) return null
   if (!isTimestamp(issuedAt) || !isTimestamp(refreshAfter)) return null
   if (!isPolicyType(type) || !isMachineLimit(maxMachines)) return null
   if (expiresAt !== null && !isTimestamp(expiresAt)) return null
@@ -89,6 +96,7 @@ export function readPayload(value: unknown): LicensePayload | null {
     licenseKey,
     licenseId,
     ...(isText(productId) && { productId }),
+    ...(machineId !== undefined && { machineId }),
     customerEmail,
     policy,
     issuedAt,
@@ -98,7 +106,8 @@ export function readPayload(value: unknown): LicensePayload | null {
   }
 }
 
-function parseJson(bytes: Uint8Array): unknown {
+/** Parses strict UTF-8 as JSON. Returns null for any other bytes. */
+export function parseJson(bytes: Uint8Array): unknown {
   try {
     // `ignoreBOM` keeps a byte order mark in the text, where JSON.parse rejects it.
     return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
@@ -107,11 +116,11 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isText(value: unknown): value is string {
+export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 

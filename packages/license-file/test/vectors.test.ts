@@ -20,6 +20,7 @@ test.each(vectors.cases)('$name: $expected', (vector) => {
     keys: keys.filter(({ keyId }) => vector.keyIds.includes(keyId)),
     licenseKey: vector.licenseKey,
     productId: vector.productId,
+    machineId: vector.machineId,
     nowMs: Date.parse(vector.now),
     latestSeenMs: vector.latestSeen === null ? 0 : Date.parse(vector.latestSeen),
   })

@@ -11,6 +11,14 @@ import { currentTrace } from './trace.ts'
 
 export type { Logger } from 'pino'
 
+/**
+ * Matches the control characters that JSON does not escape, and the characters that change the direction of text. A terminal that shows the
+ * log would interpret them.
+ */
+const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
 /** Returns a logger. `name` is the name of the program, and `level` usually comes from LOG_LEVEL. */
 export function createLogger(name: string, level: LogLevel = 'info'): Logger {
   const options = {
@@ -22,7 +30,8 @@ export function createLogger(name: string, level: LogLevel = 'info'): Logger {
     mixin: traceFields,
   }
   // Writes are synchronous, because a flush at the exit would never end when no process reads the pipe any more.
-  return pino(options, pino.destination({ dest: 1, sync: true }))
+  const output = pino.destination({ dest: 1, sync: true })
+  return pino(options, { write: (line) => output.write(line.replace(UNSAFE, escaped)) })
 }
 
 /** Returns the field of a log line that contains the trace id of the running request, if a request is running. */

@@ -12,6 +12,7 @@ import type { Endpoint } from './operations/implement.ts'
 import { accessRuleSets } from './resources/access-rule-sets/access-rule-sets.ts'
 import { accessRules } from './resources/access-rules/access-rules.ts'
 import { alerts } from './resources/alerts/alerts.ts'
+import { commerce } from './resources/commerce/commerce.ts'
 import { apiKeys, tokens } from './resources/credentials/credentials.ts'
 import { customers } from './resources/customers/customers.ts'
 import { licenses } from './resources/licenses/licenses.ts'
@@ -41,6 +42,7 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   machines,
   licenseFiles,
   orders,
+  commerce,
   search,
   names,
   accessRules,

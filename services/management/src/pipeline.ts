@@ -34,6 +34,7 @@ import {
   type Endpoint,
   isRead,
   locationOf,
+  needsNoCredential,
   returnsVersion,
   takesBody,
 } from './operations/implement.ts'
@@ -67,6 +68,8 @@ interface Work extends Omit<RequestState, 'share'> {
   dependencies: Dependencies
   caller: Caller
   idempotent: IdempotentRequest | null
+  /** The bytes of the body of a signed request. */
+  bytes: Uint8Array
   /** Returns the parsed input, which is parsed once. Throws INVALID_REQUEST, NOT_FOUND and IMPORT_TOO_LARGE. */
   parse: () => Promise<Input>
 }
@@ -80,7 +83,7 @@ export function createPipeline(options: PipelineOptions): (endpoint: Endpoint) =
     serve(options, state).then(
       (served) => responder.send(response, served),
       (error: unknown) => {
-        if (endpoint.operation.needs === 'nothing') admission.noteFailure(error, origin().ip)
+        if (needsNoCredential(endpoint.operation)) admission.noteFailure(error, origin().ip)
         responder.sendError(request, response, error, state.share)
       },
     )
@@ -117,13 +120,17 @@ async function serve(options: PipelineOptions, state: RequestState): Promise<Wir
   try {
     // 3. Read the body. An import takes its place among all imports only when its body has arrived, so that slow bodies occupy none.
     const { rows } = endpoint
-    const { take, release } = gates.importBytes.hold()
+    const isSigned = endpoint.operation.needs === 'signature'
+    const { take, release } = gates[isSigned ? 'signedBytes' : 'importBytes'].hold()
     leave.push(release)
     if (rows) leave.push(await gates.uploads.enter(share))
     const key = acceptsIdempotencyKey(endpoint) ? headerOf(request, 'idempotency-key') : undefined
     const limits = { maxBytes: endpoint.maxBodyBytes, isHashed: key !== undefined }
     const body = takesBody(endpoint)
-      ? await readBody(request, rows ? { ...limits, rows: rows.splitter, take } : limits)
+      ? await readBody(
+          request,
+          rows ? { ...limits, rows: rows.splitter, take } : isSigned ? { ...limits, isSigned, take } : limits,
+        )
       : NO_BODY
     if (rows) leave.push(await gates.imports.enter(share))
     const idempotent = idempotentRequest(caller, key, {
@@ -136,7 +143,7 @@ async function serve(options: PipelineOptions, state: RequestState): Promise<Wir
     // that response even if a time in its body has passed since.
     let input: Promise<Input> | undefined
     const parse = () => (input ??= parseInput(endpoint, { params: request.params, query: request.query, body }))
-    const work: Work = { ...state, dependencies, caller, idempotent, parse }
+    const work: Work = { ...state, dependencies, caller, idempotent, bytes: body.bytes, parse }
     if (!idempotent) await parse()
 
     // 5. Run the handler. A detached handler shares connections itself. A read has its own pool.
@@ -158,7 +165,7 @@ async function serve(options: PipelineOptions, state: RequestState): Promise<Wir
   return served.response
 }
 
-const NO_BODY: RequestBody = { value: undefined, split: null, hash: null }
+const NO_BODY: RequestBody = { value: undefined, split: null, hash: null, bytes: new Uint8Array() }
 
 interface Served {
   response: WireResponse
@@ -241,7 +248,10 @@ function requireSupportedConditions(request: Request): void {
 }
 
 /** Runs the handler, and returns its result as a response. */
-async function run({ endpoint, request, dependencies, caller, origin, parse }: Work, db: Db): Promise<Responses> {
+async function run(
+  { endpoint, request, dependencies, caller, origin, bytes, parse }: Work,
+  db: Db,
+): Promise<Responses> {
   const { status } = endpoint
   const { file, secrets } = endpoint.operation
   const headers: Record<string, string> = {}
@@ -251,7 +261,8 @@ async function run({ endpoint, request, dependencies, caller, origin, parse }: W
   const { organizationId, permissions, actor, credential, session } = caller
   const known = { organizationId, permissions, actor, credential, session }
   const isHead = request.method === 'HEAD'
-  const context = { ...known, db, dependencies, headers, site, browser, origin, isHead }
+  const received = { bytes, header: (name: string) => headerOf(request, name) }
+  const context = { ...known, db, dependencies, headers, site, browser, origin, isHead, received }
   if (!isRead(endpoint)) requireSupportedConditions(request)
   const ifMatch = isRead(endpoint) ? undefined : headerOf(request, 'if-match')
   if (ifMatch !== undefined) {

@@ -32,6 +32,8 @@ import { createKeyring, type Keyring } from './keyring/keyring.ts'
 import { createAppFiles } from './license-files/for-app.ts'
 import { createMetrics } from './metrics.ts'
 import type { Dependencies } from './operations/dependencies.ts'
+import { resealConnectionSecrets } from './resources/commerce/secrets.ts'
+import { createCommerceWorker } from './resources/commerce/worker.ts'
 import { createUseRecorder } from './resources/credentials/uses.ts'
 import { OpenidProvider } from './resources/openid/identity-provider.ts'
 import { resealSigningKeys } from './resources/signing-keys/store.ts'
@@ -123,8 +125,8 @@ async function prepare(pool: Pool, db: Db, keyring: Keyring, log: Logger): Promi
   await requireMigrated(pool)
   const resealed = await resealSigningKeys(db, keyring)
   if (resealed > 0) log.info({ resealed }, 'sealed signing keys under the current master key')
-  const secrets = await resealWebhookSecrets(db, keyring)
-  if (secrets > 0) log.info({ resealed: secrets }, 'sealed webhook secrets under the current master key')
+  const secrets = (await resealWebhookSecrets(db, keyring)) + (await resealConnectionSecrets(db, keyring))
+  if (secrets > 0) log.info({ resealed: secrets }, 'sealed webhook and shop secrets under the current master key')
 }
 
 async function deleteOld(
@@ -170,7 +172,9 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
   }
-  const dependencies: Dependencies = { ...shared, appFiles: createAppFiles(shared, metrics.countOverShare) }
+  const commerce = createCommerceWorker({ ...shared, registry: metrics.registry })
+  const appFiles = createAppFiles(shared, metrics.countOverShare)
+  const dependencies: Dependencies = { ...shared, appFiles, wakeCommerce: commerce.wake }
   await prepare(pool, db, keyring, log).catch(async (error: unknown) => {
     await Promise.all([counts.close(), closePools()])
     throw error
@@ -189,6 +193,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     onError: (error) => log.error({ err: error }, 'housekeeping failed'),
   })
   const stopJobs = startJobs({ config, log, onError, keyring, registry: metrics.registry })
+  const stopCommerce = commerce.start()
   const port = await listen(server, config.port, config.host)
   let stopping = false
   const admin = await startAdminServer({
@@ -207,10 +212,8 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
       const stopped = [health.stop(), stopHousekeeping()]
       await closeServer(server, config.drainMs)
       await Promise.all(stopped)
-      await stopJobs()
-      await uses.close()
-      await counts.close()
-      await admin.close()
+      await Promise.all([stopJobs(), stopCommerce()])
+      await Promise.all([uses.close(), counts.close(), admin.close()])
       await closePools()
     },
   }

@@ -54,6 +54,8 @@ export async function freePort(): Promise<number> {
   }
 }
 
+const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+
 /** The root folder of the checkout that contains this file. */
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -73,7 +75,7 @@ export async function startService(
   const launch = LAUNCH[name]
   const [program, ...args] = [...wrapper, process.execPath, ...launch.nodeArguments, ...nodeFlags, main]
   const child = spawn(program, args, {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...launch.env, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...launch.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   endLater(child)

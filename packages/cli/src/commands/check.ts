@@ -2,11 +2,11 @@
 
 import { type AccessRule, type Code, CODE_MESSAGES, type evaluation } from '@keyward/contract'
 import { dryRuns } from '@keyward/contract/dry-run'
+import { oneLine } from '@keyward/contract/text'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
-import { oneLine } from '../output.ts'
 import { findById } from './license-format.ts'
 
 const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().optional(), country: z.string().optional() })

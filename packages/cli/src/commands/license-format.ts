@@ -1,4 +1,4 @@
-import { type License, licenses } from '@keyward/contract'
+import { DEFAULT_FILE_DAYS, filesEndWithLease, type License, licenses, type Terms } from '@keyward/contract'
 import { z } from 'zod'
 
 import type { Api } from '../api.ts'
@@ -37,6 +37,12 @@ export function expiryOf({ expiresAt, durationDays }: License['policy']): string
   return `${durationDays} days after the first check`
 }
 
+export function fileLifetimeOf(policy: Terms): string {
+  return filesEndWithLease(policy)
+    ? 'valid until the lease ends'
+    : `valid for ${policy.fileDays ?? DEFAULT_FILE_DAYS} days`
+}
+
 export function describeLicense(shown: License): string {
   const { policy, machines } = shown
   return describe({
@@ -52,6 +58,7 @@ export function describeLicense(shown: License): string {
     machines: `${machines.used} of ${machines.max ?? 'any number'}`,
     ...(shown.graceEndsAt === null ? {} : { graceEnds: shown.graceEndsAt }),
     ...(policy.leaseSeconds === null ? {} : { leases: `of ${policy.leaseSeconds} s` }),
+    files: fileLifetimeOf(policy),
     ...(policy.maxReleases === null ? {} : { releases: `at most ${policy.maxReleases} in 30 days` }),
     ...describeEntitlements(shown.entitlements),
     created: shown.createdAt,

@@ -2,10 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 import { license, type License, licenseFiles, licenses } from '@keyward/contract'
+import { parseRequestCode } from '@keyward/license-file'
 import { Option } from 'commander'
 import { z } from 'zod'
 
-import type { ApiResponse, CallOptions } from '../api.ts'
+import type { Api, ApiResponse, CallOptions } from '../api.ts'
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
@@ -216,21 +217,58 @@ function addList(group: CliCommand): void {
     })
 }
 
+const fileFlags = z.object({
+  out: z.string().optional(),
+  machine: z.string().optional(),
+  hostname: z.string().optional(),
+  request: z.string().optional(),
+  days: z.int().optional(),
+})
+
+/** Returns the license of a file, and the body of the request if the file is for one machine. Throws Failure for contradicting options. */
+async function fileTarget(api: Api, flags: z.output<typeof fileFlags>, idOrKey: string | undefined) {
+  const { machine, request, days, hostname } = flags
+  const failure = (message: string) => new Failure(EXIT.usage, message)
+  if (request === undefined) {
+    if (idOrKey === undefined) throw failure('Name the license, or give the code of the machine with --request.')
+    const { id } = await findLicense(api, idOrKey)
+    if (machine !== undefined) return { id, body: { machineId: machine, hostname, days } }
+    if (days !== undefined || hostname !== undefined)
+      throw failure('--days and --hostname require --machine or --request.')
+    return { id, body: null }
+  }
+  if (idOrKey !== undefined || machine !== undefined)
+    throw failure('--request names the license and the machine. Omit the license and --machine.')
+  const requested = await parseRequestCode(request)
+  if (requested === null) throw failure('The value of --request is no complete request code. A code begins with KWR1.')
+  const { licenseKey, machineId } = requested
+  const { id } = await findLicense(api, licenseKey)
+  return { id, body: { machineId, hostname: hostname ?? requested.hostname, days } }
+}
+
 function addFile(group: CliCommand): void {
   group
     .command('file')
-    .description('download the offline license file for a machine without network access')
-    .argument('<license>', 'the id or key of the license')
+    .description('download an offline license file')
+    .argument('[license]', 'the id or key of the license; omit it with --request')
     .option('--out <file>', 'the file to write (default: standard output)')
-    .run(async ({ api, output, context }, flags, idOrKey: string) => {
-      const { out } = z.object({ out: z.string().optional() }).parse(flags)
-      const { id } = await findLicense(api, idOrKey)
-      const { data: file } = await api.call(licenseFiles.downloadLicenseFile, { params: { id } })
-      if (out === undefined) {
+    .option('--machine <id>', 'issue a file that only this machine can use, and that holds a slot until it ends')
+    .option('--hostname <name>', 'a name for the machine')
+    .option('--request <code>', 'issue the file for the machine that shows this request code')
+    .option('--days <days>', 'the lifetime of a file for one machine (default: that of all files)', wholeNumber)
+    .run(async ({ api, output, context }, given, idOrKey?: string) => {
+      const flags = fileFlags.parse(given)
+      const { id, body } = await fileTarget(api, flags, idOrKey)
+      const params = { id }
+      const { data: file } =
+        body === null
+          ? await api.call(licenseFiles.downloadLicenseFile, { params })
+          : await api.call(licenseFiles.issueMachineFile, { params, body })
+      if (flags.out === undefined) {
         output.result({ licenseId: id, file }, file)
         return
       }
-      const path = resolve(context.folder, out)
+      const path = resolve(context.folder, flags.out)
       await writeFile(path, file).catch((error: unknown) => {
         throw new Failure(
           EXIT.usage,

@@ -1,11 +1,11 @@
 /** The commands for the machines that hold slots of licenses: `machine list`, `machine find`, `machine release`. */
 
 import { machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
-import { oneLine } from '../output.ts'
 import { ago } from '../times.ts'
 import { findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'

@@ -5,12 +5,13 @@
 
 import { createOrganization, type OrganizationDetails, organizations, plan, quotaName } from '@keyward/contract'
 import { auditLog } from '@keyward/contract/management/audit'
+import { oneLine } from '@keyward/contract/text'
 import { Argument, Option } from 'commander'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
-import { describe, oneLine, table } from '../output.ts'
+import { describe, table } from '../output.ts'
 import type { Session } from '../session.ts'
 import { expiryOf, printSecret, withExpiry } from './credential-options.ts'
 import { addList, listFlags, printList, readList, withLimit } from './lists.ts'

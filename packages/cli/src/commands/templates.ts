@@ -12,7 +12,7 @@ import type { CliCommand } from '../command.ts'
 import { describe } from '../output.ts'
 import { addDeletion } from './deletion.ts'
 import { describeEntitlements, entitlementsOf, withEntitlements } from './entitlements.ts'
-import { expiryOf } from './license-format.ts'
+import { expiryOf, fileLifetimeOf } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { termsOf, withTerms } from './terms.ts'
 
@@ -132,7 +132,7 @@ function describeTemplate(shown: Template): string {
     ends: endOf(shown),
     machines: String(policy.maxMachines ?? 'any number'),
     grace: `${policy.graceDays} days`,
-    files: `valid for ${policy.fileDays} days`,
+    files: fileLifetimeOf(policy),
     ...describeEntitlements(entitlements),
     ...(shown.priceIds.length > 0 && { prices: shown.priceIds.join(', ') }),
     ...(unapplied.length > 0 && { unapplied: unapplied.join(', ') }),

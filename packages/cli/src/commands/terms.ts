@@ -12,7 +12,7 @@ const limitFlags = {
   leaseSeconds: numberFlag,
   maxReleases: numberFlag,
   graceDays: z.int().optional(),
-  fileDays: z.int().optional(),
+  fileDays: numberFlag,
 }
 const termFlags = z.object({ type: policyType.optional(), durationDays: numberFlag, ...limitFlags })
 
@@ -27,7 +27,11 @@ export function withLimits(command: CliCommand): CliCommand {
     )
     .option('--max-releases <number>', 'the number of slots that apps may release in 30 days, or none', numberOrNone)
     .option('--grace-days <days>', 'the number of days after the expiry for which checks stay valid', wholeNumber)
-    .option('--file-days <days>', 'the lifetime of offline license files in days', wholeNumber)
+    .option(
+      '--file-days <days>',
+      'the lifetime of offline license files in days, or none: as long as a lease, or 30 days without leases',
+      numberOrNone,
+    )
 }
 
 /** Adds the options of `termsOf`. */

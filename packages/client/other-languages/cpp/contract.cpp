@@ -1,10 +1,13 @@
 // Runs the C++ client as a program for the contract suite (packages/client/contract-suite/README.md).
 
 #include "keyward.hpp"
+#include "machine_key.hpp"
 
 #include <iostream>
 
 using keyward::json;
+
+static auto cancel_at = keyward::Clock::time_point::max();
 
 static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
     keyward::Options options;
@@ -20,6 +23,7 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
     options.timeout = keyward::milliseconds(command["timeoutMs"].get<std::int64_t>());
     options.require_signature = command["requireSignature"];
     options.entitlements = command["entitlements"];
+    options.is_cancelled = [] { return keyward::Clock::now() >= cancel_at; };
     options.now_ms = [clock = options.now_ms, ahead_ms] { return clock() + ahead_ms; };
     return std::make_unique<keyward::LicenseClient>(options);
 }
@@ -38,6 +42,15 @@ static std::string verify(const json& command) {
     const keyward::SignedAnswer answer{signature, command["path"], command["status"], command["apiKey"], command["request"],
                                        command["response"]};
     return keyward::verify_answer(answer, key["keyId"], keyward::read_public_key(key["publicKey"]), command["latestSignedMs"]).outcome;
+}
+
+static json machine_key(const std::string& path) {
+    try {
+        const auto key = keyward::machine_key(path);
+        return {{"machineId", key.machine_id}, {"isNew", key.is_new}, {"isEphemeral", key.is_ephemeral}};
+    } catch (const std::runtime_error& error) {
+        return {{"error", error.what()}};
+    }
 }
 
 static json entitlements_of(const keyward::Result& result) {
@@ -71,6 +84,12 @@ int main() {
         if (name == "judge") result["outcome"] = judge(command);
         else if (name == "verify") result["outcome"] = verify(command);
         else if (name == "validate") result = reply(client->validate());
+        else if (name == "machineKey") result = machine_key(command["path"]);
+        else if (name == "validateAndCancel") {
+            cancel_at = keyward::Clock::now() + keyward::milliseconds(command["afterMs"].get<std::int64_t>());
+            result = reply(client->validate());
+            cancel_at = keyward::Clock::time_point::max();
+        }
         else if (name == "activate") result = reply(client->activate());
         else if (name == "deactivate") result = reply(client->deactivate());
         else if (name == "refreshFile") result = reply(client->refresh_file());

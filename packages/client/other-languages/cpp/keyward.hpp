@@ -46,6 +46,7 @@ struct Options {
     bool allow_http = false;                        // whether http is allowed for other hosts than this machine
     bool require_signature = false;                 // whether a response that is not signed for its request counts as an outage
     bool entitlements = false;                      // whether the results of valid checks contain the entitlements of the license
+    std::function<bool()> is_cancelled;             // whether the current call shall end at once; called about once a second
     std::function<std::int64_t()> now_ms = [] {     // the device's clock
         return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     };
@@ -70,7 +71,7 @@ class LicenseClient {
 public:
     // Throws std::invalid_argument for invalid options.
     explicit LicenseClient(Options options)
-        : options_(std::move(options)), transport_(options_.base_url, options_.api_key, options_.timeout) {
+        : options_(std::move(options)), transport_(options_.base_url, options_.api_key, options_.timeout, options_.is_cancelled) {
         static const std::regex address("(https?)://([^/?#@:]+|\\[[0-9a-fA-F:.]+\\])(:\\d+)?(/[^?#]*)?");
         static const std::regex local("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
         static const std::regex printable("[\x21-\x7e]+");

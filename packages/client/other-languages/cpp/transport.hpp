@@ -128,8 +128,8 @@ inline std::string configuration_reason(long status) {
 
 class Transport {
 public:
-    Transport(std::string base_url, std::string api_key, milliseconds timeout)
-        : base_url_(std::move(base_url)), api_key_(std::move(api_key)), timeout_(timeout) {
+    Transport(std::string base_url, std::string api_key, milliseconds timeout, std::function<bool()> is_cancelled)
+        : base_url_(std::move(base_url)), api_key_(std::move(api_key)), timeout_(timeout), is_cancelled_(std::move(is_cancelled)) {
         while (!base_url_.empty() && base_url_.back() == '/') base_url_.pop_back();
     }
 
@@ -142,7 +142,7 @@ public:
             const Response response = request(path, body, attempt < max_attempts ? left / 2 : left, read, signing, attempt);
             // The random part prevents apps from retrying in unison after an outage.
             const auto pause = response.retry_after + milliseconds(std::random_device{}() % (200u * attempt));
-            const bool is_final = attempt == max_attempts || deadline - Clock::now() - pause < timeout_ / 8;
+            const bool is_final = attempt == max_attempts || is_cancelled() || deadline - Clock::now() - pause < timeout_ / 8;
             if (response.result.code != "UNREACHABLE" || is_final) return response;
             std::this_thread::sleep_for(pause);
         }
@@ -177,6 +177,9 @@ private:
         curl_easy_setopt(curl.get(), CURLOPT_QUICK_EXIT, 1L);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, receive_body);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
+        curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, is_cancelled_ ? 0L : 1L);
+        curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, this);
         const CURLcode outcome = curl_easy_perform(curl.get());
         long status = 0;
         curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
@@ -205,6 +208,12 @@ private:
         return {{"online", "CONFIGURATION", {}, configuration_reason(status), "", message, "", ""}, {}, milliseconds(0)};
     }
 
+    bool is_cancelled() const { return is_cancelled_ && is_cancelled_(); }
+
+    static int on_progress(void* transport, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        return static_cast<const Transport*>(transport)->is_cancelled() ? 1 : 0;
+    }
+
     static std::size_t receive_body(char* part, std::size_t, std::size_t size, void* target) {
         auto& text = *static_cast<std::string*>(target);
         text.append(part, size);
@@ -230,6 +239,7 @@ private:
     std::string base_url_;
     std::string api_key_;
     milliseconds timeout_;
+    std::function<bool()> is_cancelled_;
 };
 
 } // namespace keyward

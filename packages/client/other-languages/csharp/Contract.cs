@@ -36,6 +36,30 @@ while (Console.ReadLine() is { } line)
         case "activate":
             reply = Describe(await client!.ActivateAsync());
             break;
+        case "validateAndCancel":
+            using (var source = new CancellationTokenSource(command.GetProperty("afterMs").GetInt32()))
+            {
+                try
+                {
+                    reply = Describe(await client!.ValidateAsync(source.Token));
+                }
+                catch (OperationCanceledException)
+                {
+                    reply = new { cancelled = true };
+                }
+            }
+            break;
+        case "machineKey":
+            try
+            {
+                var key = LicenseMachineKey.Open(Text(command, "path")!);
+                reply = new { machineId = key.MachineId, isNew = key.IsNew, isEphemeral = key.IsEphemeral };
+            }
+            catch (Exception error) when (error is IOException or InvalidDataException)
+            {
+                reply = new { error = error.Message };
+            }
+            break;
         case "deactivate":
             reply = Describe(await client!.DeactivateAsync());
             break;

@@ -50,7 +50,8 @@ public sealed record LicenseOptions
 
 /// <summary>
 /// Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
-/// C1 to C6). Only the constructor throws, for invalid options. Several threads may use a client.
+/// C1 to C6). Only the constructor throws, for invalid options. A canceled call throws an OperationCanceledException, and the stored file
+/// stays as it is. Several threads may use a client.
 /// </summary>
 public sealed partial class LicenseClient
 {
@@ -104,22 +105,22 @@ public sealed partial class LicenseClient
     }
 
     /// <summary>Checks the license online, or with the stored file during an outage.</summary>
-    public Task<LicenseResult> ValidateAsync() =>
-        CheckAsync("/api/v2/license/validate", Body("license"), LicenseTransport.ReadVerdictV2);
+    public Task<LicenseResult> ValidateAsync(CancellationToken cancellation = default) =>
+        CheckAsync("/api/v2/license/validate", Body("license"), LicenseTransport.ReadVerdictV2, cancellation);
 
     /// <summary>Checks the license like <c>ValidateAsync</c> and sends the name of this machine.</summary>
-    public Task<LicenseResult> ActivateAsync()
+    public Task<LicenseResult> ActivateAsync(CancellationToken cancellation = default)
     {
         var body = Body("licenseKey");
         if (!string.IsNullOrEmpty(options.Hostname)) body["hostname"] = options.Hostname;
-        return CheckAsync("/api/v1/activate", body, LicenseTransport.ReadVerdict);
+        return CheckAsync("/api/v1/activate", body, LicenseTransport.ReadVerdict, cancellation);
     }
 
     /// <summary>Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service.</summary>
-    public async Task<LicenseResult> DeactivateAsync()
+    public async Task<LicenseResult> DeactivateAsync(CancellationToken cancellation = default)
     {
         var elapsed = Stopwatch.StartNew();
-        var call = transport.CallAsync(LicenseTransport.DeactivatePath, Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation, LatestSigned());
+        var call = transport.CallAsync(LicenseTransport.DeactivatePath, Body("licenseKey"), elapsed, LicenseTransport.ReadDeactivation, LatestSigned(), cancellation);
         var response = await call.ConfigureAwait(false);
         if (response.Result.Code == "DEACTIVATED")
             Change(state =>
@@ -135,7 +136,7 @@ public sealed partial class LicenseClient
     /// BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed.
     /// The stored file is kept then.
     /// </summary>
-    public Task<LicenseResult> RefreshFileAsync() => FetchFileAsync(Stopwatch.StartNew());
+    public Task<LicenseResult> RefreshFileAsync(CancellationToken cancellation = default) => FetchFileAsync(Stopwatch.StartNew(), cancellation);
 
     /// <summary>
     /// Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. Returns IMPORTED, or
@@ -172,12 +173,17 @@ public sealed partial class LicenseClient
 
     private delegate LicenseResult? ReadVerdict(int status, byte[] text, bool hasEntitlements);
 
-    private async Task<LicenseResult> CheckAsync(string path, Dictionary<string, object> body, ReadVerdict read)
+    private async Task<LicenseResult> CheckAsync(
+        string path,
+        Dictionary<string, object> body,
+        ReadVerdict read,
+        CancellationToken cancellation)
     {
         var elapsed = Stopwatch.StartNew();
         if (options.Entitlements) body["include"] = new[] { "entitlements" };
         LicenseResult? ReadAll(int status, byte[] text) => read(status, text, options.Entitlements);
-        var (result, date, _, isSigned) = await transport.CallAsync(path, body, elapsed, ReadAll, LatestSigned()).ConfigureAwait(false);
+        var call = transport.CallAsync(path, body, elapsed, ReadAll, LatestSigned(), cancellation);
+        var (result, date, _, isSigned) = await call.ConfigureAwait(false);
         if (result.Code == "UNREACHABLE") return DecideOffline(result.Detail);
         if (result.Code == "CONFIGURATION") return result;
         Change(state =>
@@ -187,7 +193,7 @@ public sealed partial class LicenseClient
             if (isSigned) SawSignature(state, date);
             Reject(state, result.Valid ? null : result.Code);
         });
-        if (result.Valid) await RefreshIfDueAsync(result.ExpiresAt, elapsed).ConfigureAwait(false);
+        if (result.Valid) await RefreshIfDueAsync(result.ExpiresAt, elapsed, cancellation).ConfigureAwait(false);
         return result;
     }
 
@@ -219,7 +225,7 @@ public sealed partial class LicenseClient
     }
 
     /// <summary>Fetches a new file if one is due, within the rest of the time budget.</summary>
-    private async Task RefreshIfDueAsync(DateTimeOffset? expiresAt, Stopwatch elapsed)
+    private async Task RefreshIfDueAsync(DateTimeOffset? expiresAt, Stopwatch elapsed, CancellationToken cancellation)
     {
         lock (mutex)
         {
@@ -227,10 +233,10 @@ public sealed partial class LicenseClient
             if (isTooSoon || !IsDue(expiresAt)) return;
             sinceRefresh.Restart();
         }
-        await FetchFileAsync(elapsed).ConfigureAwait(false);
+        await FetchFileAsync(elapsed, cancellation).ConfigureAwait(false);
     }
 
-    private async Task<LicenseResult> FetchFileAsync(Stopwatch elapsed)
+    private async Task<LicenseResult> FetchFileAsync(Stopwatch elapsed, CancellationToken cancellation)
     {
         string? received = null;
         LicenseResult? Read(int status, byte[] body)
@@ -239,7 +245,7 @@ public sealed partial class LicenseClient
             received = Encoding.UTF8.GetString(body);
             return new LicenseResult("online", "RECEIVED");
         }
-        var call = transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default);
+        var call = transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default, cancellation);
         var (result, _, _, _) = await call.ConfigureAwait(false);
         if (received is null) return result;
         var verified = LicenseFile.Verify(received, keys, licenseKey, productId);

@@ -62,31 +62,36 @@ internal sealed class LicenseStorage(string file)
         return state;
     }
 
-    /// <summary>
-    /// Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
-    /// permissions of the folder apply instead.
-    /// </summary>
+    /// <summary>Replaces the file atomically: a crash leaves either the old or the new text.</summary>
     public void Write(LicenseState state)
     {
         var licenses = state.Licenses.Select(each => new { licenseKey = each.LicenseKey, file = each.File, rejectedAs = each.RejectedAs });
         var (latestSeenMs, latestSignedMs) = (state.LatestSeenMs, state.LatestSignedMs);
         var content = JsonSerializer.SerializeToUtf8Bytes(new { version = 2, latestSeenMs, latestSignedMs, licenses });
-        Directory.CreateDirectory(Path.GetDirectoryName(path)!);
-        var draft = $"{path}.{Guid.NewGuid():N}.tmp";
-        var options = new FileStreamOptions { Mode = FileMode.CreateNew, Access = FileAccess.Write };
-        if (!OperatingSystem.IsWindows()) options.UnixCreateMode = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        var draft = WriteDraft(path, content);
         try
         {
-            using (var stream = new FileStream(draft, options))
-            {
-                stream.Write(content);
-                stream.Flush(flushToDisk: true);
-            }
             File.Move(draft, path, overwrite: true);
         }
         finally
         {
             File.Delete(draft);
         }
+    }
+
+    /// <summary>
+    /// Writes a new file beside <c>path</c> that only its owner can read, flushed to the disk, and returns its path. On Windows, the
+    /// permissions of the folder apply instead.
+    /// </summary>
+    internal static string WriteDraft(string path, byte[] content)
+    {
+        Directory.CreateDirectory(Path.GetDirectoryName(path)!);
+        var draft = $"{path}.{Guid.NewGuid():N}.tmp";
+        var options = new FileStreamOptions { Mode = FileMode.CreateNew, Access = FileAccess.Write };
+        if (!OperatingSystem.IsWindows()) options.UnixCreateMode = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        using var stream = new FileStream(draft, options);
+        stream.Write(content);
+        stream.Flush(flushToDisk: true);
+        return draft;
     }
 }

@@ -87,7 +87,8 @@ internal sealed partial class LicenseTransport(
         Dictionary<string, object> body,
         Stopwatch elapsed,
         Reader read,
-        DateTimeOffset latestSigned)
+        DateTimeOffset latestSigned,
+        CancellationToken cancellation)
     {
         var keyIds = path == FilePath ? [] : keys.Keys.ToArray();
         for (var attempt = 1; ; attempt++)
@@ -95,12 +96,12 @@ internal sealed partial class LicenseTransport(
             var left = timeout - elapsed.Elapsed;
             var keyId = keyIds.Length == 0 ? null : keyIds[(attempt - 1) % keyIds.Length];
             var budget = attempt < MaxAttempts ? left / 2 : left;
-            var response = await RequestAsync(path, body, budget, read, keyId, latestSigned).ConfigureAwait(false);
+            var response = await RequestAsync(path, body, budget, read, keyId, latestSigned, cancellation).ConfigureAwait(false);
             // The random part prevents apps from retrying in unison after an outage.
             var pause = response.RetryAfter + TimeSpan.FromMilliseconds(Random.Shared.Next(200 * attempt));
             var isFinal = attempt == MaxAttempts || timeout - elapsed.Elapsed - pause < timeout / 8;
             if (response.Result.Code != "UNREACHABLE" || isFinal) return response;
-            await Task.Delay(pause).ConfigureAwait(false);
+            await Task.Delay(pause, cancellation).ConfigureAwait(false);
         }
     }
 
@@ -110,7 +111,8 @@ internal sealed partial class LicenseTransport(
         TimeSpan budget,
         Reader read,
         string? keyId,
-        DateTimeOffset latestSigned)
+        DateTimeOffset latestSigned,
+        CancellationToken cancellation)
     {
         var nonce = LicenseFile.Encode(RandomNumberGenerator.GetBytes(16));
         var fields = keyId is null ? body : new Dictionary<string, object>(body) { ["nonce"] = nonce, ["kid"] = keyId };
@@ -121,7 +123,8 @@ internal sealed partial class LicenseTransport(
         request.Content.Headers.ContentType = new MediaTypeHeaderValue("application/json");
         try
         {
-            using var deadline = new CancellationTokenSource(budget > TimeSpan.Zero ? budget : TimeSpan.FromMilliseconds(1));
+            using var deadline = CancellationTokenSource.CreateLinkedTokenSource(cancellation);
+            deadline.CancelAfter(budget > TimeSpan.Zero ? budget : TimeSpan.FromMilliseconds(1));
             using var response = await http.SendAsync(request, deadline.Token).ConfigureAwait(false);
             var received = await response.Content.ReadAsByteArrayAsync(deadline.Token).ConfigureAwait(false);
             var status = (int)response.StatusCode;
@@ -133,12 +136,13 @@ internal sealed partial class LicenseTransport(
                 ? Outage($"The response with status {status} is not signed for this request: {outcome}.")
                 : Classify(path, response, received, read, signedAt);
         }
-        catch (OperationCanceledException)
+        catch (OperationCanceledException) when (!cancellation.IsCancellationRequested)
         {
             return Outage("No response arrived within the time budget.");
         }
         catch (Exception error) when (error is HttpRequestException or IOException)
         {
+            cancellation.ThrowIfCancellationRequested();
             return Outage($"No connection: {error.Message}");
         }
     }

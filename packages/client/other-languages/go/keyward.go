@@ -1,9 +1,10 @@
 // Package keyward checks the license of an app: the service decides when it is reachable, and a signed file during an outage.
 // It requires only the standard library of Go 1.19 or newer. The rules are in docs/api.md, C1 to C6. Only New returns an
-// error. All other calls return expected outcomes as results.
+// error. All other calls return expected outcomes as results. When the context of a call ends, the service counts as unreachable.
 package keyward
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,8 +138,8 @@ func NormalizeLicenseKey(text string) string {
 }
 
 // Validate checks the license online, or with the stored file during an outage.
-func (c *Client) Validate() Result {
-	return c.check("/api/v2/license/validate", c.body("license", ""), func(status int, text []byte) *Result {
+func (c *Client) Validate(ctx context.Context) Result {
+	return c.check(ctx, "/api/v2/license/validate", c.body("license", ""), func(status int, text []byte) *Result {
 		result := c.readVerdict(status, text)
 		if inBody, ok := parseObject(text)["status"]; ok && inBody != float64(status) {
 			return nil
@@ -151,13 +152,13 @@ func (c *Client) Validate() Result {
 }
 
 // Activate checks the license like Validate and sends the name of this machine.
-func (c *Client) Activate() Result {
-	return c.check("/api/v1/activate", c.body("licenseKey", c.options.Hostname), c.readVerdict)
+func (c *Client) Activate(ctx context.Context) Result {
+	return c.check(ctx, "/api/v1/activate", c.body("licenseKey", c.options.Hostname), c.readVerdict)
 }
 
 // Deactivate releases the slot of this machine. A released slot ends the use of the stored file. It requires the service.
-func (c *Client) Deactivate() Result {
-	result := c.call(deactivatePath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
+func (c *Client) Deactivate(ctx context.Context) Result {
+	result := c.call(ctx, deactivatePath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
 		deactivated, ok := parseObject(text)["deactivated"].(bool)
 		if status != 200 || !ok {
 			return nil
@@ -179,8 +180,8 @@ func (c *Client) Deactivate() Result {
 // RefreshFile fetches and stores a license file now. It returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service
 // issues no file. BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the
 // storage failed. The stored file is kept then.
-func (c *Client) RefreshFile() Result {
-	return c.fetchFile(time.Now().Add(c.options.Timeout))
+func (c *Client) RefreshFile(ctx context.Context) Result {
+	return c.fetchFile(ctx, time.Now().Add(c.options.Timeout))
 }
 
 // ImportFile stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. It
@@ -211,12 +212,12 @@ func (c *Client) body(keyField, hostname string) map[string]any {
 	return body
 }
 
-func (c *Client) check(path string, body map[string]any, read func(int, []byte) *Result) Result {
+func (c *Client) check(ctx context.Context, path string, body map[string]any, read func(int, []byte) *Result) Result {
 	deadline := time.Now().Add(c.options.Timeout)
 	if c.options.Entitlements {
 		body["include"] = []string{"entitlements"}
 	}
-	result := c.call(path, body, deadline, read)
+	result := c.call(ctx, path, body, deadline, read)
 	if result.Code == "UNREACHABLE" {
 		return c.decideOffline(result.Detail)
 	}
@@ -235,7 +236,7 @@ func (c *Client) check(path string, body map[string]any, read func(int, []byte) 
 		}
 	})
 	if result.Valid {
-		c.refreshIfDue(result.ExpiresAt, deadline)
+		c.refreshIfDue(ctx, result.ExpiresAt, deadline)
 	}
 	return result.Result
 }
@@ -277,7 +278,7 @@ func (c *Client) decideOffline(detail string) Result {
 }
 
 // refreshIfDue fetches a new file if one is due, within the rest of the time budget.
-func (c *Client) refreshIfDue(expiresAt *time.Time, deadline time.Time) {
+func (c *Client) refreshIfDue(ctx context.Context, expiresAt *time.Time, deadline time.Time) {
 	c.mutex.Lock()
 	isDue := c.isDue(expiresAt) && !time.Now().Before(c.nextRefresh)
 	if isDue {
@@ -285,13 +286,13 @@ func (c *Client) refreshIfDue(expiresAt *time.Time, deadline time.Time) {
 	}
 	c.mutex.Unlock()
 	if isDue {
-		c.fetchFile(deadline)
+		c.fetchFile(ctx, deadline)
 	}
 }
 
-func (c *Client) fetchFile(deadline time.Time) Result {
+func (c *Client) fetchFile(ctx context.Context, deadline time.Time) Result {
 	text := ""
-	result := c.call(filePath, c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
+	result := c.call(ctx, filePath, c.body("licenseKey", ""), deadline, func(status int, received []byte) *Result {
 		if status == 200 {
 			text = string(received)
 			return &Result{Code: "RECEIVED"}

@@ -61,22 +61,32 @@ func readState(path string) *state {
 	return kept
 }
 
-// write replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it.
-// On Windows, the permissions of the folder apply instead.
+// write replaces the file atomically: a crash leaves either the old or the new text.
 func write(path string, text []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	draft, err := os.CreateTemp(folder, "*.tmp") // has mode 0600
+	draft, err := writeDraft(folder, text)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(draft.Name())
+	defer os.Remove(draft)
+	return os.Rename(draft, path)
+}
+
+// writeDraft writes a new file that only its owner can read, flushed to the disk, and returns its path. On Windows, the permissions of the
+// folder apply instead.
+func writeDraft(folder string, text []byte) (string, error) {
+	draft, err := os.CreateTemp(folder, "*.tmp") // has mode 0600
+	if err != nil {
+		return "", err
+	}
 	_, writeErr := draft.Write(text)
 	syncErr, closeErr := draft.Sync(), draft.Close()
 	if writeErr != nil || syncErr != nil || closeErr != nil {
-		return errors.New("the state could not be written")
+		os.Remove(draft.Name())
+		return "", errors.New("the file could not be written")
 	}
-	return os.Rename(draft.Name(), path)
+	return draft.Name(), nil
 }

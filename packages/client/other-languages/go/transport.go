@@ -39,7 +39,7 @@ type response struct {
 
 // call returns the result of read, UNREACHABLE or CONFIGURATION. It retries outages until the deadline. Each attempt asks for a signature
 // under the next public key, because the service does not sign under a withdrawn one.
-func (c *Client) call(path string, body map[string]any, deadline time.Time, read func(int, []byte) *Result) response {
+func (c *Client) call(ctx context.Context, path string, body map[string]any, deadline time.Time, read func(int, []byte) *Result) response {
 	for attempt := 1; ; attempt++ {
 		budget := time.Until(deadline)
 		if attempt < maxAttempts {
@@ -49,21 +49,25 @@ func (c *Client) call(path string, body map[string]any, deadline time.Time, read
 		if c.options.RequireSignature && path != filePath {
 			keyID = c.keyIDs[(attempt-1)%len(c.keyIDs)]
 		}
-		result := c.request(path, body, budget, keyID, read)
+		result := c.request(ctx, path, body, budget, keyID, read)
 		// A random part prevents apps from retrying in unison after an outage.
 		pause := result.retryAfter + time.Duration(time.Now().UnixNano()%(int64(attempt)*int64(200*time.Millisecond)))
 		if result.Code != "UNREACHABLE" || attempt == maxAttempts || time.Until(deadline)-pause < c.options.Timeout/8 {
 			return result
 		}
-		time.Sleep(pause)
+		select {
+		case <-ctx.Done():
+			return result
+		case <-time.After(pause):
+		}
 	}
 }
 
-func (c *Client) request(path string, body map[string]any, budget time.Duration, keyID string, read func(int, []byte) *Result) response {
+func (c *Client) request(ctx context.Context, path string, body map[string]any, budget time.Duration, keyID string, read func(int, []byte) *Result) response {
 	outage := func(detail string) response {
 		return response{Result: Result{Source: "offline", Code: "UNREACHABLE", Message: unreachableMessage, Detail: detail}}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	if keyID != "" {
 		body = signedBody(body, keyID)

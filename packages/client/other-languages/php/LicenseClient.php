@@ -32,6 +32,7 @@ final class LicenseClient
     private readonly string $licenseKey;
     private readonly ?string $productId;
     private readonly Transport $transport;
+    private readonly Storage $state;
     private readonly \Closure $now;
     /** The rejection in this process, which may not have been written to the storage. */
     private ?string $rejectedAs = null;
@@ -47,6 +48,7 @@ final class LicenseClient
      * @param ?\Closure $now returns the device's time in milliseconds since 1970
      * @param ?string $productId the product id of the app; files of other products are rejected
      * @param bool $requireSignature whether a response that the service has not signed for exactly its request counts as an outage
+     * @param ?\Closure $isCancelled returns whether the current call shall end at once; called several times a second
      * @param bool $entitlements whether the results of valid checks contain the entitlements of the license
      */
     public function __construct(
@@ -54,7 +56,7 @@ final class LicenseClient
         string $apiKey,
         array $publicKeys,
         string $licenseKey,
-        private readonly string $storage,
+        string $storage,
         private readonly ?string $machineId = null,
         private readonly ?string $hostname = null,
         private readonly float $timeout = 5,
@@ -63,6 +65,7 @@ final class LicenseClient
         ?string $productId = null,
         private readonly bool $requireSignature = false,
         private readonly bool $entitlements = false,
+        ?\Closure $isCancelled = null,
     ) {
         ['scheme' => $scheme, 'host' => $host] = (parse_url($baseUrl) ?: []) + ['scheme' => '', 'host' => ''];
         $isLocal = preg_match('/^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/D', $host) === 1;
@@ -84,7 +87,8 @@ final class LicenseClient
         }
         $this->licenseKey = self::normalizeLicenseKey($licenseKey);
         $this->productId = $productId === null ? null : strtolower($productId); // as in license files
-        $this->transport = new Transport($baseUrl, $apiKey, $timeout, $requireSignature ? $this->keys : []);
+        $this->state = new Storage($storage);
+        $this->transport = new Transport($baseUrl, $apiKey, $timeout, $requireSignature ? $this->keys : [], $isCancelled);
         $this->now = $now ?? static fn (): float => microtime(true) * 1000;
     }
 
@@ -136,7 +140,7 @@ final class LicenseClient
     public function importFile(string $text): Result
     {
         $text = trim($text);
-        $latestSeenMs = $this->read()['latestSeenMs'];
+        $latestSeenMs = $this->state->read()['latestSeenMs'];
         [$outcome, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, ($this->now)(), $latestSeenMs, $this->productId);
         if ($file !== null && $this->store($text)) {
             return Result::stored('offline', 'IMPORTED', $file);
@@ -191,7 +195,7 @@ final class LicenseClient
     private function decideOffline(?string $detail): Result
     {
         $nowMs = ($this->now)();
-        $state = $this->read();
+        $state = $this->state->read();
         $stored = $state['licenses'][$this->licenseKey] ?? null;
         $rejectedAs = $this->rejectedAs ?? $stored['rejectedAs'] ?? null;
         [$outcome, $file] = $stored === null || $rejectedAs !== null
@@ -265,7 +269,7 @@ final class LicenseClient
     private function isDue(?string $expiresAt): bool
     {
         $nowMs = ($this->now)();
-        $state = $this->read();
+        $state = $this->state->read();
         $text = $state['licenses'][$this->licenseKey]['file'] ?? '';
         [, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs'], $this->productId);
         if ($file === null || $file->expiresAt !== $expiresAt) {
@@ -282,7 +286,7 @@ final class LicenseClient
      */
     private function call(string $path, array $body, float $deadline, \Closure $read): array
     {
-        $latestSignedMs = max($this->read()['latestSignedMs'], $this->latestSignedMs);
+        $latestSignedMs = max($this->state->read()['latestSignedMs'], $this->latestSignedMs);
         [$result, $serviceMs] = $this->transport->call($path, $body, $deadline, $read, $latestSignedMs);
         if ($this->requireSignature && $path !== Transport::FILE_PATH) {
             $this->latestSignedMs = max($this->latestSignedMs, $serviceMs ?? 0.0);
@@ -302,59 +306,10 @@ final class LicenseClient
     /** Reads the state, applies the edit and writes the result. Returns false if the write failed. */
     private function change(\Closure $edit): bool
     {
-        $state = $this->read();
+        $state = $this->state->read();
         $edit($state);
         $state['latestSignedMs'] = max($state['latestSignedMs'], $this->latestSignedMs);
         $state['licenses'] = array_values($state['licenses']);
-        return $this->write(json_encode($state, JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES));
-    }
-
-    /**
-     * Returns the stored state. Returns an empty state when the storage fails or contains another text.
-     *
-     * @return array{version: int, latestSeenMs: float, latestSignedMs: float, licenses: array<string, array{licenseKey: string, file: string, rejectedAs: ?string}>}
-     */
-    private function read(): array
-    {
-        $stored = json_decode((string) @file_get_contents($this->storage), true);
-        $time = static function (string $name) use ($stored): float {
-            $ms = is_array($stored) ? $stored[$name] ?? null : null;
-            return is_int($ms) || is_float($ms) ? (float) $ms : 0.0;
-        };
-        $licenses = is_array($stored) ? $stored['licenses'] ?? null : null;
-        $times = ['latestSeenMs' => $time('latestSeenMs'), 'latestSignedMs' => $time('latestSignedMs')];
-        $state = ['version' => 2] + $times + ['licenses' => []];
-        foreach (is_array($licenses) ? $licenses : [] as $each) {
-            $key = is_array($each) ? $each['licenseKey'] ?? null : null;
-            if (is_string($key) && is_string($each['file'] ?? null)) {
-                $rejectedAs = is_string($each['rejectedAs'] ?? null) ? $each['rejectedAs'] : null;
-                $state['licenses'][$key] = ['licenseKey' => $key, 'file' => $each['file'], 'rejectedAs' => $rejectedAs];
-            }
-        }
-        return $state;
-    }
-
-    /**
-     * Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
-     * permissions of the folder apply instead. Returns false if the write failed.
-     */
-    private function write(string $text): bool
-    {
-        $folder = dirname($this->storage);
-        $draft = $this->storage . '.' . bin2hex(random_bytes(8)) . '.tmp';
-        if (!is_dir($folder) && !@mkdir($folder, 0700, true) && !is_dir($folder)) {
-            return false;
-        }
-        $file = @fopen($draft, 'x');
-        if ($file === false) {
-            return false;
-        }
-        $isWritten = chmod($draft, 0600) && fwrite($file, $text) === strlen($text) && fsync($file);
-        fclose($file);
-        if ($isWritten && @rename($draft, $this->storage)) {
-            return true;
-        }
-        @unlink($draft);
-        return false;
+        return $this->state->write(json_encode($state, JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES));
     }
 }

@@ -18,6 +18,7 @@ final class Transport
         'MACHINE_NOT_ACTIVE', 'NOT_STARTED', // only files are refused with these two
     ];
     private const UNREACHABLE_MESSAGE = 'The license service cannot be reached. Connect to the internet and try again.';
+    private const CANCEL_SECONDS = 0.1;
     // After this time, the resolver of the system has given up, so closing a transfer does not wait.
     private const ABANDONED_SECONDS = 120;
 
@@ -30,6 +31,7 @@ final class Transport
         private readonly string $apiKey,
         private readonly float $timeout,
         private readonly array $keys,
+        private readonly ?\Closure $isCancelled,
     ) {
     }
 
@@ -50,7 +52,7 @@ final class Transport
             $budget = $attempt === self::MAX_ATTEMPTS ? $left : $left / 2;
             [$result, $serviceMs, $retryAfter] = $this->request($path, $body, $budget, $keyId, $read, $latestSignedMs);
             $pause = $retryAfter + random_int(0, 200_000 * $attempt) / 1e6;
-            $canRetry = $attempt < self::MAX_ATTEMPTS && $deadline - hrtime(true) / 1e9 - $pause >= $this->timeout / 8;
+            $canRetry = !$this->isCancelled() && $attempt < self::MAX_ATTEMPTS && $deadline - hrtime(true) / 1e9 - $pause >= $this->timeout / 8;
             if ($result->code !== 'UNREACHABLE' || !$canRetry) {
                 return [$result, $serviceMs];
             }
@@ -89,7 +91,7 @@ final class Transport
         if (defined('CURLOPT_QUICK_EXIT')) { // since PHP 8.3; closing the transfer does not wait for the resolver of the system
             curl_setopt($curl, constant('CURLOPT_QUICK_EXIT'), true);
         }
-        $problem = self::execute($curl, hrtime(true) / 1e9 + $timeout);
+        $problem = $this->execute($curl, hrtime(true) / 1e9 + $timeout);
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
         if ($problem !== null || $status === 0) {
             return self::outage($problem ?? 'The response is not HTTP.');
@@ -132,7 +134,7 @@ final class Transport
      * resolver of the system gives up, and so does closing a handle. A transfer whose name is not resolved at the deadline is
      * therefore kept for later.
      */
-    private static function execute(\CurlHandle $curl, float $deadline): ?string
+    private function execute(\CurlHandle $curl, float $deadline): ?string
     {
         $now = hrtime(true) / 1e9;
         self::$abandoned = array_filter(self::$abandoned, static fn (array $each): bool => $each[0] > $now - self::ABANDONED_SECONDS);
@@ -141,10 +143,11 @@ final class Transport
         do {
             curl_multi_exec($multi, $running);
             $left = $deadline - hrtime(true) / 1e9;
-            if ($running > 0 && $left > 0 && curl_multi_select($multi, $left) === -1) {
+            $pause = $this->isCancelled === null ? $left : min($left, self::CANCEL_SECONDS);
+            if ($running > 0 && $left > 0 && curl_multi_select($multi, $pause) === -1) {
                 usleep(1000);
             }
-        } while ($running > 0 && $left > 0);
+        } while ($running > 0 && $left > 0 && !$this->isCancelled());
         if ($running > 0) {
             if (curl_getinfo($curl, CURLINFO_NAMELOOKUP_TIME_T) === 0) {
                 self::$abandoned[] = [$now, $multi, $curl];
@@ -153,6 +156,11 @@ final class Transport
         }
         $code = curl_multi_info_read($multi)['result'];
         return $code === CURLE_OK ? null : curl_strerror($code);
+    }
+
+    private function isCancelled(): bool
+    {
+        return $this->isCancelled !== null && ($this->isCancelled)();
     }
 
     public static function readVerdictV2(int $status, string $text, bool $hasEntitlements): ?Result

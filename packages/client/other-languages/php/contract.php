@@ -7,6 +7,7 @@ declare(strict_types=1);
 require __DIR__ . '/Keyward.php';
 
 $client = null;
+$cancelAt = INF;
 while (($line = fgets(STDIN)) !== false) {
     $command = json_decode($line, true);
     $keys = array_column($command['publicKeys'] ?? [], 'publicKey', 'keyId');
@@ -26,11 +27,24 @@ while (($line = fgets(STDIN)) !== false) {
                 productId: $command['productId'],
                 requireSignature: $command['requireSignature'],
                 entitlements: $command['entitlements'],
+                isCancelled: static function () use (&$cancelAt): bool {
+                    return microtime(true) >= $cancelAt;
+                },
             );
             $reply = new stdClass();
         } catch (InvalidArgumentException $error) {
             $reply = ['error' => $error->getMessage()];
         }
+    } elseif ($command['command'] === 'machineKey') {
+        try {
+            $reply = get_object_vars(Keyward\MachineKey::open($command['path']));
+        } catch (RuntimeException $error) {
+            $reply = ['error' => $error->getMessage()];
+        }
+    } elseif ($command['command'] === 'validateAndCancel') {
+        $cancelAt = microtime(true) + $command['afterMs'] / 1000;
+        $reply = get_object_vars($client->validate());
+        $cancelAt = INF;
     } elseif ($command['command'] === 'judge') {
         $keys = array_map(Keyward\LicenseFile::readPublicKey(...), $keys);
         ['file' => $file, 'licenseKey' => $key, 'nowMs' => $now, 'latestSeenMs' => $latest] = $command;

@@ -1,16 +1,18 @@
 """Runs the Python client as a program for the contract suite (packages/client/contract-suite/README.md)."""
 
+import asyncio
 import json
 import sys
 import time
 
 import keyward
 from keyward import license_file
+from keyward.machine_key import machine_key
 
 
 def open_client(command):
     ahead = command["clockAheadMs"]
-    return keyward.LicenseClient(
+    return keyward.AsyncLicenseClient(
         base_url=command["baseUrl"],
         api_key=command["apiKey"],
         public_keys={key["keyId"]: key["publicKey"] for key in command["publicKeys"]},
@@ -58,6 +60,13 @@ def reply(result):
     }
 
 
+async def validate_and_cancel(client, seconds):
+    try:
+        return reply(await asyncio.wait_for(client.validate(), seconds))
+    except asyncio.TimeoutError:
+        return {"cancelled": True}
+
+
 client = None
 for line in sys.stdin:
     command = json.loads(line)
@@ -70,10 +79,18 @@ for line in sys.stdin:
         result = {"outcome": judge(command)}
     elif command["command"] == "verify":
         result = {"outcome": verify(command)}
+    elif command["command"] == "machineKey":
+        try:
+            key = machine_key(command["path"])
+            result = {"machineId": key.machine_id, "isNew": key.is_new, "isEphemeral": key.is_ephemeral}
+        except (OSError, ValueError) as error:
+            result = {"error": str(error)}
+    elif command["command"] == "validateAndCancel":
+        result = asyncio.run(validate_and_cancel(client, command["afterMs"] / 1000))
     elif command["command"] == "refreshFile":
-        result = reply(client.refresh_file())
+        result = reply(asyncio.run(client.refresh_file()))
     elif command["command"] == "importFile":
-        result = reply(client.import_file(command["file"]))
+        result = reply(asyncio.run(client.import_file(command["file"])))
     else:
-        result = reply(getattr(client, command["command"])())
+        result = reply(asyncio.run(getattr(client, command["command"])()))
     print(json.dumps(result), flush=True)

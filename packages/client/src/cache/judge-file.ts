@@ -1,6 +1,6 @@
 /** Judges license files: the stored file during an outage, and each file that the service sends. */
 
-import { judgeLicenseFile, type LicensePayload, verifyLicenseFile } from '@keyward/license-file'
+import { judgeLicenseFile, type LicensePayload, ownerProblem, verifyLicenseFile } from '@keyward/license-file'
 
 import type { Settings } from '../options.ts'
 import type { OfflineReason } from '../results.ts'
@@ -15,17 +15,16 @@ export function judgeMemory(
   nowMs: number,
 ): OfflineJudgement {
   if (file === null || rejectedAs !== null) return { ok: false, reason: 'NO_FILE' }
-  const { keys, licenseKey, productId } = settings
-  return forApps(judgeLicenseFile(file, { keys, licenseKey, productId, nowMs, latestSeenMs }))
+  const { keys, licenseKey, productId, machineId } = settings
+  return forApps(judgeLicenseFile(file, { keys, licenseKey, productId, machineId, nowMs, latestSeenMs }))
 }
 
-/** Decides whether a file is for this license and product and signed by a shipped key. Ignores the times of the file. */
-export function authenticate({ keys, licenseKey, productId }: Settings, file: string): OfflineJudgement {
-  const verified = verifyLicenseFile(file, keys)
+/** Decides whether a file is for this license, product and machine, and signed by a shipped key. Ignores the times of the file. */
+export function authenticate(settings: Settings, file: string): OfflineJudgement {
+  const verified = verifyLicenseFile(file, settings.keys)
   if (!verified.ok) return forApps(verified)
-  if (verified.payload.licenseKey !== licenseKey) return { ok: false, reason: 'WRONG_LICENSE' }
-  const isOfProduct = productId === null || verified.payload.productId === productId
-  return isOfProduct ? verified : { ok: false, reason: 'WRONG_PRODUCT' }
+  const problem = ownerProblem(verified.payload, settings)
+  return problem === null ? verified : { ok: false, reason: problem }
 }
 
 /** Converts `MALFORMED` to `BAD_SIGNATURE`, because apps handle both in the same way. */

@@ -62,6 +62,8 @@ export interface Attempt {
   signedBy: VerificationKey | null
   /** The time of the latest signed response, in milliseconds since 1970, or 0. */
   latestSignedMs: number
+  /** Ends the attempt as after a timeout. */
+  signal: AbortSignal | undefined
 }
 
 /** Calls an endpoint once, with `timeoutMs` for the whole response. Does not follow redirects. */
@@ -73,7 +75,7 @@ export async function request<Value>(
   const abandoned = new AbortController()
   try {
     // A timeout is needed in addition to the signal, because the `fetch` of an app may ignore the signal.
-    return await withTimeout(attempt.timeoutMs, exchange(settings, endpoint, attempt, abandoned.signal))
+    return await withTimeout(attempt.timeoutMs, exchange(settings, endpoint, attempt, abandoned.signal), attempt.signal)
   } catch (error) {
     abandoned.abort()
     return error instanceof TimeoutError

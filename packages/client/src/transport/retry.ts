@@ -4,6 +4,7 @@
  */
 
 import type { Settings } from '../options.ts'
+import { withTimeout } from '../timeout.ts'
 import { type CallOutcome, type Endpoint, request } from './http.ts'
 
 const MAX_ATTEMPTS = 3
@@ -21,6 +22,7 @@ export async function call<Value>(
   settings: Settings,
   endpoint: Endpoint<Value>,
   latestSignedMs = 0,
+  signal?: AbortSignal,
 ): Promise<CallOutcome<Value>> {
   const deadlineMs = performance.now() + settings.timeoutMs
   const { keys } = settings
@@ -29,10 +31,10 @@ export async function call<Value>(
     const leftMs = deadlineMs - performance.now()
     const timeoutMs = attempt === MAX_ATTEMPTS ? leftMs : leftMs / 2
     const signedBy = isSigned ? keys[(attempt - 1) % keys.length]! : null
-    const outcome = await request(settings, endpoint, { timeoutMs, signedBy, latestSignedMs })
-    if (outcome.kind !== 'outage' || attempt === MAX_ATTEMPTS) return outcome
+    const outcome = await request(settings, endpoint, { timeoutMs, signedBy, latestSignedMs, signal })
+    if (outcome.kind !== 'outage' || attempt === MAX_ATTEMPTS || signal?.aborted === true) return outcome
     const pauseMs = outcome.retryAfterMs + Math.random() * FIRST_PAUSE_MS * attempt
     if (deadlineMs - performance.now() - pauseMs < settings.timeoutMs * MIN_SHARE) return outcome
-    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    await withTimeout(pauseMs, new Promise(() => undefined), signal).catch(() => undefined)
   }
 }

@@ -10,7 +10,6 @@ import { useMemo } from 'react'
 import type { z } from 'zod'
 
 import { showDone, showError } from '../notices.tsx'
-import { text } from '../text.ts'
 import { ApiError, type Applied, call, callAndApply } from './client.ts'
 import { liveMessage } from './live.ts'
 
@@ -102,6 +101,15 @@ export function useList<One extends ListOperation>(
   }
 }
 
+/** Returns a response with all items as a list. */
+export function wholeList<Item>(
+  { error, isPending, refetch }: { error: Error | null; isPending: boolean; refetch: () => Promise<unknown> },
+  items: readonly Item[] = [],
+) {
+  const rest = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+  return { ...rest, items, error, isPending, retry: () => void refetch() }
+}
+
 /** Reads the signed-in caller. `me` is null when nobody is signed in, and undefined until the first response. */
 export function useMe(): { me: Me | null | undefined; error: Error | null; retry: () => void } {
   const read = useQuery({
@@ -148,7 +156,7 @@ export function useMutating<Input, Output>(
       const revert = async () => {
         await undo?.(result, input)
         await refresh()
-        showDone(text.undone)
+        showDone('Undone.')
       }
       const isRevertible = undo !== undefined && canUndo?.(input) !== false
       if (done !== undefined)

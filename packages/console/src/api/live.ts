@@ -13,7 +13,7 @@ async function follow(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     const { validators, current } = await call(propagation.readPropagation, {})
     if (current < validators) continue
-    showDone(text.live.now(current, validators))
+    showDone(text.liveOn(current, validators))
     return
   }
 }
@@ -21,8 +21,8 @@ async function follow(): Promise<void> {
 /** Returns the message about a saved change. If validators are late, another message follows as soon as they have applied the change. */
 export function liveMessage(saved: string, applied: Applied | null): string {
   if (applied === null) return saved
-  if (applied.live === 0) return `${saved} ${text.live.nobody}`
-  if (applied.applied === applied.live) return `${saved} ${text.live.now(applied.applied, applied.live)}`
+  if (applied.live === 0) return `${saved} No validator is running.`
+  if (applied.applied === applied.live) return `${saved} ${text.liveOn(applied.applied, applied.live)}`
   void follow().catch(() => undefined)
-  return `${saved} ${text.live.soon(applied.applied, applied.live)}`
+  return `${saved} ${text.liveOn(applied.applied, applied.live)}`
 }

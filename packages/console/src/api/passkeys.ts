@@ -4,7 +4,6 @@ import { type Me, type Passkey, passkeys, sessions } from '@keyward/contract/man
 import { browserSupportsWebAuthn, startAuthentication, startRegistration } from '@simplewebauthn/browser'
 import { z } from 'zod'
 
-import { text } from '../text.ts'
 import { call } from './client.ts'
 
 // The schemas contain only the members that the WebAuthn library requires. The library checks the optional members itself.
@@ -21,7 +20,7 @@ export function offersPasskeys(): boolean {
 }
 
 function cancelled(error: unknown): never {
-  throw new Error(text.account.cancelled, { cause: error })
+  throw new Error('The browser did not use a passkey. Try again, and confirm with your device.', { cause: error })
 }
 
 export async function signInWithPasskey(): Promise<Me> {

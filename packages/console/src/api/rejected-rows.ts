@@ -5,7 +5,7 @@ import type { BadRow } from './work.ts'
  * Splits the rows of a request into the rejected rows and all other rows. `list` is the member of the request that contains the rows.
  * Returns null if the error concerns the whole request.
  */
-export function rejectedRows<Row extends { where: string }>(
+function rejectedRows<Row extends { where: string }>(
   error: unknown,
   list: string,
   rows: readonly Row[],
@@ -19,4 +19,24 @@ export function rejectedRows<Row extends { where: string }>(
   }
   if (bad.size === 0) return null
   return { rest: rows.filter((_, index) => !bad.has(index)), bad: [...bad.values()] }
+}
+
+/** Sends the rows without those that the API rejects, which are returned in `bad`. `result` is null if the API accepts no row. */
+export async function sendRows<Row extends { where: string }, Result>(
+  list: string,
+  rows: readonly Row[],
+  send: (rows: readonly Row[]) => Promise<Result>,
+): Promise<{ result: Result | null; bad: BadRow[] }> {
+  const bad: BadRow[] = []
+  for (let rest = rows; rest.length > 0;) {
+    try {
+      return { result: await send(rest), bad }
+    } catch (error) {
+      const rejected = rejectedRows(error, list, rest)
+      if (rejected === null) throw error
+      bad.push(...rejected.bad)
+      rest = rejected.rest
+    }
+  }
+  return { result: null, bad }
 }

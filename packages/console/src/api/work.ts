@@ -3,6 +3,7 @@
  * task, so the browser asks for a confirmation first.
  */
 
+import { useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 
 export interface BadRow {
@@ -51,7 +52,7 @@ window.addEventListener('beforeunload', (event) => {
 })
 
 /** Runs a task, which replaces the earlier task of the same screen. Resolves when the task has ended, also after an error. */
-export async function startWork(
+async function startWork(
   { title, path, all }: Pick<Work, 'title' | 'path' | 'all'>,
   run: (report: Report) => Promise<void>,
 ): Promise<void> {
@@ -64,6 +65,12 @@ export async function startWork(
   } catch (failure) {
     change({ isRunning: false, error: failure instanceof Error ? failure : new Error(String(failure)) })
   }
+}
+
+/** Returns a function that starts a task. When the task has ended, all lists are read again. */
+export function useStart(): (work: Parameters<typeof startWork>[0], run: Parameters<typeof startWork>[1]) => void {
+  const queries = useQueryClient()
+  return (work, run) => void startWork(work, run).then(() => queries.invalidateQueries())
 }
 
 /** Removes the result of a finished task. */

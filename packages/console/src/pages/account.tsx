@@ -1,158 +1,149 @@
 import { members } from '@keyward/contract/management/members'
-import { type Me, type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
+import { type Passkey, passkeys, type Session, sessions } from '@keyward/contract/management/sign-in'
 import { Alert, Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
-import { useState } from 'react'
+import { useDisclosure } from '@mantine/hooks'
 
-import { useCall, useChange, useList, useRead } from '../api/hooks.ts'
+import { useCall, useChange, useList, useRead, wholeList } from '../api/hooks.ts'
+import { useSignedIn } from '../api/me.ts'
 import { offersPasskeys, registerPasskey } from '../api/passkeys.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
 import { CredentialList } from '../parts/credential-list.tsx'
+import { useFields } from '../parts/fields.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, When } from '../parts/parts.tsx'
-import { permissionsOf } from '../parts/permissions-field.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
 
-const t = text.account
-
-const whole = { hasMore: false, isLoadingMore: false, loadMore: () => undefined }
+function RegisterWindow({ onClose }: { onClose: () => void }) {
+  const { values, text: field } = useFields({ name: '' })
+  const register = useChange(registerPasskey, { done: 'Registered the passkey.', quiet: true })
+  return (
+    <FormWindow
+      title="Register a passkey"
+      action="Register a passkey"
+      onClose={onClose}
+      onSubmit={() => register.mutateAsync(values.name)}
+    >
+      {(errors) => (
+        <TextInput
+          label="Name"
+          description="For example: work laptop."
+          {...field('name', errors)}
+          required
+          data-autofocus
+        />
+      )}
+    </FormWindow>
+  )
+}
 
 function Passkeys() {
-  const { data, error, isPending, refetch } = useRead(passkeys.listMyPasskeys, {})
-  const [name, setName] = useState<string | null>(null)
-  const register = useChange((chosen: string) => registerPasskey(chosen), { done: t.registered, quiet: true })
+  const read = useRead(passkeys.listMyPasskeys, {})
+  const [isNaming, naming] = useDisclosure(false)
   const remove = useCall(passkeys.deletePasskey)
   const columns: readonly Column<Passkey>[] = [
-    { title: t.passkeyName, cell: (one) => one.name },
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Name', cell: (one) => one.name },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: ({ id, name: its }) => (
         <ConfirmButton
           size="xs"
-          label={t.remove}
-          title={t.removeTitle}
+          label="Delete"
+          title="Delete this passkey?"
           object={<bdi>{its}</bdi>}
-          consequence={t.removeHint}
+          consequence="You can no longer sign in with this passkey."
           onConfirm={() => remove.mutateAsync({ params: { id } })}
         />
       ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label={t.passkeys}>
+    <Stack gap="sm" component="section" aria-label="Passkeys">
       <Group justify="space-between">
         <Title order={2} size="h4">
-          {t.passkeys}
+          Passkeys
         </Title>
-        <Button onClick={() => setName('')} disabled={!offersPasskeys()}>
-          {t.newPasskey}
+        <Button onClick={naming.open} disabled={!offersPasskeys()}>
+          Register a passkey
         </Button>
       </Group>
       <Text size="sm" c="dimmed">
-        {t.passkeysHint}
+        A passkey signs you in with your fingerprint, your face or the PIN of your device.
       </Text>
-      {!offersPasskeys() && <Alert color="blue">{t.unsupported}</Alert>}
+      {!offersPasskeys() && (
+        <Alert color="blue">
+          This browser offers no passkeys for this address. Passkeys need a host name and TLS, or localhost.
+        </Alert>
+      )}
       <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
+        list={wholeList(read, read.data?.data)}
         columns={columns}
-        empty={t.noPasskeys}
-        label={t.passkeys}
+        empty="No passkeys yet. Without a passkey, you need a new invitation for the next sign-in."
+        label="Passkeys"
       />
-      <FormWindow
-        title={t.newPasskey}
-        action={t.newPasskey}
-        opened={name !== null}
-        onClose={() => setName(null)}
-        onSubmit={() => register.mutateAsync(name ?? '')}
-      >
-        {(errors) => (
-          <TextInput
-            label={t.passkeyName}
-            description={t.passkeyNameHint}
-            value={name ?? ''}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
-        )}
-      </FormWindow>
+      {isNaming && <RegisterWindow onClose={naming.close} />}
     </Stack>
   )
 }
 
 function Sessions() {
-  const { data, error, isPending, refetch } = useRead(sessions.listMySessions, {})
-  const end = useCall(sessions.endMySession, { done: t.ended })
+  const read = useRead(sessions.listMySessions, {})
+  const end = useCall(sessions.endMySession, { done: 'Ended the session.' })
   const columns: readonly Column<Session>[] = [
-    { title: t.opened, cell: ({ createdAt }) => <When at={createdAt} /> },
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: t.method, cell: ({ method }) => t.methods[method] ?? method },
+    { title: 'Opened', cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'With', cell: ({ method }) => text.methods[method] ?? method },
     {
       title: text.actions,
       cell: ({ id, isCurrent }) =>
         isCurrent ? (
-          <DotBadge color="teal">{t.current}</DotBadge>
+          <DotBadge color="teal">this one</DotBadge>
         ) : (
           <Button size="xs" variant="default" onClick={() => end.mutate({ params: { id } })}>
-            {t.end}
+            End
           </Button>
         ),
     },
   ]
   return (
-    <Stack gap="sm" component="section" aria-label={t.sessions}>
+    <Stack gap="sm" component="section" aria-label="Sessions">
       <Title order={2} size="h4">
-        {t.sessions}
+        Sessions
       </Title>
-      <ListTable
-        list={{ ...whole, items: data?.data ?? [], error, isPending, retry: () => void refetch() }}
-        columns={columns}
-        empty=""
-        label={t.sessions}
-      />
+      <ListTable list={wholeList(read, read.data?.data)} columns={columns} empty="" label="Sessions" />
     </Stack>
   )
 }
 
-const TOKENS = {
-  title: t.tokens,
-  hint: t.tokensHint,
-  new: t.newToken,
-  none: t.noTokens,
-  revokeTitle: t.revokeTokenTitle,
-  revokeHint: t.revokeTokenHint,
-}
-
-function AccessTokens({ memberId, own }: { memberId: string; own: readonly string[] }) {
+function AccessTokens({ memberId }: { memberId: string }) {
   const params = { id: memberId }
   const list = useList(members.listAccessTokens, { params })
   const create = useCall(members.createAccessToken, { quiet: true })
-  const revoke = useCall(members.revokeAccessToken, { done: text.credentials.revoked })
+  const revoke = useCall(members.revokeAccessToken, { done: 'Revoked the credential.' })
   return (
     <CredentialList
+      title="Personal access tokens"
+      hint="For your own scripts, and for signing in without a passkey. A token permits what both it and you may do, and ends when you leave."
+      create="New personal access token"
+      none="No personal access tokens."
+      revokeHint="Scripts that use this token lose access at once."
       list={list}
-      onCreate={({ name, permissions }) =>
-        create.mutateAsync({ params, body: { name, permissions: permissionsOf(permissions) } })
-      }
+      onCreate={({ name, permissions }) => create.mutateAsync({ params, body: { name, permissions } })}
       onRevoke={(tokenId) => revoke.mutateAsync({ params: { id: memberId, tokenId } })}
-      own={own}
-      texts={TOKENS}
     />
   )
 }
 
-export default function Account({ me }: { me: Me }) {
+export default function Account() {
+  const me = useSignedIn()
   return (
-    <Screen title={t.title}>
+    <Screen title="Your account">
       <Text>{me.member?.email ?? me.kind.toLowerCase()}</Text>
       {me.member && <Passkeys />}
-      {me.member && me.permissions.includes('credentials.write') && (
-        <AccessTokens memberId={me.member.id} own={me.permissions} />
-      )}
+      {me.member && me.permissions.includes('credentials.write') && <AccessTokens memberId={me.member.id} />}
       <Sessions />
     </Screen>
   )

@@ -1,8 +1,9 @@
 import type { activityEntry } from '@keyward/contract/management/activity'
+import { oneLine } from '@keyward/contract/text'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { z } from 'zod'
 
-import { LicenseKey } from '../parts/license-key.tsx'
+import { LicenseKey } from '../parts/name.tsx'
 import { Ago, CodeBadge } from '../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { text } from '../text.ts'
@@ -11,7 +12,6 @@ import { text } from '../text.ts'
 const CheckPanel = lazy(async () => ({ default: (await import('./why/check-panel.tsx')).CheckPanel }))
 
 type Entry = z.infer<typeof activityEntry>
-const t = text.activity
 
 function isRefused({ type, code }: Entry): boolean {
   return type === 'CHECK' && code !== undefined && code !== 'VALID'
@@ -21,46 +21,43 @@ function isRefused({ type, code }: Entry): boolean {
 export function ActivityTable({
   list,
   empty,
-  canWrite,
   showsLicense = false,
 }: {
   list: ListState<Entry>
   empty: ReactNode
-  canWrite: boolean
   showsLicense?: boolean
 }) {
   const [explained, setExplained] = useState<Entry | null>(null)
   const columns: Column<Entry>[] = [
-    { title: t.at, cell: ({ lastAt }) => <Ago at={lastAt} /> },
-    { title: t.event, cell: ({ type }) => t.types[type] },
+    { title: 'At', cell: ({ lastAt }) => <Ago at={lastAt} /> },
+    { title: 'Event', cell: ({ type }) => text.activities[type] },
     {
-      title: t.outcome,
+      title: 'Outcome',
       cell: (entry) =>
         entry.code === undefined ? (
           ''
         ) : isRefused(entry) ? (
           <button type="button" className="cell-button" onClick={() => setExplained(entry)}>
             <CodeBadge code={entry.code} />
-            <span className="sr-why">{t.why}</span>
+            <span className="sr-why">Why?</span>
           </button>
         ) : (
           <CodeBadge code={entry.code} />
         ),
     },
-    { title: t.machine, cell: ({ machineId }) => <span className="mono">{machineId ?? ''}</span> },
-    { title: t.count, cell: ({ count }) => count.toLocaleString(), isNumber: true },
+    { title: 'Machine', cell: ({ machineId }) => <span className="mono">{oneLine(machineId ?? '')}</span> },
+    { title: 'Times', cell: ({ count }) => count.toLocaleString(), isNumber: true },
   ]
-  if (showsLicense) columns.splice(2, 0, { title: t.license, cell: ({ licenseId }) => <LicenseKey id={licenseId} /> })
+  if (showsLicense) columns.splice(2, 0, { title: 'License', cell: ({ licenseId }) => <LicenseKey id={licenseId} /> })
   return (
     <>
-      <ListTable list={list} columns={columns} empty={empty} label={t.title} />
+      <ListTable list={list} columns={columns} empty={empty} label="Activity" />
       {explained && (
         <Suspense>
           <CheckPanel
             key={explained.id}
             licenseId={explained.licenseId}
             machineId={explained.machineId ?? ''}
-            canWrite={canWrite}
             onClose={() => setExplained(null)}
           />
         </Suspense>

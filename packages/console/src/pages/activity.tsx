@@ -1,6 +1,5 @@
 import { CODES } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 
 import { type ItemOf, useList } from '../api/hooks.ts'
 import { ExportButton } from '../parts/export-button.tsx'
@@ -10,8 +9,6 @@ import { fromOf, PERIODS } from '../parts/periods.ts'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 import { ActivityTable } from './activity-table.tsx'
-
-const t = text.activity
 type Entry = ItemOf<typeof activity.listActivity>
 const FILTERS = { type: null, code: null, machineId: null, hours: null }
 /** The interval at which the list is read again, because checks add entries. */
@@ -22,42 +19,33 @@ function csvRow({ firstAt, lastAt, type, code, licenseId, machineId, count }: En
   return { firstAt, lastAt, type, code: code ?? null, licenseId, machineId: machineId ?? null, count }
 }
 
-export default function Activity({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const { hours, ...query } = filters
+export default function Activity() {
+  const filters = useUrlFilters(FILTERS)
+  const [{ hours, ...query }, setFilters, clear] = filters
   const input = { query: { ...query, from: fromOf(hours) } }
   const list = useList(activity.listActivity, input, LIVE_MS)
   return (
     <Screen
-      title={t.title}
+      title="Activity"
       actions={<ExportButton operation={activity.listActivity} input={input} file="activity" row={csvRow} />}
     >
       <FilterBar onClear={clear}>
         <TextFilter
-          label={t.machine}
-          placeholder={t.machineHint}
-          value={filters.machineId}
+          label="Machine"
+          placeholder="The whole machine id"
+          value={query.machineId}
           onChange={(machineId) => setFilters({ machineId })}
         />
-        <ChoiceFilter label={t.event} names={t.types} value={filters.type} onChange={(type) => setFilters({ type })} />
-        <ChoiceFilter
-          label={t.outcome}
-          names={CODE_NAMES}
-          value={filters.code}
-          onChange={(code) => setFilters({ code })}
-        />
-        <ChoiceFilter
-          label={t.period}
-          names={PERIODS}
-          value={hours}
-          onChange={(value) => setFilters({ hours: value })}
-        />
+        <ChoiceFilter filters={filters} name="type" label="Event" names={text.activities} />
+        <ChoiceFilter filters={filters} name="code" label="Outcome" names={CODE_NAMES} />
+        <ChoiceFilter filters={filters} name="hours" label="When" names={PERIODS} />
       </FilterBar>
       <ActivityTable
         list={list}
-        empty={clear ? t.emptyFiltered : t.empty}
+        empty={
+          clear ? 'No activity matches these filters.' : 'No activity yet. Checks appear here after about a second.'
+        }
         showsLicense
-        canWrite={me.permissions.includes('licenses.write')}
       />
     </Screen>
   )

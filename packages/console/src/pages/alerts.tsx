@@ -1,26 +1,28 @@
 import { alerts } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button } from '@mantine/core'
 
 import { useCall, useList } from '../api/hooks.ts'
+import { useMay } from '../api/me.ts'
 import { type Alert, AlertSentence } from '../parts/alert-sentence.tsx'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { Ago } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 
-const t = text.alerts
+const t = {
+  states: { true: 'Open', false: 'Acknowledged' },
+}
 
-export default function Alerts({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters({ open: null })
-  const list = useList(alerts.listAlerts, { query: filters })
-  const acknowledge = useCall(alerts.acknowledgeAlert, { done: t.done })
-  const canWrite = me.permissions.includes('licenses.write')
+export default function Alerts() {
+  const may = useMay()
+  const filters = useUrlFilters({ open: null })
+  const [query, , clear] = filters
+  const list = useList(alerts.listAlerts, { query })
+  const acknowledge = useCall(alerts.acknowledgeAlert, { done: 'Acknowledged the alert.' })
   const columns: readonly Column<Alert>[] = [
     {
-      title: t.event,
+      title: 'What happened',
       cell: (alert) => (
         <div className="alert">
           <AlertSentence alert={alert} />
@@ -28,16 +30,16 @@ export default function Alerts({ me }: { me: Me }) {
       ),
     },
     {
-      title: t.acknowledged,
+      title: 'Acknowledged',
       cell: ({ id, acknowledgedAt }) =>
-        acknowledgedAt === null && canWrite ? (
+        acknowledgedAt === null && may('licenses.write') ? (
           <Button
             size="xs"
             variant="default"
             onClick={() => acknowledge.mutate({ params: { id } })}
             loading={acknowledge.isPending && acknowledge.variables.params.id === id}
           >
-            {t.acknowledge}
+            Acknowledge
           </Button>
         ) : (
           <Ago at={acknowledgedAt} never={t.states.true} />
@@ -45,11 +47,21 @@ export default function Alerts({ me }: { me: Me }) {
     },
   ]
   return (
-    <Screen title={t.title}>
+    <Screen title="Alerts">
       <FilterBar onClear={clear}>
-        <ChoiceFilter label={t.state} names={t.states} value={filters.open} onChange={(open) => setFilters({ open })} />
+        <ChoiceFilter filters={filters} name="open" label="State" names={t.states} />
       </FilterBar>
-      <ListTable list={list} columns={columns} empty={clear ? t.emptyFiltered : t.empty} label={t.title} hasTwoLines />
+      <ListTable
+        list={list}
+        columns={columns}
+        empty={
+          clear
+            ? 'No alert matches this filter.'
+            : 'No alerts. Keyward opens an alert when more machines use a license than it allows, and when it disables a webhook endpoint.'
+        }
+        label="Alerts"
+        hasTwoLines
+      />
     </Screen>
   )
 }

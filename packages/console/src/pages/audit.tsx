@@ -19,9 +19,36 @@ import { ResourceLink } from '../parts/resource-link.tsx'
 import { nameAmong } from '../parts/resource-name.ts'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 
-const t = text.audit
+const t = {
+  resources: {
+    license: 'License',
+    customer: 'Customer',
+    product: 'Product',
+    access_rule: 'Access rule',
+    access_rules: 'Access rules',
+    access_rule_set: 'Set of rules',
+    machine: 'Machine',
+    alert: 'Alert',
+    member: 'Member',
+    passkey: 'Passkey',
+    session: 'Session',
+    api_key: 'API key',
+    management_token: 'Management token',
+    access_token: 'Access token',
+    signing_key: 'Signing key',
+    webhook_endpoint: 'Webhook endpoint',
+    connection: 'Connection to a shop',
+    organization: 'Organization',
+  } as Record<string, string>,
+  actions: {
+    secret_rotated: 'secret replaced',
+    key_replaced: 'key replaced',
+    resent: 'event sent again',
+    replayed: 'events sent again',
+    signed_out: 'signed out',
+  } as Record<string, string>,
+}
 const FILTERS = { resourceType: null, hours: null, actorId: null, resourceId: null }
 type Entry = z.infer<typeof auditEntry>
 
@@ -38,7 +65,7 @@ function actionOf({ action }: Entry): string {
 function Resource({ entry }: { entry: Entry }) {
   const { resourceType, resourceId, changes, before } = entry
   const name = useName(resourceId)
-  if (resourceId === null) return t.many
+  if (resourceId === null) return 'several'
   // Sessions have no names.
   if (resourceType === 'session') return ''
   const shown = name || nameAmong(changes) || nameAmong(before) || resourceId.slice(0, 8)
@@ -55,17 +82,17 @@ function Changes({ entry }: { entry: Entry }) {
 }
 
 const COLUMNS: readonly Column<Entry>[] = [
-  { title: t.action, cell: (entry) => <Text size="sm">{actionOf(entry)}</Text> },
-  { title: t.resource, cell: (entry) => <Resource entry={entry} /> },
-  { title: t.changes, cell: (entry) => <Changes entry={entry} /> },
-  { title: t.who, cell: (entry) => <Who entry={entry} /> },
-  { title: t.at, cell: ({ at }) => <When at={at} /> },
+  { title: 'What', cell: (entry) => <Text size="sm">{actionOf(entry)}</Text> },
+  { title: 'On', cell: (entry) => <Resource entry={entry} /> },
+  { title: 'Before and after', cell: (entry) => <Changes entry={entry} /> },
+  { title: 'Who', cell: (entry) => <Who entry={entry} /> },
+  { title: 'At', cell: ({ at }) => <When at={at} /> },
 ]
 
 /** The only column on narrow screens. It contains the whole entry. */
 const NARROW_COLUMNS: readonly Column<Entry>[] = [
   {
-    title: t.action,
+    title: 'What',
     cell: (entry) => (
       <Stack gap={4}>
         <Text size="sm" fw={600}>
@@ -88,40 +115,32 @@ function csvRow({ at, actor, action, resourceType, resourceId, before, changes }
 
 export default function Audit() {
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const { hours, ...query } = filters
+  const filters = useUrlFilters(FILTERS)
+  const [{ hours, ...query }, , clear] = filters
   const input = { query: { ...query, from: fromOf(hours) } }
   const list = useList(auditLog.listAuditLog, input)
-  const resourceName = useName(filters.resourceId)
-  const actor = list.items.find((entry) => entry.actor.id === filters.actorId)?.actor
+  const resourceName = useName(query.resourceId)
+  const actor = list.items.find((entry) => entry.actor.id === query.actorId)?.actor
   return (
     <Screen
-      title={t.title}
+      title="Changes"
       actions={<ExportButton operation={auditLog.listAuditLog} input={input} file="changes" row={csvRow} />}
     >
       <FilterBar onClear={clear}>
-        <ChoiceFilter
-          label={t.about}
-          names={t.resources}
-          value={filters.resourceType}
-          onChange={(resourceType) => setFilters({ resourceType })}
-        />
-        <ChoiceFilter
-          label={t.period}
-          names={PERIODS}
-          value={hours}
-          onChange={(value) => setFilters({ hours: value })}
-        />
+        <ChoiceFilter filters={filters} name="resourceType" label="About" names={t.resources} />
+        <ChoiceFilter filters={filters} name="hours" label="When" names={PERIODS} />
       </FilterBar>
-      {filters.resourceId !== null && (
-        <Text size="sm">{t.onlyOf(resourceName === '' ? filters.resourceId : resourceName)}</Text>
+      {query.resourceId !== null && (
+        <Text size="sm">{`Only changes of ${resourceName === '' ? query.resourceId : resourceName}.`}</Text>
       )}
-      {filters.actorId !== null && <Text size="sm">{t.onlyBy(actor ? actorName(actor) : filters.actorId)}</Text>}
+      {query.actorId !== null && (
+        <Text size="sm">{`Only changes by ${actor ? actorName(actor) : query.actorId}.`}</Text>
+      )}
       <ListTable
         list={list}
         columns={isNarrow ? NARROW_COLUMNS : COLUMNS}
-        empty={clear ? t.emptyFiltered : t.empty}
-        label={t.title}
+        empty={clear ? 'No change matches these filters.' : 'Nobody has changed anything yet.'}
+        label="Changes"
       />
     </Screen>
   )

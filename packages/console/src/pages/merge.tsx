@@ -11,9 +11,7 @@ import { Screen } from '../parts/page-header.tsx'
 import { Waiting } from '../parts/parts.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { ErrorMessage } from '../parts/states.tsx'
-import { text } from '../text.ts'
-
-const t = text.customers
+import { countedSoFar } from '../text.ts'
 
 function nameOf({ name, email }: Customer): string {
   return name === null ? email : `${name} (${email})`
@@ -24,24 +22,26 @@ function Preview({ gone, kept }: { gone: Customer; kept: Customer }) {
   const rules = useList(accessRules.listAccessRules, { query: { type: 'CUSTOMER', value: gone.id } })
   if (licenses.isPending || rules.isPending) return <Waiting />
   return (
-    <Card withBorder component="section" aria-label={t.mergeMoves} role="status">
+    <Card withBorder component="section" aria-label="What will happen" role="status">
       <Stack gap="sm">
         <Title order={2} size="h4">
-          {t.mergeMoves}
+          What will happen
         </Title>
         <ErrorMessage error={licenses.error ?? rules.error} />
         <List spacing="xs">
-          <List.Item>{t.movesLicenses(t.countLicenses(licenses.items.length, licenses.hasMore))}</List.Item>
-          <List.Item>{t.movesRules(t.countRules(rules.items.length, rules.hasMore))}</List.Item>
+          <List.Item>{`To the remaining customer: ${countedSoFar(licenses.items.length, licenses.hasMore, 'license')}. The keys and machines stay as they are.`}</List.Item>
+          <List.Item>{`To the remaining customer: ${countedSoFar(rules.items.length, rules.hasMore, 'access rule')} for this customer.`}</List.Item>
           {gone.externalId !== null && (
             <List.Item>
-              {kept.externalId === null ? t.takesExternalId(gone.externalId) : t.losesExternalId(gone.externalId)}
+              {kept.externalId === null
+                ? `The remaining customer gets the external id ${gone.externalId}.`
+                : `The external id ${gone.externalId} is deleted.`}
             </List.Item>
           )}
-          <List.Item>{t.deletesCustomer(nameOf(gone))}</List.Item>
+          <List.Item>{`${nameOf(gone)} will be deleted, with its e-mail address, name and metadata.`}</List.Item>
         </List>
         <Alert color="orange" icon={<IconAlertTriangle size={18} />} py="xs">
-          {t.finalMerge}
+          A merge cannot be undone.
         </Alert>
       </Stack>
     </Card>
@@ -54,7 +54,7 @@ export default function Merge({ id }: { id: string }) {
   const [into, setInto] = useState<string | null>(null)
   const kept = useRead(customers.readCustomer, into === null ? null : { params: { id: into } })
   const merge = useCall(customers.mergeCustomer, {
-    done: t.merged,
+    done: 'Merged the customers.',
     quiet: true,
     onDone: (remaining) => navigate(`/customers/${remaining.id}`),
   })
@@ -62,15 +62,15 @@ export default function Merge({ id }: { id: string }) {
   if (!gone.data) return <Waiting />
   const isSame = into === id
   return (
-    <Screen title={`${t.mergeTitle}: ${gone.data.name ?? gone.data.email}`}>
+    <Screen title={`Merge customers: ${gone.data.name ?? gone.data.email}`}>
       <Stack maw={640}>
         <SearchField
           kind="customer"
-          label={t.mergeInto}
-          description={t.mergeIntoHint}
+          label="The customer that remains"
+          description="Search by e-mail address, name or external id."
           value={into}
           onChange={setInto}
-          error={isSame ? t.sameCustomer : undefined}
+          error={isSame ? 'Choose another customer than this one.' : undefined}
         />
         {kept.data && !isSame && <Preview gone={gone.data} kept={kept.data} />}
         <ErrorMessage error={merge.error} />
@@ -81,10 +81,10 @@ export default function Merge({ id }: { id: string }) {
             loading={merge.isPending}
             onClick={() => into !== null && merge.mutate({ params: { id }, body: { into } })}
           >
-            {kept.data && !isSame ? t.confirmMerge(kept.data.name ?? kept.data.email) : t.merge}
+            {kept.data && !isSame ? `Merge into ${kept.data.name ?? kept.data.email}` : 'Merge into another'}
           </Button>
           <Button variant="default" component={Link} href={`/customers/${id}`}>
-            {text.cancel}
+            Cancel
           </Button>
         </Group>
       </Stack>

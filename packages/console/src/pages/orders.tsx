@@ -4,36 +4,33 @@ import { type Order, orders } from '@keyward/contract/management/orders'
 import { Group } from '@mantine/core'
 
 import { useList } from '../api/hooks.ts'
-import { useName } from '../api/names.ts'
 import { ChoiceFilter, FilterBar } from '../parts/filters.tsx'
+import { Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, KeyText, TextLink, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 
-const t = text.orders
+const t = {
+  states: { paid: 'Paid', canceled: 'Canceled', refunded: 'Refunded', disputed: 'Disputed' },
+}
 const FILTERS = { state: null }
 const COLORS = { paid: 'teal', canceled: 'gray', refunded: 'red', disputed: 'yellow' } as const
 
-function TemplateName({ id }: { id: string }) {
-  return <TextLink href={`/templates/${id}`}>{useName(id)}</TextLink>
-}
-
 const COLUMNS: readonly Column<Order>[] = [
-  { title: t.shop, cell: ({ provider }) => provider },
+  { title: 'Shop', cell: ({ provider }) => provider },
   {
-    title: t.order,
+    title: 'Order and line',
     cell: ({ orderId, line }) => (
       <span className="mono">
         {orderId} / {line}
       </span>
     ),
   },
-  { title: t.state, cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
-  { title: text.templates.one, cell: ({ templateId }) => <TemplateName id={templateId} /> },
+  { title: 'State', cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
+  { title: 'Template', cell: ({ templateId }) => <Name id={templateId} href={`/templates/${templateId}`} /> },
   {
-    title: text.nav.licenses,
+    title: 'Licenses',
     cell: ({ licenses }) => (
       <Group gap="sm">
         {licenses.map(({ id, key }) => (
@@ -44,23 +41,24 @@ const COLUMNS: readonly Column<Order>[] = [
       </Group>
     ),
   },
-  { title: t.occurred, cell: ({ occurredAt }) => <When at={occurredAt} /> },
+  { title: 'Last change', cell: ({ occurredAt }) => <When at={occurredAt} /> },
 ]
 
 export default function Orders() {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
-  const list = useList(orders.listOrders, { query: filters })
+  const filters = useUrlFilters(FILTERS)
+  const [query, , clear] = filters
+  const list = useList(orders.listOrders, { query })
   return (
-    <Screen title={t.title}>
+    <Screen title="Orders">
       <FilterBar onClear={clear}>
-        <ChoiceFilter
-          label={t.state}
-          names={t.states}
-          value={filters.state}
-          onChange={(state) => setFilters({ state })}
-        />
+        <ChoiceFilter filters={filters} name="state" label="State" names={t.states} />
       </FilterBar>
-      <ListTable list={list} columns={COLUMNS} label={t.title} empty={t.empty} />
+      <ListTable
+        list={list}
+        columns={COLUMNS}
+        label="Orders"
+        empty="No orders yet. A shop or your own backend puts them through the API."
+      />
     </Screen>
   )
 }

@@ -6,17 +6,24 @@ import { Table } from '@mantine/core'
 import { useLocation } from 'wouter'
 
 import { useRead } from '../api/hooks.ts'
-import { type Bucket, Chart, countOf, GROUP_NAMES, GROUPS } from '../parts/chart.tsx'
+import { type Bucket, Chart, codesOf, countOf, GROUP_NAMES } from '../parts/chart.tsx'
 import { ErrorState, LoadingRows, State } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
-const t = text.overview
+const t = {
+  groups: {
+    limit: 'Over the limit',
+    blocked: 'Blocked by a rule',
+    ended: 'Expired, suspended, revoked',
+    unknown: 'Unknown key, no machine id',
+  },
+}
 const HOUR_MS = 3_600_000
 
 export const SPANS = {
-  '24': { hours: 24, isDaily: false, label: t.day },
-  '168': { hours: 168, isDaily: false, label: t.week },
-  '720': { hours: 720, isDaily: true, label: t.month },
+  '24': { hours: 24, isDaily: false, label: '24 hours' },
+  '168': { hours: 168, isDaily: false, label: '7 days' },
+  '720': { hours: 720, isDaily: true, label: '30 days' },
 } as const
 export type Span = keyof typeof SPANS
 
@@ -63,31 +70,33 @@ export function Checks({ span }: { span: Span }) {
   const valid = totals.VALID ?? 0
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   return (
-    <section className="card" aria-label={t.checks}>
+    <section className="card" aria-label="Checks">
       <dl className="figures">
         <div>
-          <dt>{t.checks}</dt>
+          <dt>Checks</dt>
           <dd>{all.toLocaleString()}</dd>
         </div>
         <div>
-          <dt>{t.validShare}</dt>
+          <dt>Valid</dt>
           <dd>
-            {all === 0 ? '–' : t.percent((100 * valid) / all)}
+            {all === 0 ? '–' : ((100 * valid) / all).toFixed(1)}
             <small>%</small>
           </dd>
         </div>
         <div>
-          <dt>{t.rejectedTitle}</dt>
+          <dt>Rejected</dt>
           <dd>{(all - valid).toLocaleString()}</dd>
         </div>
         <div>
-          <dt>{t.overLimit}</dt>
-          <dd>{countOf({ counts: totals }, GROUPS.limit).toLocaleString()}</dd>
+          <dt>Over the limit</dt>
+          <dd>{countOf({ counts: totals }, codesOf('limit')).toLocaleString()}</dd>
         </div>
       </dl>
       <div className="chart-frame">
         {read.isPending && <LoadingRows />}
-        {read.data && all === 0 && <State>{t.noChecks}</State>}
+        {read.data && all === 0 && (
+          <State>No checks in this period. An app makes a check with POST /api/v2/license/validate.</State>
+        )}
         {all > 0 && (
           <>
             <Chart
@@ -98,13 +107,13 @@ export function Checks({ span }: { span: Span }) {
             <ul className="legend">
               {GROUP_NAMES.map((name) => (
                 <li key={name} className="legend-item" data-group={name}>
-                  {t.groups[name]} <b>{countOf({ counts: totals }, GROUPS[name]).toLocaleString()}</b>
+                  {t.groups[name]} <b>{countOf({ counts: totals }, codesOf(name)).toLocaleString()}</b>
                 </li>
               ))}
             </ul>
             <details>
-              <summary>{t.table}</summary>
-              <Table aria-label={t.chart}>
+              <summary>The same figures as a table</summary>
+              <Table aria-label="Checks by outcome">
                 <Table.Tbody>
                   {CODES.filter((code) => totals[code] !== undefined).map((code) => (
                     <Table.Tr key={code}>

@@ -2,28 +2,35 @@
 
 import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Progress, SegmentedControl } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../api/hooks.ts'
-import { useName } from '../api/names.ts'
+import { useMay } from '../api/me.ts'
 import { AlertSentence } from '../parts/alert-sentence.tsx'
-import { LicenseKey } from '../parts/license-key.tsx'
+import { LicenseKey, Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
 import { ErrorMessage, LoadingRows, State } from '../parts/states.tsx'
 import { useUrlFilters } from '../parts/url.ts'
-import { text } from '../text.ts'
 import { Renew } from './licenses/renew.tsx'
 import { Checks, type Span, SPANS } from './overview-checks.tsx'
 
 /** Loaded after the rest of the screen, because few people see it. */
 const SetUp = lazy(async () => ({ default: (await import('./set-up.tsx')).SetUp }))
 
-const t = text.overview
+const t = {
+  quotaNames: {
+    licenses: 'Licenses',
+    customers: 'Customers',
+    products: 'Products',
+    members: 'Members',
+    storedBytes: 'Stored bytes',
+    bytesPerDay: 'Bytes of changes today',
+  },
+}
 const HOUR_MS = 3_600_000
 const MAX_SHOWN = 6
 /** A limit is shown when this share of it is used. */
@@ -49,7 +56,7 @@ function Few<Item extends { id: string }>({
       title={title}
       {...(items.length > 0 && {
         count: hasMore ? `${items.length}+` : items.length,
-        action: <TextLink href={href}>{t.all}</TextLink>,
+        action: <TextLink href={href}>Show all</TextLink>,
       })}
     >
       {error ? <ErrorMessage error={error} /> : isPending ? <LoadingRows rows={3} /> : null}
@@ -69,25 +76,18 @@ function OpenAlerts() {
   const list = useList(alerts.listAlerts, { query: { open: 'true' } })
   return (
     <Few
-      title={t.alerts}
+      title="Needs attention"
       href="/alerts?open=true"
-      empty={t.noAlerts}
+      empty="No license is used on more machines than it allows, and no webhook endpoint is disabled."
       list={list}
       row={(alert) => <AlertSentence alert={alert} />}
     />
   )
 }
 
-function CustomerName({ id }: { id: string }) {
-  return <bdi className="name">{useName(id)}</bdi>
-}
-
-function ProductName({ id }: { id: string }) {
-  return useName(id)
-}
-
 /** The licenses that expire within 30 days. The bounds are whole hours, so that the query stays the same within an hour. */
-function Expiring({ canWrite }: { canWrite: boolean }) {
+function Expiring() {
+  const may = useMay()
   const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   const list = useList(licenses.listLicenses, {
     query: {
@@ -100,16 +100,18 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
   })
   return (
     <Few
-      title={t.expiring}
+      title="Expire within 30 days"
       href="/licenses?within=30&status=active"
-      empty={t.noneExpires}
+      empty="No active license expires within 30 days."
       list={list}
       row={(one) => (
         <>
           <div className="grow">
-            <CustomerName id={one.customerId} />
+            <bdi className="name">
+              <Name id={one.customerId} />
+            </bdi>
             <span className="sub">
-              <ProductName id={one.productId} /> <LicenseKey id={one.id} />
+              <Name id={one.productId} /> <LicenseKey id={one.id} />
             </span>
           </div>
           {one.policy.expiresAt !== null && (
@@ -120,7 +122,7 @@ function Expiring({ canWrite }: { canWrite: boolean }) {
               </span>
             </span>
           )}
-          {canWrite && <Renew license={one} size="xs" />}
+          {may('licenses.write') && <Renew license={one} size="xs" />}
         </>
       )}
     />
@@ -134,7 +136,7 @@ function Limits() {
   const { data } = useRead(organizations.readOwnOrganization, {})
   if (!data) return null
   const rows = [
-    { name: t.rules, used: data.usage.rules.used, limit: data.usage.rules.limit },
+    { name: 'Access rules', used: data.usage.rules.used, limit: data.usage.rules.limit },
     ...QUOTAS.flatMap((name) => {
       const quota = data.quotas[name]
       return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
@@ -144,10 +146,10 @@ function Limits() {
   )
   if (rows.length === 0) return null
   return (
-    <Part title={t.quotas}>
+    <Part title="Limits that are nearly reached">
       {rows.map(({ name, used, limit }) => (
         <div key={name}>
-          {t.used(name, used, limit)}
+          {`${name}: ${used.toLocaleString()} of ${limit.toLocaleString()} used`}
           <Progress
             value={(100 * used) / Math.max(1, limit)}
             aria-label={name}
@@ -163,38 +165,37 @@ function isSpan(value: string | null): value is Span {
   return value !== null && value in SPANS
 }
 
-export default function Overview({ me }: { me: Me }) {
+export default function Overview() {
+  const may = useMay()
   const [{ hours }, setFilters] = useUrlFilters({ hours: null })
   const span = isSpan(hours) ? hours : '24'
-  const seesLicenses = me.permissions.includes('licenses.read')
-  const canWrite = me.permissions.includes('licenses.write')
   return (
     <Screen
-      title={t.title}
+      title="Overview"
       actions={
         <>
           <SegmentedControl
             value={span}
             onChange={(value) => setFilters({ hours: value })}
             data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
-            aria-label={t.checks}
+            aria-label="Checks"
           />
-          {canWrite && (
+          {may('licenses.write') && (
             <Button component={Link} href="/licenses/new" leftSection={<IconPlus size={16} />}>
-              {text.licenses.new}
+              New license
             </Button>
           )}
         </>
       }
     >
       <Suspense>
-        <SetUp me={me} />
+        <SetUp />
       </Suspense>
       <Checks span={span} />
-      {seesLicenses && (
+      {may('licenses.read') && (
         <div className="attention">
           <OpenAlerts />
-          <Expiring canWrite={canWrite} />
+          <Expiring />
         </div>
       )}
       <Limits />

@@ -2,71 +2,65 @@
 
 import { ALL_PERMISSIONS, type Member, organizations } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Select, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../api/client.ts'
 import { useEdit } from '../api/edit.ts'
 import { useCall, useList } from '../api/hooks.ts'
+import { useSignedIn } from '../api/me.ts'
 import { ConfirmButton } from '../parts/confirm.tsx'
+import { useFields } from '../parts/fields.ts'
 import { FormWindow } from '../parts/form.tsx'
 import { Screen } from '../parts/page-header.tsx'
-import { Copyable, When } from '../parts/parts.tsx'
+import { When } from '../parts/parts.tsx'
 import { permissionsOf, permissionsText, PermissionsField, READ_ONLY } from '../parts/permissions-field.tsx'
+import { SecretWindow } from '../parts/secret-window.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlParameters } from '../parts/url.ts'
-import { Window } from '../parts/window.tsx'
 import { text } from '../text.ts'
-
-const t = text.team
 
 /** Returns the name of the role whose permissions these are. */
 function roleOf(permissions: readonly string[]): string {
-  if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return t.roles.owner
-  if (permissions.every((one) => one.endsWith('.read'))) return t.roles.reader
-  return permissions.includes('credentials.write') ? t.roles.manager : t.roles.custom
+  if (ALL_PERMISSIONS.every((one) => permissions.includes(one))) return 'Owner'
+  if (permissions.every((one) => one.endsWith('.read'))) return 'Read only'
+  return permissions.includes('credentials.write') ? 'Manager' : 'Custom'
 }
 
 /** The window that invites a member, or changes one. */
 function MemberWindow({
   before,
-  own,
   onClose,
   onInvited,
 }: {
   before: Member | null
-  own: readonly string[]
   onClose: () => void
   onInvited: (path: string | null) => void
 }) {
-  const [email, setEmail] = useState(before?.email ?? '')
-  const [granted, setGranted] = useState<readonly string[]>(before?.permissions ?? READ_ONLY)
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    email: before?.email ?? '',
+    permissions: before?.permissions ?? READ_ONLY,
+  })
   const saving = useEdit(members.updateMember, before, {
-    done: t.saved,
+    done: 'Saved the member.',
     create: members.createMember,
     onCreated: ({ invitation }) => onInvited(invitation?.path ?? null),
   })
   return (
     <FormWindow
-      title={before ? t.edit : t.invite}
-      action={before ? text.save : t.invite}
-      opened
+      title={before ? 'Change' : 'Invite a member'}
+      action={before ? 'Save' : 'Invite a member'}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync({ email, permissions: permissionsOf(granted) })}
+      onSubmit={() => saving.mutateAsync({ ...values, permissions: permissionsOf(values.permissions) })}
     >
       {(errors) => (
         <>
-          <TextInput
-            label={t.email}
-            type="email"
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-            error={errors['email']}
-            required
-            data-autofocus
-          />
-          <PermissionsField value={granted} onChange={setGranted} own={own} />
+          <TextInput label="E-mail" type="email" {...field('email', errors)} required data-autofocus />
+          <PermissionsField value={values.permissions} onChange={(permissions) => change({ permissions })} />
         </>
       )}
     </FormWindow>
@@ -76,13 +70,13 @@ function MemberWindow({
 /** The time zone in which the days of the organization end. */
 function ZoneField({ value }: { value: string | null }) {
   const change = useCall(organizations.updateOwnOrganization, {
-    done: t.zoneSaved,
+    done: 'Changed the time zone.',
     undo: () => call(organizations.updateOwnOrganization, { body: { timeZone: value } }),
   })
   return (
     <Select
-      label={t.zone}
-      description={t.zoneHint}
+      label="Time zone"
+      description="A license that ends on a day ends when the day is over in this zone."
       // The list of the browser lacks aliases and UTC.
       data={[...new Set([...(value === null ? [] : [value]), 'UTC', ...Intl.supportedValuesOf('timeZone')])]}
       value={value}
@@ -94,42 +88,28 @@ function ZoneField({ value }: { value: string | null }) {
   )
 }
 
-/** Shows the link of an invitation. */
-function LinkWindow({ path, onClose }: { path: string; onClose: () => void }) {
-  return (
-    <Window onClose={onClose} title={t.invite} size="lg">
-      <Stack>
-        <Text size="sm">{t.invited}</Text>
-        <Copyable value={`${window.location.origin}${path}`} />
-        <Group justify="flex-end">
-          <Button onClick={onClose}>{t.done}</Button>
-        </Group>
-      </Stack>
-    </Window>
-  )
-}
-
-export default function Team({ me }: { me: Me }) {
+export default function Team() {
+  const me = useSignedIn()
   const list = useList(members.listMembers, {})
   const [edited, setEdited] = useState<Member | 'new' | null>(useUrlParameters().has('new') ? 'new' : null)
   const [path, setPath] = useState<string | null>(null)
   const invite = useCall(members.createInvitation, {
     onDone: (created) => setPath(created.path ?? null),
   })
-  const remove = useCall(members.deleteMember, { done: t.removed })
+  const remove = useCall(members.deleteMember, { done: 'Removed the member.' })
   const open = () => setEdited('new')
   const columns: readonly Column<Member>[] = [
     {
-      title: t.email,
+      title: 'E-mail',
       cell: ({ id, email }) => (
         <>
           <bdi className="name">{email}</bdi>
-          {id === me.member?.id && <span className="faint"> {t.you}</span>}
+          {id === me.member?.id && <span className="faint"> (you)</span>}
         </>
       ),
     },
     {
-      title: t.role,
+      title: 'Role',
       cell: ({ permissions }) => (
         <>
           {roleOf(permissions)}
@@ -137,24 +117,24 @@ export default function Team({ me }: { me: Me }) {
         </>
       ),
     },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: (one) => (
         <Group gap="xs" wrap="nowrap">
           <Button size="xs" variant="default" onClick={() => setEdited(one)}>
-            {t.edit}
+            Change
           </Button>
           <Button size="xs" variant="default" onClick={() => invite.mutate({ params: { id: one.id } })}>
-            {t.inviteAgain}
+            New link
           </Button>
           {one.id === me.member?.id ? null : (
             <ConfirmButton
               size="xs"
-              label={t.remove}
-              title={t.removeTitle}
+              label="Remove"
+              title="Remove this member?"
               object={<bdi>{one.email}</bdi>}
-              consequence={t.removeHint}
+              consequence="Ends the sessions of the member and revokes the personal access tokens. Tokens created with them are revoked too. API keys stay valid, because apps depend on them."
               onConfirm={() => remove.mutateAsync({ params: { id: one.id } })}
             />
           )}
@@ -163,29 +143,28 @@ export default function Team({ me }: { me: Me }) {
     },
   ]
   return (
-    <Screen title={t.title} actions={<Button onClick={open}>{t.invite}</Button>}>
+    <Screen title="Team" actions={<Button onClick={open}>Invite a member</Button>}>
       <ListTable
         list={list}
         columns={columns}
-        label={t.title}
+        label="Team"
         hasTwoLines
-        empty={
-          <>
-            {t.empty}
-            <Button onClick={open}>{t.invite}</Button>
-          </>
-        }
+        empty="No members yet. Invite your colleagues; use management tokens for programs."
+        create={<Button onClick={open}>Invite a member</Button>}
       />
       {me.organization && <ZoneField value={me.organization.timeZone} />}
       {edited !== null && (
-        <MemberWindow
-          before={edited === 'new' ? null : edited}
-          own={me.permissions}
-          onClose={() => setEdited(null)}
-          onInvited={setPath}
+        <MemberWindow before={edited === 'new' ? null : edited} onClose={() => setEdited(null)} onInvited={setPath} />
+      )}
+      {path !== null && (
+        <SecretWindow
+          title="Invite a member"
+          hint={text.invited}
+          secret={`${window.location.origin}${path}`}
+          done="Done"
+          onClose={() => setPath(null)}
         />
       )}
-      {path !== null && <LinkWindow path={path} onClose={() => setPath(null)} />}
     </Screen>
   )
 }

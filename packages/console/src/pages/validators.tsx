@@ -6,24 +6,27 @@ import { type ItemOf, useList, useRead } from '../api/hooks.ts'
 import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
-import { text } from '../text.ts'
+import { counted } from '../text.ts'
 
-const t = text.operator
+const t = {
+  webhooksHint: (disabled: number) =>
+    `deliveries waiting, ${disabled === 0 ? 'no endpoint' : counted(disabled, 'endpoint')} disabled`,
+}
 /** The numbers of changes and of due deliveries from which something is wrong. */
 const MANY_BEHIND = 1_000
 const MANY_DUE = 1_000
 type Validator = ItemOf<typeof validators.listValidators>
 
 const COLUMNS: readonly Column<Validator>[] = [
-  { title: t.validator, cell: ({ name }) => name },
-  { title: t.version, cell: ({ version }) => version ?? t.oldVersion },
+  { title: 'Name', cell: ({ name }) => name },
+  { title: 'Version', cell: ({ version }) => version ?? 'before 1.0.0' },
   {
-    title: t.ready,
-    cell: ({ ready }) => <DotBadge color={ready ? 'teal' : 'red'}>{ready ? t.ready : t.notReady}</DotBadge>,
+    title: 'Ready',
+    cell: ({ ready }) => <DotBadge color={ready ? 'teal' : 'red'}>{ready ? 'Ready' : 'Not ready'}</DotBadge>,
   },
-  { title: t.behind, cell: ({ behindBy }) => (behindBy === null ? t.loading : t.changes(behindBy)) },
-  { title: t.seen, cell: ({ seenAt }) => <When at={seenAt} /> },
-  { title: t.started, cell: ({ startedAt }) => <When at={startedAt} /> },
+  { title: 'Behind by', cell: ({ behindBy }) => (behindBy === null ? 'still loading' : counted(behindBy, 'change')) },
+  { title: 'Last seen', cell: ({ seenAt }) => <When at={seenAt} /> },
+  { title: 'Started', cell: ({ startedAt }) => <When at={startedAt} /> },
 ]
 
 const REFRESH_MS = 5_000
@@ -48,26 +51,35 @@ function Figures({ list }: { list: readonly Validator[] }) {
   const { data } = useRead(validators.readInstallation, {}, REFRESH_MS)
   const ready = list.filter((one) => one.ready).length
   const behind = Math.max(0, ...list.map(({ behindBy }) => behindBy ?? 0))
-  const versions = [...new Set(list.map(({ version }) => version ?? t.oldVersion))]
+  const versions = [...new Set(list.map(({ version }) => version ?? 'before 1.0.0'))]
   if (!data) return null
   const { database, webhooks } = data
   return (
     <dl className="figures card">
       <Figure
-        term={t.validators}
-        value={t.readyOf(ready, list.length)}
-        hint={versions.length === 1 ? t.oneVersion(versions[0] ?? '') : t.versions(versions)}
+        term="Validators"
+        value={`${ready} of ${list.length}`}
+        hint={
+          versions.length === 1
+            ? `ready, version ${versions[0] ?? ''} on all`
+            : `ready, versions ${new Intl.ListFormat('en').format(versions)}`
+        }
         isGood={ready > 0 && ready === list.length && versions.length === 1}
       />
-      <Figure term={t.behind} value={behind.toLocaleString()} hint={t.behindHint} isGood={behind < MANY_BEHIND} />
       <Figure
-        term={t.postgres}
-        value={t.mebibytes(Math.ceil(database.bytes / BYTES_PER_MIB))}
-        hint={t.postgresVersion(database.version)}
+        term="Behind by"
+        value={behind.toLocaleString()}
+        hint="changes that the slowest validator has not applied"
+        isGood={behind < MANY_BEHIND}
+      />
+      <Figure
+        term="Postgres"
+        value={`${Math.ceil(database.bytes / BYTES_PER_MIB).toLocaleString()} MiB`}
+        hint={`version ${database.version}`}
         isGood
       />
       <Figure
-        term={text.nav.webhooks}
+        term="Webhooks"
         value={webhooks.due.toLocaleString()}
         hint={t.webhooksHint(webhooks.disabledEndpoints)}
         isGood={webhooks.due < MANY_DUE}
@@ -79,9 +91,14 @@ function Figures({ list }: { list: readonly Validator[] }) {
 export default function Validators() {
   const list = useList(validators.listValidators, {}, REFRESH_MS)
   return (
-    <Screen title={text.nav.validators}>
+    <Screen title="Health">
       {!list.isPending && <Figures list={list.items} />}
-      <ListTable list={list} columns={COLUMNS} empty={t.noValidators} label={t.validators} />
+      <ListTable
+        list={list}
+        columns={COLUMNS}
+        empty="No validator has reported to Postgres in the last five seconds."
+        label="Validators"
+      />
     </Screen>
   )
 }

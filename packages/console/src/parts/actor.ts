@@ -1,12 +1,8 @@
 import type { Actor } from '@keyward/contract'
 
-import { text } from '../text.ts'
-
-const t = text.audit
-
 export function actorName({ type, id, name, issuedBy }: Actor): string {
-  if (type === 'OPERATOR') return t.operator
-  if (type === 'SYSTEM') return t.system
+  if (type === 'OPERATOR') return 'the operator'
+  if (type === 'SYSTEM') return 'Keyward itself'
   const shown = name ?? id ?? type
-  return issuedBy?.name === undefined ? shown : `${shown} (${t.invitedBy(issuedBy.name)})`
+  return issuedBy?.name === undefined ? shown : `${shown} (by ${issuedBy.name})`
 }

@@ -9,11 +9,15 @@ import type { z } from 'zod'
 
 import { useRead } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
-import { text } from '../text.ts'
-import { LicenseKey } from './license-key.tsx'
+import { LicenseKey } from './name.tsx'
 import { Ago } from './parts.tsx'
 
-const t = text.overview
+const t = {
+  wants: (count: number, max: number | null) =>
+    `${count === 1 ? '1 check was refused' : `${count.toLocaleString()} checks were refused`}: ${
+      max === 1 ? 'the only slot is taken' : max === null ? 'the slots were taken' : `all ${max} slots are taken`
+    }`,
+}
 export type Alert = z.infer<typeof alert>
 
 /** Says which license refuses machines. */
@@ -31,25 +35,33 @@ function Overuse({ licenseId, count, lastAt }: Pick<Alert, 'count' | 'lastAt'> &
         </span>
       </div>
       <Button size="xs" variant="default" component={Link} href={`/licenses/${licenseId}`}>
-        {t.check}
+        Check
       </Button>
     </>
   )
 }
 
-export function AlertSentence({ alert: { licenseId, webhookEndpointId, count, lastAt } }: { alert: Alert }) {
+export function AlertSentence({
+  alert: { licenseId, webhookEndpointId, connectionId, count, lastAt },
+}: {
+  alert: Alert
+}) {
   if (licenseId !== null) return <Overuse licenseId={licenseId} count={count} lastAt={lastAt} />
+  const [sentence, href] =
+    connectionId === null
+      ? ['A webhook endpoint is disabled.', `/webhooks/${webhookEndpointId ?? ''}`]
+      : ['Payments wait until a template lists their price.', '/orders']
   return (
     <>
       <IconWebhook size={18} className="warning-text" aria-hidden="true" />
       <div className="grow">
-        {t.webhookDisabled}
+        {sentence}
         <span className="sub">
           <Ago at={lastAt} />
         </span>
       </div>
-      <Button size="xs" variant="default" component={Link} href={`/webhooks/${webhookEndpointId ?? ''}`}>
-        {t.open}
+      <Button size="xs" variant="default" component={Link} href={href}>
+        Open
       </Button>
     </>
   )

@@ -18,20 +18,28 @@ export interface Bucket {
 }
 
 /** The groups of rejections in the order in which they are stacked. Neighbors differ in lightness. */
-export const GROUPS = {
-  limit: ['TOO_MANY_MACHINES'],
-  blocked: ['BLACKLISTED'],
-  ended: ['EXPIRED', 'SUSPENDED', 'REVOKED'],
-  unknown: ['NOT_FOUND', 'FINGERPRINT_REQUIRED'],
-} as const satisfies Record<string, readonly Code[]>
 export const GROUP_NAMES = ['limit', 'blocked', 'ended', 'unknown'] as const
-export type Group = keyof typeof GROUPS
+type Group = (typeof GROUP_NAMES)[number]
+
+const GROUP_OF = {
+  VALID: 'valid',
+  TOO_MANY_MACHINES: 'limit',
+  BLACKLISTED: 'blocked',
+  EXPIRED: 'ended',
+  SUSPENDED: 'ended',
+  REVOKED: 'ended',
+  NOT_FOUND: 'unknown',
+  FINGERPRINT_REQUIRED: 'unknown',
+} as const satisfies Record<Code, Group | 'valid'>
+
+/** Returns the codes of a group. */
+export function codesOf(group: Group): Code[] {
+  return CODES.filter((code) => GROUP_OF[code] === group)
+}
 
 export function countOf({ counts }: Pick<Bucket, 'counts'>, codes: readonly Code[]): number {
   return codes.reduce((sum, code) => sum + (counts[code] ?? 0), 0)
 }
-
-const t = text.overview
 const LEFT = 44
 const TOP = 22
 const VALID_HEIGHT = 120
@@ -67,17 +75,16 @@ function HoverCard({ bucket, label, left }: { bucket: Bucket; label: string; lef
   const rows = CODES.filter((code) => bucket.counts[code] !== undefined)
   const total = countOf(bucket, CODES)
   const valid = bucket.counts.VALID ?? 0
-  const groupOf = (code: Code) => GROUP_NAMES.find((name) => GROUPS[name].some((one) => one === code)) ?? 'valid'
   return (
     <foreignObject x={left} y={0} width={CARD_WIDTH} height={HEIGHT} className="hover-frame">
       <div className="hover-card">
         <div>
           <b>{label}</b>
-          <span className="dimmed">{total === 0 ? '' : t.share((100 * valid) / total)}</span>
+          <span className="dimmed">{total === 0 ? '' : `${((100 * valid) / total).toFixed(1)} % valid`}</span>
         </div>
         {rows.map((code) => (
           <div key={code}>
-            <span className="legend-item" data-group={groupOf(code)}>
+            <span className="legend-item" data-group={GROUP_OF[code]}>
               {text.codes[code]}
             </span>
             <span>{bucket.counts[code]?.toLocaleString()}</span>
@@ -121,7 +128,7 @@ export function Chart({
   if (width === 0) return <div ref={ref} style={{ height: HEIGHT }} aria-busy="true" />
   const x = scaleTime({ domain: [first.start, last.end], range: [LEFT, width] })
   const top = (values: readonly number[]) => Math.max(4, ...values)
-  const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, GROUPS[name])))
+  const rejected = buckets.map((one) => GROUP_NAMES.map((name) => countOf(one, codesOf(name))))
   const valid = scaleLinear({
     domain: [0, top(buckets.map((one) => one.counts.VALID ?? 0))],
     range: [VALID_HEIGHT, 0],
@@ -154,7 +161,7 @@ export function Chart({
         width={width}
         height={HEIGHT}
         role="img"
-        aria-label={t.chart}
+        aria-label="Checks by outcome"
         tabIndex={0}
         onPointerMove={onPointerMove}
         onPointerLeave={() => setHovered(null)}
@@ -163,13 +170,13 @@ export function Chart({
         onClick={() => shown && onOpen(shown)}
       >
         <text x={0} y={10} className="chart-title">
-          {t.validChecks}
+          Valid
         </text>
         <Axis scale={valid} top={TOP} />
         <AreaClosed data={[...buckets]} {...area} yScale={valid} y0={TOP + VALID_HEIGHT} className="chart-area" />
         <LinePath data={[...buckets]} {...area} className="chart-line" />
         <text x={0} y={REJECTED_TOP - 12} className="chart-title">
-          {t.rejectedTitle}
+          Rejected
         </text>
         <Axis scale={refused} top={REJECTED_TOP} />
         {buckets.map((one, index) => {

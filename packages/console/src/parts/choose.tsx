@@ -5,7 +5,6 @@ import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 
 import { call } from '../api/client.ts'
-import { text } from '../text.ts'
 import { SearchField } from './search-field.tsx'
 
 const SETTLE_MS = 150
@@ -14,7 +13,7 @@ const MIN_SEARCH = 3
 
 /** A field for selecting a product by its name. An optional field can be cleared. */
 export function ProductField({
-  label = text.licenses.product,
+  label = 'Product',
   ...props
 }: {
   value: string | null
@@ -48,8 +47,8 @@ export function CustomerField({
   const isNew = exact === undefined && q.includes('@') && search.isSuccess && !search.isPlaceholderData
   return (
     <Autocomplete
-      label={text.licenses.customer}
-      description={text.licenses.customerHint}
+      label="Customer"
+      description="Enter the e-mail address. A customer is created if none has it."
       data={[...new Set(found.map(({ email }) => email))]}
       // The server has already filtered the options, by e-mail address and by name.
       filter={({ options }) => options}
@@ -62,7 +61,7 @@ export function CustomerField({
         <>
           {input}
           <Text size="xs" c="dimmed" mt={4} role="status" component="div">
-            {exact ? text.licenses.knownCustomer(exact.name ?? exact.email) : isNew ? text.licenses.newCustomer : ''}
+            {exact ? `Existing customer: ${exact.name ?? exact.email}` : isNew ? 'A new customer will be created.' : ''}
           </Text>
         </>
       )}

@@ -4,7 +4,6 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { type FormEvent, type ReactNode, useState } from 'react'
 
-import { text } from '../text.ts'
 import { IconButton } from './parts.tsx'
 import { Window } from './window.tsx'
 
@@ -17,7 +16,6 @@ interface ConfirmProps {
   consequence: ReactNode
   onConfirm: () => Promise<unknown>
   isDangerous?: boolean
-  isPending?: boolean
   /** The characters that the person must type before an irreversible change. */
   typed?: string
 }
@@ -29,15 +27,17 @@ export function Confirm({
   consequence,
   onConfirm,
   isDangerous = true,
-  isPending = false,
   typed = '',
   onClose,
 }: ConfirmProps & { onClose: () => void }) {
   const [value, setValue] = useState('')
+  const [isPending, setIsPending] = useState(false)
   const isTyped = value.trim().toUpperCase() === typed.toUpperCase()
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (isTyped) void onConfirm().then(onClose, () => undefined)
+    if (!isTyped) return
+    setIsPending(true)
+    void onConfirm().then(onClose, () => setIsPending(false))
   }
   return (
     <Window onClose={onClose} title={title} centered>
@@ -49,7 +49,7 @@ export function Confirm({
           </Text>
           {typed !== '' && (
             <TextInput
-              label={text.typeToConfirm(typed)}
+              label={`Type ${typed} to confirm`}
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
               autoComplete="off"
@@ -59,7 +59,7 @@ export function Confirm({
           )}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose} {...(typed === '' && { 'data-autofocus': true })}>
-              {text.cancel}
+              Cancel
             </Button>
             <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>
               {label}

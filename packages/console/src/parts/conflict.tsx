@@ -3,25 +3,22 @@
 import { Alert } from '@mantine/core'
 
 import type { ConflictError } from '../api/edit.ts'
-import { text } from '../text.ts'
 import { Differences, FieldLabel, FieldValue } from './differences-list.tsx'
 import { changesBetween } from './differences.ts'
-
-const t = text.conflict
 
 export function Conflict({ conflict: { before, edited, current } }: { conflict: ConflictError }) {
   const mine = changesBetween(current, edited)
   const fields = new Set(mine.map(({ field }) => field))
   const theirs = changesBetween(before, current).filter(({ field }) => !fields.has(field))
   return (
-    <Alert color="yellow" title={t.title} role="alert">
-      <p>{t.hint}</p>
+    <Alert color="yellow" title="Somebody else has saved changes meanwhile" role="alert">
+      <p>Nothing of yours is saved yet. Choose which values stay.</p>
       <table className="conflict">
         <thead>
           <tr>
-            <th>{t.field}</th>
-            <th>{t.theirs}</th>
-            <th>{t.mine}</th>
+            <th>Field</th>
+            <th>Saved meanwhile</th>
+            <th>Yours</th>
           </tr>
         </thead>
         <tbody>
@@ -42,7 +39,7 @@ export function Conflict({ conflict: { before, edited, current } }: { conflict: 
       </table>
       {theirs.length > 0 && (
         <>
-          <p>{t.others}</p>
+          <p>Also changed meanwhile, and kept in any case:</p>
           <Differences list={theirs} />
         </>
       )}

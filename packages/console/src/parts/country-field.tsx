@@ -28,8 +28,8 @@ export function CountryField({
 }) {
   return (
     <Select
-      label={text.rules.country}
-      description={text.rules.valueHints.COUNTRY}
+      label="Country"
+      description={text.valueHints.COUNTRY}
       data={COUNTRIES}
       value={value === '' ? null : value}
       onChange={(code) => onChange(code ?? '')}

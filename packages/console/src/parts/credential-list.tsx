@@ -1,28 +1,21 @@
 /** Lists credentials of one kind. One window creates a credential, and another window shows the secret once. */
 
+import type { Permission } from '@keyward/contract'
 import { Button, Text, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 
-import { useName } from '../api/names.ts'
+import { useMay } from '../api/me.ts'
 import { text } from '../text.ts'
 import { ProductField } from './choose.tsx'
 import { ConfirmButton } from './confirm.tsx'
+import { useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
-import { Copyable, Part, When } from './parts.tsx'
+import { Name } from './name.tsx'
+import { Part, When } from './parts.tsx'
 import { permissionsText, PermissionsField, READ_ONLY } from './permissions-field.tsx'
+import { SecretWindow } from './secret-window.tsx'
 import { type Column, type ListState, ListTable } from './table.tsx'
-import { Window } from './window.tsx'
-
-const t = text.credentials
-
-interface Texts {
-  title: string
-  hint: string
-  new: string
-  none: string
-  revokeTitle: string
-  revokeHint: string
-}
 
 /** The fields that are shown. Only API keys have `productId`, and only tokens have `permissions`. */
 interface Shown {
@@ -35,132 +28,149 @@ interface Shown {
   permissions?: readonly string[]
 }
 
-export interface Draft {
+interface Draft {
   name: string
   productId: string | null
-  permissions: readonly string[]
-}
-
-function ProductName({ id }: { id: string }) {
-  return useName(id)
+  permissions: Permission[]
 }
 
 /** Returns the column that shows what the credential permits. */
 function scopeColumn(isApiKey: boolean): Column<Shown> {
   if (!isApiKey)
     return {
-      title: text.team.may,
+      title: 'May',
       cell: ({ permissions }) => <Text size="sm">{permissionsText(permissions ?? [])}</Text>,
     }
   return {
-    title: text.licenses.product,
-    cell: ({ productId }) => (productId ? <ProductName id={productId} /> : <Text size="sm">{t.allProducts}</Text>),
+    title: 'Product',
+    cell: ({ productId }) => (productId ? <Name id={productId} /> : <Text size="sm">all products</Text>),
   }
 }
 
-function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
-  if (secret === null) return null
+/** The window that creates a credential. A person can grant no permissions that the person lacks. */
+function CreateWindow({
+  title,
+  isApiKey,
+  onClose,
+  onSubmit,
+}: {
+  title: string
+  isApiKey: boolean
+  onClose: () => void
+  onSubmit: (draft: Draft) => Promise<unknown>
+}) {
+  const may = useMay()
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields<Draft>({
+    name: '',
+    productId: null,
+    permissions: READ_ONLY.filter(may),
+  })
   return (
-    <Window onClose={onClose} title={t.secret} size="lg">
-      <Copyable value={secret} />
-    </Window>
+    <FormWindow title={title} action={title} onClose={onClose} onSubmit={() => onSubmit(values)}>
+      {(errors) => (
+        <>
+          <TextInput
+            label="Name"
+            description="Its purpose, such as the name of an app."
+            {...field('name', errors)}
+            required
+            data-autofocus
+          />
+          {isApiKey ? (
+            <ProductField
+              label="Only for this product"
+              value={values.productId}
+              onChange={(productId) => change({ productId })}
+              error={errors['productId']}
+              isOptional
+            />
+          ) : (
+            <PermissionsField value={values.permissions} onChange={(permissions) => change({ permissions })} />
+          )}
+        </>
+      )}
+    </FormWindow>
   )
 }
 
-/** `own` contains the permissions of the person, who can grant no others. */
 export function CredentialList({
+  title,
+  hint,
+  create,
+  none,
+  revokeHint,
   list,
   onCreate,
   onRevoke,
   isApiKey = false,
-  own,
-  texts,
 }: {
+  title: string
+  hint: string
+  /** The label of the button and the title of the window that create a credential. */
+  create: string
+  none: string
+  revokeHint: string
   list: ListState<Shown>
   onCreate: (draft: Draft) => Promise<{ secret?: string | undefined }>
   onRevoke: (id: string) => Promise<unknown>
   isApiKey?: boolean
-  own: readonly string[]
-  texts: Texts
 }) {
-  const [draft, setDraft] = useState<Draft | null>(null)
+  const [isCreating, creating] = useDisclosure(false)
   const [secret, setSecret] = useState<string | null>(null)
   const columns: readonly Column<Shown>[] = [
-    { title: t.nameOf, cell: ({ name }) => name },
-    { title: t.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+    { title: 'Name', cell: ({ name }) => name },
+    { title: 'Begins with', cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
     scopeColumn(isApiKey),
-    { title: t.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
-    { title: text.licenses.createdOn, cell: ({ createdAt }) => <When at={createdAt} /> },
+    { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+    { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
     {
       title: text.actions,
       cell: ({ id, name, prefix }) => (
         <ConfirmButton
           size="xs"
-          label={t.revoke}
-          title={texts.revokeTitle}
+          label="Revoke"
+          title={`Revoke this ${isApiKey ? 'API key' : 'token'}?`}
           object={
             <>
               <bdi>{name}</bdi> <span className="mono">{prefix}…</span>
             </>
           }
-          consequence={texts.revokeHint}
+          consequence={revokeHint}
           onConfirm={() => onRevoke(id)}
         />
       ),
     },
   ]
-  const open = () =>
-    setDraft({ name: '', productId: null, permissions: READ_ONLY.filter((permission) => own.includes(permission)) })
   return (
     <Part
-      title={texts.title}
-      hint={texts.hint}
+      title={title}
+      hint={hint}
       action={
-        <Button variant="default" onClick={open}>
-          {texts.new}
+        <Button variant="default" onClick={creating.open}>
+          {create}
         </Button>
       }
     >
-      <ListTable list={list} columns={columns} empty={texts.none} label={texts.title} />
-      {draft && (
-        <FormWindow
-          title={texts.new}
-          action={texts.new}
-          opened
-          onClose={() => setDraft(null)}
-          onSubmit={async () => setSecret((await onCreate(draft)).secret ?? null)}
-        >
-          {(errors) => (
-            <>
-              <TextInput
-                label={t.nameOf}
-                description={t.nameHint}
-                value={draft.name}
-                onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
-                error={errors['name']}
-                required
-                data-autofocus
-              />
-              {isApiKey ? (
-                <ProductField
-                  label={t.onlyProduct}
-                  value={draft.productId}
-                  onChange={(productId) => setDraft({ ...draft, productId })}
-                  error={errors['productId']}
-                  isOptional
-                />
-              ) : (
-                <PermissionsField
-                  value={draft.permissions}
-                  onChange={(permissions) => setDraft({ ...draft, permissions })}
-                  own={own}
-                />
-              )}
-            </>
-          )}
-        </FormWindow>
+      <ListTable list={list} columns={columns} empty={none} label={title} />
+      {isCreating && (
+        <CreateWindow
+          title={create}
+          isApiKey={isApiKey}
+          onClose={creating.close}
+          onSubmit={async (draft) => setSecret((await onCreate(draft)).secret ?? null)}
+        />
       )}
-      <SecretWindow secret={secret} onClose={() => setSecret(null)} />
+      {secret !== null && (
+        <SecretWindow
+          title="Copy the secret now. It is not shown again."
+          secret={secret}
+          onClose={() => setSecret(null)}
+        />
+      )}
     </Part>
   )
 }

@@ -1,9 +1,9 @@
+import { writeCell } from '@keyward/contract/text'
+
 export type Cell = string | number | null
-/** A spreadsheet would run a text that begins with one of these characters as a formula. */
-const FORMULA = /^[=+\-@\t\r]/
 
 function csvOf(cell: Cell): string {
-  const shown = typeof cell === 'string' && FORMULA.test(cell) ? `'${cell}` : String(cell ?? '')
+  const shown = typeof cell === 'string' ? writeCell(cell) : String(cell ?? '')
   return /[",;\n\r]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown
 }
 

@@ -1,65 +1,46 @@
 import { type Customer, customers } from '@keyward/contract'
 import { TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
-import { text } from '../text.ts'
+import { orNull, useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
 
-const t = text.customers
-
+/** Creates a customer, or changes one. */
 export function CustomerWindow({
-  opened,
-  onClose,
-  onSaved,
   before,
+  onClose,
+  onCreated,
 }: {
-  opened: boolean
+  before: Customer | null
   onClose: () => void
-  onSaved?: (saved: Customer) => void
-  /** The customer to change. If absent, the window creates a customer. */
-  before?: Customer
+  onCreated?: (created: Customer) => void
 }) {
-  const [email, setEmail] = useState(before?.email ?? '')
-  const [name, setName] = useState(before?.name ?? '')
-  const [externalId, setExternalId] = useState(before?.externalId ?? '')
-  const saving = useEdit(customers.updateCustomer, before ?? null, {
-    done: before ? t.saved : t.created,
-    create: customers.createCustomer,
-    ...(onSaved && { onCreated: onSaved }),
+  const { values, text: field } = useFields({
+    email: before?.email ?? '',
+    name: before?.name ?? '',
+    externalId: before?.externalId ?? '',
   })
-  const body = { email, name: name === '' ? null : name, externalId: externalId === '' ? null : externalId }
+  const saving = useEdit(customers.updateCustomer, before, {
+    done: before ? 'Saved the customer.' : 'Created the customer.',
+    create: customers.createCustomer,
+    ...(onCreated && { onCreated }),
+  })
+  const { email, name, externalId } = values
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
-      opened={opened}
+      title={before ? 'Edit' : 'New customer'}
+      action={before ? 'Save' : 'New customer'}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(body)}
+      onSubmit={() => saving.mutateAsync({ email, name: orNull(name), externalId: orNull(externalId) })}
     >
       {(errors) => (
         <>
+          <TextInput label="E-mail" type="email" {...field('email', errors)} required data-autofocus />
+          <TextInput label="Name" {...field('name', errors)} />
           <TextInput
-            label={t.email}
-            type="email"
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-            error={errors['email']}
-            required
-            data-autofocus
-          />
-          <TextInput
-            label={t.nameOf}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-          />
-          <TextInput
-            label={t.externalId}
-            description={t.externalIdHint}
-            value={externalId}
-            onChange={(event) => setExternalId(event.currentTarget.value)}
-            error={errors['externalId']}
+            label="External id"
+            description="The id of the customer in your own system, if any."
+            {...field('externalId', errors)}
           />
         </>
       )}

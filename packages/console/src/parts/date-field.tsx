@@ -2,10 +2,13 @@
 
 import { TextInput } from '@mantine/core'
 
-import { text } from '../text.ts'
 import { endOf, longDay, usualEnds } from './days.ts'
 
-const t = text.days
+const t = {
+  month: '+1 month',
+  year: '+1 year',
+  endOfYear: 'End of the year',
+}
 
 export function DateField({
   label,
@@ -50,7 +53,7 @@ export function DateField({
           </button>
         ))}
       </div>
-      {ends && <p className="sub">{t.over(ends.day, ends.timeZone)}</p>}
+      {ends && <p className="sub">{`Ends when ${ends.day} is over (${ends.timeZone}).`}</p>}
     </div>
   )
 }

@@ -1,12 +1,37 @@
 import { ALL_PERMISSIONS } from '@keyward/contract'
+import { lines } from '@keyward/contract/text'
 import { Stack } from '@mantine/core'
 
-import { useName } from '../api/names.ts'
-import { text } from '../text.ts'
+import { counted, text } from '../text.ts'
 import type { Difference } from './differences.ts'
+import { Name } from './name.tsx'
 import { When } from './parts.tsx'
 
-const t = text.audit
+const t = {
+  fields: {
+    productId: 'Product',
+    customerId: 'Customer',
+    scopeId: 'Scope of',
+    maxMachines: 'Machines at the same time',
+    expiresAt: 'Ends',
+    durationDays: 'Days from first use',
+    leaseSeconds: 'Seconds without a check until the slot is free',
+    maxReleases: 'Releases by apps in 30 days',
+    'policy.type': 'Terms',
+    externalId: 'External id',
+    email: 'E-mail',
+    url: 'URL',
+    types: 'Events',
+    key: 'License key',
+    allowSuspendedOrExpired: 'Also for suspended and expired licenses',
+    scope: 'Applies to',
+    enabled: 'Receives events',
+    into: 'Into',
+    kind: 'Kind',
+    type: 'What it matches',
+    machineId: 'Machine id',
+  } as Record<string, string>,
+}
 const MAX_SHOWN = 4
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:/
@@ -16,10 +41,10 @@ const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   status: text.statuses,
   kind: text.kinds,
   scope: text.scopes,
-  mode: text.rules.modes,
-  type: { ...text.types, ...text.licenses.types },
-  permissions: text.team.names,
-  method: text.account.methods,
+  mode: text.modes,
+  type: { ...text.types, ...text.terms },
+  permissions: text.permissions,
+  method: text.methods,
 }
 
 function lastOf(field: string): string {
@@ -41,11 +66,6 @@ export function FieldLabel({ field }: { field: string }) {
   return labelOf(field)
 }
 
-function Name({ id }: { id: string }) {
-  const name = useName(id)
-  return name === '' ? id.slice(0, 8) : name
-}
-
 /** Shows one value, or all elements of a list. */
 export function FieldValue({ field, value }: { field: string; value: unknown }) {
   if (!Array.isArray(value)) return <Value field={field} value={value} />
@@ -58,13 +78,13 @@ export function FieldValue({ field, value }: { field: string; value: unknown }) 
 }
 
 function Value({ field, value }: { field: string; value: unknown }) {
-  if (value === null || value === undefined || value === '') return t.nothing
-  if (typeof value === 'boolean') return value ? t.yes : t.no
+  if (value === null || value === undefined || value === '') return 'none'
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'number') return value.toLocaleString()
-  if (typeof value !== 'string') return JSON.stringify(value)
+  if (typeof value !== 'string') return lines(JSON.stringify(value))
   if (TIME.test(value)) return <When at={value} />
-  if (UUID.test(value)) return <Name id={value} />
-  return LABELS[lastOf(field)]?.[value] ?? value
+  if (UUID.test(value)) return <Name id={value} fallback={value.slice(0, 8)} />
+  return LABELS[lastOf(field)]?.[value] ?? lines(value)
 }
 
 /** Shows the value before or after a change. Of a list, shows only the elements that the other list lacks. */
@@ -73,7 +93,7 @@ function Side({ field, value, other, isBefore }: { field: string; value: unknown
   const values: unknown[] = Array.isArray(value) ? value : [value]
   const others: unknown[] = Array.isArray(other) ? other : []
   const isEverything = lastOf(field) === 'permissions' && values.length === ALL_PERMISSIONS.length
-  const shown = isEverything ? [text.team.all] : values.filter((one) => !others.includes(one))
+  const shown = isEverything ? ['everything'] : values.filter((one) => !others.includes(one))
   return shown.map((one, index) => (
     <Tag key={index} className="difference">
       <Value field={field} value={one} />
@@ -104,7 +124,7 @@ export function Differences({ list }: { list: readonly Difference[] }) {
       ))}
       {rest.length > 0 && (
         <details>
-          <summary>{t.more(rest.length)}</summary>
+          <summary>{counted(rest.length, 'more value')}</summary>
           <Stack gap={4} mt={4}>
             {rest.map((one) => (
               <Row key={one.field} difference={one} />

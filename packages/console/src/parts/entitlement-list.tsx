@@ -1,23 +1,19 @@
 import type { EntitlementOverrides } from '@keyward/contract'
 import { Badge, Group, Text } from '@mantine/core'
 
-import { text } from '../text.ts'
-
-const t = text.entitlements
-
 /** The effective entitlements of a license, with their origin. */
 export function EntitlementList({
-  defaults,
+  defaults = {},
   overrides,
 }: {
-  defaults: EntitlementOverrides
+  defaults?: EntitlementOverrides
   overrides: EntitlementOverrides
 }) {
   const names = [...new Set([...Object.keys(defaults), ...Object.keys(overrides)])].toSorted()
   if (names.length === 0)
     return (
       <Text size="sm" c="dimmed">
-        {t.none}
+        No entitlements.
       </Text>
     )
   return (
@@ -32,7 +28,7 @@ export function EntitlementList({
             color={value === null ? 'gray' : 'indigo'}
             size="lg"
             radius="sm"
-            title={isOwn ? t.own : t.fromProduct}
+            title={isOwn ? 'of this license' : 'from the product'}
             {...(value === null && { td: 'line-through' })}
           >
             {name}

@@ -5,10 +5,11 @@ import { Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/c
 import { IconPlus, IconTrash } from '@tabler/icons-react'
 
 import type { FieldErrors } from '../api/input.ts'
-import { text } from '../text.ts'
 import { IconButton } from './parts.tsx'
 
-const t = text.entitlements
+const t = {
+  types: { true: 'on', integer: 'number', text: 'text', null: 'removed' },
+}
 type Value = EntitlementOverrides[string]
 type Type = keyof typeof t.types
 
@@ -53,8 +54,9 @@ export function grantsOf(rows: readonly EntitlementRow[]): Record<string, NonNul
 
 /** Returns the problem of a row that the API cannot detect: a repeated name, or text instead of a number. */
 function problemOf(row: EntitlementRow, rows: readonly EntitlementRow[]): string | undefined {
-  if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== '')) return t.repeated
-  return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? t.noInteger : undefined
+  if (rows.some((other) => other !== row && other.name.trim() === row.name.trim() && row.name !== ''))
+    return 'Another row has the same name.'
+  return row.type === 'integer' && !/^-?\d+$/.test(row.value.trim()) ? 'Enter a whole number.' : undefined
 }
 
 export function hasProblem(rows: readonly EntitlementRow[]): boolean {
@@ -89,8 +91,8 @@ function RowFields({
     <Stack gap={2}>
       <Group gap="xs" wrap="nowrap" align="center">
         <TextInput
-          aria-label={t.name}
-          placeholder={t.name}
+          aria-label="Name"
+          placeholder="Name"
           value={row.name}
           onChange={(event) => onChange({ ...row, name: event.currentTarget.value })}
           classNames={{ input: 'mono' }}
@@ -98,7 +100,7 @@ function RowFields({
           spellCheck={false}
         />
         <Select
-          aria-label={t.type}
+          aria-label="Type"
           data={types.map(([value, label]) => ({ value, label }))}
           value={row.type}
           onChange={(type) => isType(type) && onChange({ ...row, type })}
@@ -107,15 +109,15 @@ function RowFields({
         />
         {hasValue && (
           <TextInput
-            aria-label={t.value}
-            placeholder={t.value}
+            aria-label="Value"
+            placeholder="Value"
             value={row.value}
             onChange={(event) => onChange({ ...row, value: event.currentTarget.value })}
             inputMode={row.type === 'integer' ? 'numeric' : 'text'}
             w={row.type === 'integer' ? 90 : 150}
           />
         )}
-        <IconButton label={t.remove} icon={<IconTrash size={16} />} onClick={onRemove} />
+        <IconButton label="Remove" icon={<IconTrash size={16} />} onClick={onRemove} />
       </Group>
       {error !== undefined && <Input.Error>{error}</Input.Error>}
     </Stack>
@@ -127,7 +129,7 @@ export function EntitlementsField({
   onChange,
   defaults = {},
   errors,
-  description = t.hint,
+  description = 'Names and values that the app receives with each valid check.',
 }: {
   rows: readonly EntitlementRow[]
   onChange: (rows: EntitlementRow[]) => void
@@ -140,9 +142,9 @@ export function EntitlementsField({
   const inherited = Object.entries(defaults).filter(([name]) => !names.has(name))
   const add = (row: EntitlementRow) => onChange([...rows, row])
   return (
-    <Stack gap="xs" component="section" aria-label={t.title}>
+    <Stack gap="xs" component="section" aria-label="Entitlements">
       <div>
-        <Input.Label component="div">{t.title}</Input.Label>
+        <Input.Label component="div">Entitlements</Input.Label>
         <Input.Description>{description}</Input.Description>
       </div>
       {inherited.map(([name, value]) => (
@@ -150,25 +152,25 @@ export function EntitlementsField({
           <Text size="sm">
             <span className="mono">{name}</span>: {shownValue(value)}{' '}
             <Text span size="xs" c="dimmed">
-              {t.fromProduct}
+              from the product
             </Text>
           </Text>
           <Group gap={4}>
             <Button
               size="compact-xs"
               variant="default"
-              aria-label={`${t.override} ${name}`}
+              aria-label={`Override ${name}`}
               onClick={() => add(rowOf(name, value))}
             >
-              {t.override}
+              Override
             </Button>
             <Button
               size="compact-xs"
               variant="default"
-              aria-label={`${t.takeAway} ${name}`}
+              aria-label={`Take away ${name}`}
               onClick={() => add({ name, type: 'null', value: '' })}
             >
-              {t.takeAway}
+              Take away
             </Button>
           </Group>
         </Group>
@@ -192,7 +194,7 @@ export function EntitlementsField({
           leftSection={<IconPlus size={14} />}
           onClick={() => add({ name: '', type: 'true', value: '' })}
         >
-          {t.add}
+          Add an entitlement
         </Button>
       </Group>
     </Stack>

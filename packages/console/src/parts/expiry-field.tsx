@@ -2,9 +2,16 @@
 
 import { Group, Select, TextInput } from '@mantine/core'
 
-import { text } from '../text.ts'
-
-const t = text.rules
+const t = {
+  expiry: {
+    NEVER: 'Never',
+    HOUR: 'In 1 hour',
+    DAY: 'In 1 day',
+    WEEK: 'In 7 days',
+    MONTH: 'In 30 days',
+    AT: 'At a time …',
+  },
+}
 const HOUR_MS = 3_600_000
 const PRESETS = { NEVER: null, HOUR: HOUR_MS, DAY: 24 * HOUR_MS, WEEK: 168 * HOUR_MS, MONTH: 720 * HOUR_MS } as const
 
@@ -52,7 +59,7 @@ export function ExpiryField({
   return (
     <Group align="start" grow>
       <Select
-        label={t.expiry.label}
+        label="Ends"
         data={CHOICES.map((preset) => ({
           value: preset,
           label: t.expiry[preset],
@@ -64,7 +71,7 @@ export function ExpiryField({
       />
       {value.preset === 'AT' && (
         <TextInput
-          label={t.expiryAt}
+          label="End"
           type="datetime-local"
           value={value.at}
           onChange={(event) => onChange({ ...value, at: event.currentTarget.value })}

@@ -6,10 +6,9 @@ import { IconDownload } from '@tabler/icons-react'
 
 import { type ItemOf, type ListOperation, readAll, useChange } from '../api/hooks.ts'
 import { save } from '../api/save.ts'
-import { text } from '../text.ts'
+import { counted } from '../text.ts'
 import { type Cell, toCsv } from './csv.ts'
 
-const t = text.export
 export function ExportButton<One extends ListOperation>({
   operation,
   input,
@@ -28,7 +27,12 @@ export function ExportButton<One extends ListOperation>({
       save(`${file}.csv`, toCsv(items.map(row)))
       return { count: items.length, isWhole }
     },
-    { done: ({ count, isWhole }) => (isWhole ? t.saved(count) : t.savedFirst(count)) },
+    {
+      done: ({ count, isWhole }) =>
+        isWhole
+          ? `Saved ${counted(count, 'row')}.`
+          : `Saved the first ${count.toLocaleString()} rows. Filter the list for the rest.`,
+    },
   )
   return (
     <Button
@@ -37,7 +41,7 @@ export function ExportButton<One extends ListOperation>({
       onClick={() => run.mutate(undefined)}
       loading={run.isPending}
     >
-      {t.csv}
+      Export CSV
     </Button>
   )
 }

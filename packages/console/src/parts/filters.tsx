@@ -1,7 +1,7 @@
 import { Button, CloseButton, Group, Select, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 
-import { text } from '../text.ts'
+import type { Filters, UrlFilters } from './url.ts'
 
 /** Arranges filters in one row. With `onClear`, a button clears all filters. */
 export function FilterBar({ children, onClear }: { children: ReactNode; onClear: (() => void) | null }) {
@@ -10,32 +10,35 @@ export function FilterBar({ children, onClear }: { children: ReactNode; onClear:
       {children}
       {onClear && (
         <Button variant="subtle" color="gray" onClick={onClear}>
-          {text.clearFilters}
+          Clear the filters
         </Button>
       )}
     </Group>
   )
 }
 
-/** A field for a filter with a fixed set of values. */
-export function ChoiceFilter({
+/** A field for a filter with a fixed set of values, which `names` maps to their labels. */
+export function ChoiceFilter<Name extends string>({
+  filters: [values, change],
+  name,
   label,
   names,
-  value,
-  onChange,
 }: {
+  filters: UrlFilters<Name>
+  name: Name
   label: string
-  /** Maps each value to its label. */
   names: Readonly<Record<string, string>>
-  value: string | null
-  onChange: (value: string | null) => void
 }) {
+  const onChange = (value: string | null) => {
+    const changed: Partial<Filters<Name>> = {}
+    change(Object.assign(changed, { [name]: value }))
+  }
   return (
     <Select
       label={label}
       placeholder={label}
-      data={Object.entries(names).map(([key, name]) => ({ value: key, label: name }))}
-      value={value}
+      data={Object.entries(names).map(([value, shown]) => ({ value, label: shown }))}
+      value={values[name]}
       onChange={onChange}
       clearable
       className="filter"
@@ -74,7 +77,7 @@ export function TextFilter({
         typed === '' ? null : (
           <CloseButton
             size="sm"
-            aria-label={text.clear}
+            aria-label="Clear"
             onClick={() => onChange(null)}
             onMouseDown={(event) => event.preventDefault()}
           />

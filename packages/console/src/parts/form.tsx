@@ -6,7 +6,6 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'rea
 import { ApiError } from '../api/client.ts'
 import { ConflictError } from '../api/edit.ts'
 import { type FieldErrors, InputError } from '../api/input.ts'
-import { text } from '../text.ts'
 import { Conflict } from './conflict.tsx'
 import { ErrorMessage } from './states.tsx'
 import { Window } from './window.tsx'
@@ -36,7 +35,6 @@ export function useFocusOnError(error: Error | null) {
 export function FormWindow({
   title,
   action,
-  opened,
   onClose,
   onSubmit,
   children,
@@ -46,7 +44,6 @@ export function FormWindow({
   title: string
   /** The label of the button that submits. */
   action: string
-  opened: boolean
   onClose: () => void
   /** Submits the form. Rejects with the error to show. */
   onSubmit: () => Promise<unknown>
@@ -81,7 +78,6 @@ export function FormWindow({
   }
   const errors = fieldErrors(error)
   const conflict = error instanceof ConflictError ? error : null
-  if (!opened) return null
   return (
     <Window onClose={close} title={title} size={size} centered>
       <form onSubmit={submit} noValidate ref={form}>
@@ -91,10 +87,10 @@ export function FormWindow({
           {error && !conflict && Object.keys(errors).length === 0 && <ErrorMessage error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
-              {conflict ? text.conflict.keepTheirs : text.cancel}
+              {conflict ? 'Keep theirs' : 'Cancel'}
             </Button>
             <Button type="submit" loading={isPending} disabled={isInvalid}>
-              {conflict ? text.conflict.saveMine : action}
+              {conflict ? 'Save mine' : action}
             </Button>
           </Group>
         </Stack>

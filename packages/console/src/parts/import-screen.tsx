@@ -3,7 +3,6 @@ import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { type BadRow, useWork } from '../api/work.ts'
-import { text } from '../text.ts'
 import { Screen } from './page-header.tsx'
 import { BadRows, WorkPanel } from './work-panel.tsx'
 
@@ -46,7 +45,7 @@ export function ImportEnd({
           {label}
         </Button>
         <Button variant="default" component={Link} href={back}>
-          {text.cancel}
+          Cancel
         </Button>
       </Group>
     </>

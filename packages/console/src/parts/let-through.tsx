@@ -1,20 +1,23 @@
 /** Menus that help a refused machine: an exclusion for some time, and the release of the slot of another machine. */
 
 import { accessRules, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Menu } from '@mantine/core'
 import { IconChevronDown } from '@tabler/icons-react'
 
 import { call } from '../api/client.ts'
 import { type ItemOf, useCall } from '../api/hooks.ts'
-import { text } from '../text.ts'
 import { distance } from './parts.tsx'
 
-const t = text.letThrough
+const t = {
+  done: (machine: string, end: string | null) =>
+    end === null ? `Let ${machine} through for ever.` : `Let ${machine} through. This ends ${end}.`,
+}
 const DAY_MS = 86_400_000
 const DURATIONS = [
-  { label: t.day, days: 1 },
-  { label: t.week, days: 7 },
-  { label: t.always, days: null },
+  { label: 'For 1 day', days: 1 },
+  { label: 'For 7 days', days: 7 },
+  { label: 'For ever', days: null },
 ] as const
 
 export function LetThroughMenu({
@@ -29,7 +32,7 @@ export function LetThroughMenu({
   onDone?: () => void
 }) {
   const create = useCall(accessRules.createAccessRule, {
-    done: ({ expiresAt }) => t.done(machineId, expiresAt === null ? null : distance(expiresAt)),
+    done: ({ expiresAt }) => t.done(oneLine(machineId), expiresAt === null ? null : distance(expiresAt)),
     undo: ({ id }) => call(accessRules.deleteAccessRule, { params: { id } }),
     ...(onDone && { onDone }),
   })
@@ -46,11 +49,11 @@ export function LetThroughMenu({
           rightSection={<IconChevronDown size={14} />}
           loading={create.isPending}
         >
-          {t.label}
+          Let through
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{t.hint}</Menu.Label>
+        <Menu.Label>Skips blacklists and the machine limit</Menu.Label>
         {DURATIONS.map(({ label, days }) => (
           <Menu.Item key={label} onClick={() => allow(days)}>
             {label}
@@ -65,21 +68,21 @@ type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the name by which a person knows a machine. */
 export function machineName({ hostname, machineId }: Pick<Machine, 'hostname' | 'machineId'>): string {
-  return hostname ?? machineId
+  return oneLine(hostname ?? machineId)
 }
 
 export function FreeSlotMenu({ licenseId, holders }: { licenseId: string; holders: readonly Machine[] }) {
-  const release = useCall(machines.removeMachine, { done: text.license.released })
+  const release = useCall(machines.removeMachine, { done: 'Freed the slot.' })
   if (holders.length === 0) return null
   return (
     <Menu position="bottom-end">
       <Menu.Target>
         <Button variant="default" rightSection={<IconChevronDown size={14} />} loading={release.isPending}>
-          {t.free}
+          Free a slot
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{t.freeHint}</Menu.Label>
+        <Menu.Label>Takes the slot from this machine</Menu.Label>
         {holders.map((one) => (
           <Menu.Item
             key={one.id}

@@ -4,8 +4,6 @@ import { IconChevronLeft } from '@tabler/icons-react'
 import { type ReactNode, useEffect } from 'react'
 import { Link } from 'wouter'
 
-import { text } from '../text.ts'
-
 /** Announces a title to screen readers, because the browser does not announce that the screen has changed. */
 const ANNOUNCER = 'announcer'
 
@@ -17,7 +15,7 @@ export function Announcer() {
 /** Sets the title of the document while a screen is shown. */
 function useDocumentTitle(title: string): void {
   useEffect(() => {
-    document.title = title === '' ? text.name : `${title} · ${text.name}`
+    document.title = title === '' ? 'Keyward' : `${title} · Keyward`
     const announcer = document.querySelector(`#${ANNOUNCER}`)
     if (announcer) announcer.textContent = document.title
   }, [title])

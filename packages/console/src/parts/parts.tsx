@@ -1,6 +1,6 @@
 import type { Code, LicenseStatus } from '@keyward/contract'
-import { ActionIcon, Center, CopyButton, Group, Loader, Text, Tooltip } from '@mantine/core'
-import { IconCheck, IconCopy } from '@tabler/icons-react'
+import { ActionIcon, Card, Center, CopyButton, Group, Loader, Menu, SimpleGrid, Text, Tooltip } from '@mantine/core'
+import { IconCheck, IconCopy, IconDots } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
@@ -48,7 +48,7 @@ export function Part({
 const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
 /** A time in the reader's time zone, with UTC in its tooltip. */
-export function When({ at, never = text.never }: { at: string | null; never?: string }) {
+export function When({ at, never = 'never' }: { at: string | null; never?: string }) {
   if (at === null) return <span className="dimmed">{never}</span>
   return (
     <time dateTime={at} className="time" title={`${at.replace('T', ' ').replace('Z', '')} UTC`}>
@@ -82,7 +82,7 @@ export function distance(at: string): string {
 }
 
 /** A time as its distance from now, with the exact time in its tooltip. */
-export function Ago({ at, never = text.never }: { at: string | null; never?: string }) {
+export function Ago({ at, never = 'never' }: { at: string | null; never?: string }) {
   if (at === null) return <span className="faint">{never}</span>
   return (
     <time dateTime={at} className="time" title={localTime.format(new Date(at))}>
@@ -116,16 +116,16 @@ export function LastDay({ at }: { at: string }) {
 }
 
 /** A button that copies a value. */
-export function CopyIcon({ value, label = text.copy }: { value: string; label?: string }) {
+export function CopyIcon({ value, label = 'Copy' }: { value: string; label?: string }) {
   return (
     <CopyButton value={value}>
       {({ copied, copy }) => (
-        <Tooltip label={copied ? text.copied : label}>
+        <Tooltip label={copied ? 'Copied' : label}>
           <ActionIcon
             variant="subtle"
             size="sm"
             color={copied ? 'teal' : 'gray'}
-            aria-label={copied ? text.copied : label}
+            aria-label={copied ? 'Copied' : label}
             onClick={copy}
           >
             {copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
@@ -137,7 +137,7 @@ export function CopyIcon({ value, label = text.copy }: { value: string; label?: 
 }
 
 /** Text in a monospaced font, with a button that copies it. */
-export function Copyable({ value, label = text.copy }: { value: string; label?: string }) {
+export function Copyable({ value, label = 'Copy' }: { value: string; label?: string }) {
   return (
     <Group gap={4} wrap="nowrap" align="center">
       <span className="mono">{value}</span>
@@ -185,7 +185,7 @@ export function CodeBadge({ code }: { code: Code }) {
 export function Waiting() {
   return (
     <Center py="xl">
-      <Loader role="status" aria-label={text.loading} />
+      <Loader role="status" aria-label="Loading" />
     </Center>
   )
 }
@@ -199,16 +199,36 @@ export function IconButton({ label, icon, onClick }: { label: string; icon: Reac
   )
 }
 
-/** A term with its value in the summary of a detail screen. */
-export function Fact({ term, children }: { term: string; children: ReactNode }) {
+/** A card with facts by their terms, at most `most` beside each other. */
+export function Facts({ facts, most = 3 }: { facts: Readonly<Record<string, ReactNode>>; most?: number }) {
   return (
-    <div>
-      <Text size="xs" c="dimmed" component="dt">
-        {term}
-      </Text>
-      <Text size="sm" component="dd" m={0}>
-        {children}
-      </Text>
-    </div>
+    <Card withBorder>
+      <SimpleGrid cols={{ base: 1, xs: Math.min(2, most), md: most }} component="dl" m={0}>
+        {Object.entries(facts).map(([term, fact]) => (
+          <div key={term}>
+            <Text size="xs" c="dimmed" component="dt">
+              {term}
+            </Text>
+            <Text size="sm" component="dd" m={0}>
+              {fact}
+            </Text>
+          </div>
+        ))}
+      </SimpleGrid>
+    </Card>
+  )
+}
+
+/** A button that opens the menu of all other actions. */
+export function MoreMenu({ label = 'More actions', children }: { label?: string; children: ReactNode }) {
+  return (
+    <Menu position="bottom-end" width={208}>
+      <Menu.Target>
+        <ActionIcon variant="default" size="var(--h-control)" aria-label={label}>
+          <IconDots size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>{children}</Menu.Dropdown>
+    </Menu>
   )
 }

@@ -2,10 +2,6 @@
 
 import { Button, FileButton, Group, Stack, Text, Textarea } from '@mantine/core'
 
-import { text } from '../text.ts'
-
-const t = text.ruleImport
-
 export function PasteField({
   label,
   description,
@@ -39,12 +35,12 @@ export function PasteField({
         <FileButton onChange={read} accept=".txt,.csv,.json,.netset,.ipset,text/plain,text/csv,application/json">
           {(props) => (
             <Button {...props} variant="default" size="xs">
-              {t.file}
+              Choose a file
             </Button>
           )}
         </FileButton>
         <Text size="xs" c="dimmed">
-          {t.drop}
+          or drop it on the field
         </Text>
       </Group>
     </Stack>

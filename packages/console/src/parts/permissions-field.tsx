@@ -3,11 +3,10 @@
 import { ALL_PERMISSIONS, type Permission } from '@keyward/contract'
 import { Button, Checkbox, Group, Stack } from '@mantine/core'
 
+import { useSignedIn } from '../api/me.ts'
 import { text } from '../text.ts'
 
-const t = text.team
-
-export const READ_ONLY: readonly string[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
+export const READ_ONLY: readonly Permission[] = ALL_PERMISSIONS.filter((name) => name.endsWith('.read'))
 
 /** Returns the permissions in the form that requests contain. */
 export function permissionsOf(names: readonly string[]): Permission[] {
@@ -16,34 +15,32 @@ export function permissionsOf(names: readonly string[]): Permission[] {
 
 /** Returns the permissions as one line of text. */
 export function permissionsText(permissions: readonly string[]): string {
-  if (permissions.length === ALL_PERMISSIONS.length) return t.all
-  return permissions.map((name) => t.names[name] ?? name).join(', ')
+  if (permissions.length === ALL_PERMISSIONS.length) return 'everything'
+  return permissions.map((name) => text.permissions[name] ?? name).join(', ')
 }
 
 export function PermissionsField({
   value,
   onChange,
-  own,
 }: {
   value: readonly string[]
-  onChange: (value: string[]) => void
-  /** The permissions of the person. */
-  own: readonly string[]
+  onChange: (value: Permission[]) => void
 }) {
-  const granted = (names: readonly string[]) => names.filter((name) => own.includes(name))
+  const { permissions: own } = useSignedIn()
+  const granted = (names: readonly Permission[]) => names.filter((name) => own.includes(name))
   return (
-    <Checkbox.Group label={t.may} value={[...value]} onChange={onChange}>
+    <Checkbox.Group label="May" value={[...value]} onChange={(names) => onChange(permissionsOf(names))}>
       <Group gap="xs" my="xs">
         <Button size="compact-xs" variant="default" onClick={() => onChange(granted(READ_ONLY))}>
-          {t.readOnly}
+          Read only
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => onChange(granted(ALL_PERMISSIONS))}>
-          {t.everything}
+          Everything
         </Button>
       </Group>
       <Stack gap={6}>
         {ALL_PERMISSIONS.map((name) => (
-          <Checkbox key={name} value={name} label={t.names[name] ?? name} disabled={!own.includes(name)} />
+          <Checkbox key={name} value={name} label={text.permissions[name] ?? name} disabled={!own.includes(name)} />
         ))}
       </Stack>
     </Checkbox.Group>

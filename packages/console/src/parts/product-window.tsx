@@ -1,13 +1,10 @@
 import { type Product, products } from '@keyward/contract/management/products'
 import { TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useEdit } from '../api/edit.ts'
-import { text } from '../text.ts'
 import { EntitlementsField, grantsOf, hasProblem, rowsOf } from './entitlements-field.tsx'
+import { useFields } from './fields.ts'
 import { FormWindow } from './form.tsx'
-
-const t = text.products
 
 export function ProductWindow({
   before,
@@ -18,18 +15,24 @@ export function ProductWindow({
   onClose: () => void
   onCreated?: (created: Product) => void
 }) {
-  const [name, setName] = useState(before?.name ?? '')
-  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    name: before?.name ?? '',
+    rows: rowsOf(before?.entitlements ?? {}),
+  })
+  const { name, rows } = values
   const saving = useEdit(products.updateProduct, before, {
-    done: before ? t.saved : t.created,
+    done: before ? 'Saved the product.' : 'Created the product.',
     create: products.createProduct,
     ...(onCreated && { onCreated }),
   })
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
-      opened
+      title={before ? 'Change' : 'New product'}
+      action={before ? 'Save' : 'New product'}
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -37,19 +40,12 @@ export function ProductWindow({
     >
       {(errors) => (
         <>
-          <TextInput
-            label={t.nameOf}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
+          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
           <EntitlementsField
             rows={rows}
-            onChange={setRows}
+            onChange={(next) => change({ rows: next })}
             errors={errors}
-            description={text.entitlements.defaultsHint}
+            description="The defaults of the product. Each license can override them."
           />
         </>
       )}

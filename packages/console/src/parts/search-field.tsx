@@ -8,7 +8,6 @@ import { useState } from 'react'
 import { call } from '../api/client.ts'
 import { useRead } from '../api/hooks.ts'
 import { useName } from '../api/names.ts'
-import { text } from '../text.ts'
 
 const SETTLE_MS = 150
 type Searched = 'license' | 'customer' | 'product'
@@ -86,7 +85,7 @@ export function SearchField({
       value={value}
       onChange={onChange}
       onSearchChange={setTyped}
-      nothingFoundMessage={q === '' ? undefined : text.rules.noResults}
+      nothingFoundMessage={q === '' ? undefined : 'No results'}
       error={error}
       searchable
       clearable={isOptional}

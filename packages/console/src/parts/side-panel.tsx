@@ -8,8 +8,6 @@ import { useHotkeys } from '@mantine/hooks'
 import { IconX } from '@tabler/icons-react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 
-import { text } from '../text.ts'
-
 export function SidePanel({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null)
   const [opener] = useState(() => document.activeElement)
@@ -26,7 +24,7 @@ export function SidePanel({ title, onClose, children }: { title: string; onClose
         <h2 ref={heading} tabIndex={-1} className="card-title">
           {title}
         </h2>
-        <ActionIcon variant="subtle" color="gray" aria-label={text.close} onClick={onClose}>
+        <ActionIcon variant="subtle" color="gray" aria-label="Close" onClick={onClose}>
           <IconX size={16} />
         </ActionIcon>
       </div>

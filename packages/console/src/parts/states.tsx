@@ -5,10 +5,8 @@ import { IconLock, IconPlugConnectedX } from '@tabler/icons-react'
 import { type ReactNode, useEffect, useState } from 'react'
 
 import { ApiError } from '../api/client.ts'
-import { text } from '../text.ts'
 import { Mark } from './mark.tsx'
 
-const t = text.states
 const RETRY_SECONDS = 10
 
 /** A centered message with a glyph, a sentence and its remedy. */
@@ -27,7 +25,7 @@ export function State({ glyph, title, children }: { glyph?: ReactNode; title?: s
 /** Rows in the layout of a table, until the first response. */
 export function LoadingRows({ rows = 5 }: { rows?: number }) {
   return (
-    <div className="loading-rows" aria-busy="true" aria-label={text.loading} role="status">
+    <div className="loading-rows" aria-busy="true" aria-label="Loading" role="status">
       {Array.from({ length: rows }, (_, index) => (
         <Skeleton key={index} height={10} />
       ))}
@@ -38,7 +36,7 @@ export function LoadingRows({ rows = 5 }: { rows?: number }) {
 /** The page of a thing, until the first response. */
 export function LoadingPage() {
   return (
-    <div className="page" aria-busy="true" aria-label={text.loading} role="status">
+    <div className="page" aria-busy="true" aria-label="Loading" role="status">
       <Skeleton height={20} width={260} />
       <Skeleton height={12} width={380} />
       <div className="card">
@@ -72,16 +70,21 @@ export function ErrorState({ error, retry }: { error: Error; retry: () => void }
   const status = isAnswer ? error.problem.status : null
   if (status === 403)
     return (
-      <State glyph={<IconLock size={20} />} title={t.forbidden}>
-        <p role="alert">{t.askFor(error.message)}</p>
+      <State glyph={<IconLock size={20} />} title="You may not see this">
+        <p role="alert">{`${error.message} Ask a colleague who manages members.`}</p>
       </State>
     )
   return (
-    <State glyph={<IconPlugConnectedX size={20} />} title={isAnswer ? text.failed : t.offline}>
+    <State
+      glyph={<IconPlugConnectedX size={20} />}
+      title={isAnswer ? 'The action failed' : 'No connection to the service'}
+    >
       <p role="alert">{error.message}</p>
-      {isAnswer && error.problem.requestId !== undefined && <p className="sub">{t.request(error.problem.requestId)}</p>}
+      {isAnswer && error.problem.requestId !== undefined && (
+        <p className="sub">{`Request ${error.problem.requestId}`}</p>
+      )}
       <Button variant="default" onClick={retry}>
-        {isAnswer ? t.retry : t.retryIn(left)}
+        {isAnswer ? 'Try again' : `Try again (in ${left} s)`}
       </Button>
     </State>
   )
@@ -92,11 +95,9 @@ export function StaleNotice({ error, retry }: { error: Error; retry: () => void 
   const left = useCountdown(retry)
   return (
     <div className="stale" role="alert">
-      <span>
-        {error.message} {t.stale}
-      </span>
+      <span>{error.message} These rows may be out of date.</span>
       <Button size="xs" variant="default" onClick={retry}>
-        {t.retryIn(left)}
+        {`Try again (in ${left} s)`}
       </Button>
     </div>
   )
@@ -105,7 +106,7 @@ export function StaleNotice({ error, retry }: { error: Error; retry: () => void 
 export function ErrorMessage({ error }: { error: Error | null }) {
   if (!error) return null
   return (
-    <Alert color="red" title={text.failed} role="alert">
+    <Alert color="red" title="The action failed" role="alert">
       {error.message}
     </Alert>
   )

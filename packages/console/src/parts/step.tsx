@@ -3,8 +3,6 @@
 import { IconCheck } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 
-import { text } from '../text.ts'
-
 export function Step({
   title,
   state,
@@ -30,7 +28,7 @@ export function Step({
         <div className="flow-head">
           <h2>
             {title}
-            {state === 'done' && <span className="vh"> ({text.done})</span>}
+            {state === 'done' && <span className="vh"> (done)</span>}
           </h2>
           {action}
         </div>

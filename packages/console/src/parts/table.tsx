@@ -3,7 +3,7 @@
  * stacks the cells of a row. Screen readers would then ignore the table, so it has explicit ARIA roles.
  */
 
-import { Button, UnstyledButton, VisuallyHidden } from '@mantine/core'
+import { Button, Group, Paper, Text, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
@@ -51,11 +51,11 @@ interface ListTableProps<Item> {
   columns: readonly Column<Item>[]
   href?: (item: Item) => string
   empty: ReactNode
+  /** The buttons below `empty`. */
+  create?: ReactNode
   label: string
   sorting?: Sorting
   selection?: Selection<Item> | undefined
-  /** Controls at the head of the card, such as those for the selected rows. */
-  head?: ReactNode
   hasTwoLines?: boolean
 }
 
@@ -97,7 +97,7 @@ function Head<Item extends { id: string }>({ list, columns, sorting, selection }
             <input
               type="checkbox"
               className="select"
-              aria-label={text.selectAll}
+              aria-label="Select all"
               checked={chosen === all.length}
               ref={(box) => {
                 if (box) box.indeterminate = chosen > 0 && chosen < all.length
@@ -143,7 +143,7 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
               <input
                 type="checkbox"
                 className="select"
-                aria-label={text.select(selection.nameOf(item))}
+                aria-label={`Select ${selection.nameOf(item)}`}
                 checked={selection.ids.has(item.id)}
                 onChange={() => selection.onChange(toggled(selection.ids, item.id))}
               />
@@ -181,7 +181,7 @@ function Rows<Item extends { id: string }>({ list, columns, href, selection }: L
  * without rows. After an error, the rows that were read before stay.
  */
 export function ListTable<Item extends { id: string }>(props: ListTableProps<Item>) {
-  const { list, empty, label, head, hasTwoLines } = props
+  const { list, empty, create, label, hasTwoLines } = props
   if (list.error && list.items.length === 0)
     return (
       <div className="card">
@@ -197,13 +197,14 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
   if (list.items.length === 0)
     return (
       <div className="card">
-        {head}
-        <State>{empty}</State>
+        <State>
+          {empty}
+          {create}
+        </State>
       </div>
     )
   return (
     <div className="card">
-      {head}
       {list.error && <StaleNotice error={list.error} retry={list.retry} />}
       <div className="list-frame" tabIndex={0} role="group" aria-label={label}>
         <table className="list" role="table" aria-label={label} data-lines={hasTwoLines === true ? 2 : undefined}>
@@ -213,12 +214,40 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
       </div>
       {list.hasMore && (
         <div className="list-foot">
-          <span>{text.showing(list.items.length)}</span>
+          <span>{`Showing the first ${list.items.length.toLocaleString()}`}</span>
           <Button size="xs" variant="default" onClick={list.loadMore} loading={list.isLoadingMore}>
-            {text.loadMore}
+            Load more
           </Button>
         </div>
       )}
     </div>
+  )
+}
+
+/** The bar of actions on the selected rows. */
+export function SelectionBar({
+  count,
+  onClear,
+  children,
+}: {
+  count: number
+  onClear: () => void
+  children: ReactNode
+}) {
+  const selected = `${count.toLocaleString()} selected`
+  return (
+    <Paper withBorder p="xs" className="selected" role="region" aria-label={selected}>
+      <Group justify="space-between">
+        <Text size="sm" fw={600}>
+          {selected}
+        </Text>
+        <Group gap="xs">
+          <Button size="xs" variant="subtle" color="gray" onClick={onClear}>
+            Clear the selection
+          </Button>
+          {children}
+        </Group>
+      </Group>
+    </Paper>
   )
 }

@@ -13,13 +13,17 @@ export function useUrlParameters(): URLSearchParams {
 /** The values of filters. Null is the absence of a filter. */
 export type Filters<Name extends string> = Readonly<Record<Name, string | null>>
 
+/** The filters, a function that changes some of them, and a function that clears all of them, or null if none is set. */
+export type UrlFilters<Name extends string> = readonly [
+  Filters<Name>,
+  (changed: Partial<Filters<Name>>) => void,
+  (() => void) | null,
+]
+
 /**
- * Returns the filters of the URL, a function that changes some of them, and a function that clears all of them, or null if none is set.
- * `absent` contains their names. An empty parameter of the URL is an absent filter.
+ * Returns the filters of the URL. `absent` contains their names. An empty parameter of the URL is an absent filter.
  */
-export function useUrlFilters<Name extends string>(
-  absent: Readonly<Record<Name, null>>,
-): [Filters<Name>, (changed: Partial<Filters<Name>>) => void, (() => void) | null] {
+export function useUrlFilters<Name extends string>(absent: Readonly<Record<Name, null>>): UrlFilters<Name> {
   const search = useUrlParameters()
   const [location, navigate] = useLocation()
   const filters: Filters<Name> = { ...absent }

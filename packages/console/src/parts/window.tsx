@@ -3,8 +3,6 @@
 import { Modal, type ModalProps } from '@mantine/core'
 import { useEffect, useState } from 'react'
 
-import { text } from '../text.ts'
-
 export function Window(props: Omit<ModalProps, 'opened'>) {
   const [opener] = useState(() => document.activeElement)
   useEffect(
@@ -15,5 +13,5 @@ export function Window(props: Omit<ModalProps, 'opened'>) {
     },
     [opener],
   )
-  return <Modal opened returnFocus={false} closeButtonProps={{ 'aria-label': text.close }} {...props} />
+  return <Modal opened returnFocus={false} closeButtonProps={{ 'aria-label': 'Close' }} {...props} />
 }

@@ -2,10 +2,18 @@ import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '
 import type { ReactNode } from 'react'
 
 import { type BadRow, dismissWork, type Work } from '../api/work.ts'
-import { text } from '../text.ts'
 import { ErrorMessage } from './states.tsx'
 
-const t = text.ruleImport
+const t = {
+  bad: (count: number) =>
+    count === 1
+      ? '1 row is not valid and is skipped:'
+      : `${count.toLocaleString()} rows are not valid and are skipped:`,
+  covered: (count: number) =>
+    count === 1
+      ? '1 row exists already and is skipped:'
+      : `${count.toLocaleString()} rows exist already and are skipped, for example:`,
+}
 const MAX_SHOWN = 50
 
 export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; covered?: boolean }) {
@@ -19,7 +27,7 @@ export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; co
           </List.Item>
         ))}
       </List>
-      {rows.length > MAX_SHOWN && <Text size="sm">{t.moreBad(rows.length - MAX_SHOWN)}</Text>}
+      {rows.length > MAX_SHOWN && <Text size="sm">and {(rows.length - MAX_SHOWN).toLocaleString()} more</Text>}
     </Alert>
   )
 }
@@ -28,7 +36,7 @@ export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; co
 export function WorkPanel({
   work,
   actions,
-  dismiss = t.again,
+  dismiss = 'Import more',
 }: {
   work: Work
   actions?: ReactNode
@@ -47,10 +55,12 @@ export function WorkPanel({
           animated={work.isRunning}
           aria-label={work.title}
         />
-        <Text role="status">{work.isRunning ? t.progress(work.done, work.all) : work.summary}</Text>
+        <Text role="status">
+          {work.isRunning ? `${work.done.toLocaleString()} of ${work.all.toLocaleString()} rows` : work.summary}
+        </Text>
         {work.isRunning && (
           <Text size="sm" c="dimmed">
-            {t.leave}
+            You can open other screens. The work continues while this page is open in the browser.
           </Text>
         )}
         <ErrorMessage error={work.error} />

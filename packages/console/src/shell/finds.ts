@@ -5,12 +5,11 @@ import { canonicalRuleValue } from '@keyward/address/rule-values'
 import type { Permission } from '@keyward/contract'
 import type { SearchResults } from '@keyward/contract/management/search'
 import type { Me } from '@keyward/contract/management/sign-in'
+import { oneLine } from '@keyward/contract/text'
 
 import { recentItems } from '../api/recent.ts'
 import { text } from '../text.ts'
 import type { Section } from './sections.ts'
-
-const t = text.palette
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 
 interface Offer {
@@ -19,7 +18,7 @@ interface Offer {
   blocks?: boolean
   label: string
   /** The second line of the offer. */
-  detail: string
+  detail?: string
 }
 
 export interface Group {
@@ -34,46 +33,31 @@ interface Command extends Offer {
 }
 
 const COMMANDS: readonly Command[] = [
-  { path: '/licenses/new', label: t.newLicense, detail: '', needs: 'licenses.write', words: 'create add' },
-  {
-    path: '/rules/new',
-    label: t.blockAddress,
-    detail: '',
-    needs: 'licenses.write',
-    words: 'blacklist ban new rule ip',
-  },
+  { path: '/licenses/new', label: 'New license', needs: 'licenses.write', words: 'create add' },
+  { path: '/rules/new', label: 'Block an address', needs: 'licenses.write', words: 'blacklist ban new rule ip' },
   {
     path: '/rules/new?kind=BLACKLIST&type=COUNTRY',
-    label: t.blockCountry,
-    detail: '',
+    label: 'Block a country',
     needs: 'licenses.write',
     words: 'blacklist ban new rule geo',
   },
   {
     path: '/rules/new?kind=BLACKLIST&type=HWID',
-    label: t.blockMachine,
-    detail: '',
+    label: 'Block a machine',
     needs: 'licenses.write',
     words: 'blacklist ban new rule fingerprint hwid',
   },
   {
     path: '/rules/new?kind=EXCLUSION&type=HWID',
-    label: t.allowMachine,
-    detail: '',
+    label: 'Let a machine through',
     needs: 'licenses.write',
     words: 'exclusion whitelist let through new rule',
   },
-  { path: '/rules/import', label: t.importRules, detail: '', needs: 'licenses.write', words: 'upload csv blacklist' },
-  { path: '/licenses/import', label: t.importLicenses, detail: '', needs: 'licenses.write', words: 'upload csv' },
-  { path: '/customers?new=1', label: text.customers.new, detail: '', needs: 'customers.write', words: 'create add' },
-  { path: '/products?new=1', label: text.products.new, detail: '', needs: 'products.write', words: 'create add' },
-  {
-    path: '/team?new=1',
-    label: text.team.invite,
-    detail: '',
-    needs: 'credentials.write',
-    words: 'member colleague user',
-  },
+  { path: '/rules/import', label: 'Import access rules', needs: 'licenses.write', words: 'upload csv blacklist' },
+  { path: '/licenses/import', label: 'Import licenses', needs: 'licenses.write', words: 'upload csv' },
+  { path: '/customers?new=1', label: 'New customer', needs: 'customers.write', words: 'create add' },
+  { path: '/products?new=1', label: 'New product', needs: 'products.write', words: 'create add' },
+  { path: '/team?new=1', label: 'Invite a member', needs: 'credentials.write', words: 'member colleague user' },
 ]
 
 function has(words: string, typed: string): boolean {
@@ -91,24 +75,21 @@ function commandsAbout(typed: string, me: Me): Offer[] {
   const rule = new URLSearchParams({ kind: 'BLACKLIST', type: range === null ? 'HWID' : 'IP', value: shown }).toString()
   const block = {
     path: `/rules/new?${rule}`,
-    label: range === null ? t.blockThisMachine(shown) : t.block(shown),
-    detail: '',
+    label: range === null ? `Block the machine ${shown}` : `Block ${shown}`,
     blocks: true,
   }
   const canWrite = me.permissions.includes('licenses.write')
   const matches = {
     path: `/rules?${new URLSearchParams({ matches: typed }).toString()}`,
-    label: t.matching(shown),
-    detail: '',
+    label: `Rules that match ${shown}`,
   }
   if (range !== null) return canWrite ? [matches, block] : [matches]
   // Text with a space or an @ is a name or an e-mail address, not a machine id.
   if (/[\s@]/.test(typed) || typed.length < 6) return []
-  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: t.licenseWithId(typed), detail: '' }]
+  if (UUID.test(typed)) return [{ path: `/licenses/${typed}`, label: `License with the id ${typed}` }]
   const checks = {
     path: `/activity?${new URLSearchParams({ machineId: typed }).toString()}`,
-    label: t.checksOf(shown),
-    detail: '',
+    label: `Checks of the machine ${shown}`,
   }
   return canWrite ? [checks, block] : [checks]
 }
@@ -126,18 +107,16 @@ export function pastedValue(pasted: string): string {
 export function localGroups(typed: string, sections: readonly Section[], me: Me): { first: Group[]; last: Group[] } {
   const allowed = COMMANDS.filter(({ needs }) => me.permissions.includes(needs))
   const commands = allowed.filter(({ label, words }) => has(`${label} ${words}`, typed))
-  const places = sections
-    .filter(({ label }) => has(label, typed))
-    .map(({ path, label }) => ({ path, label, detail: '' }))
+  const places = sections.filter(({ label }) => has(label, typed)).map(({ path, label }) => ({ path, label }))
   const recent = recentItems()
     .filter(({ label }) => typed === '' || has(label, typed))
     .map(({ path, label, kind }) => ({ path, label, detail: kind }))
   return {
-    first: typed === '' ? [{ title: t.recent, offers: recent }] : [],
+    first: typed === '' ? [{ title: 'Recent', offers: recent }] : [],
     last: [
-      { title: t.commands, offers: typed === '' ? commands.slice(0, 4) : commands },
-      { title: t.goTo, offers: places },
-      { title: t.withText, offers: commandsAbout(typed, me) },
+      { title: 'Commands', offers: typed === '' ? commands.slice(0, 4) : commands },
+      { title: 'Go to', offers: places },
+      { title: 'With this text', offers: commandsAbout(typed, me) },
     ],
   }
 }
@@ -146,7 +125,7 @@ export function localGroups(typed: string, sections: readonly Section[], me: Me)
 export function foundGroups({ licenses, customers, products, machines, accessRules }: SearchResults): Group[] {
   return [
     {
-      title: text.nav.licenses,
+      title: 'Licenses',
       offers: licenses.map(({ id, key, status }) => ({
         path: `/licenses/${id}`,
         label: key,
@@ -154,7 +133,7 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       })),
     },
     {
-      title: text.nav.customers,
+      title: 'Customers',
       offers: customers.map(({ id, name, email }) => ({
         path: `/customers/${id}`,
         label: name ?? email,
@@ -162,24 +141,24 @@ export function foundGroups({ licenses, customers, products, machines, accessRul
       })),
     },
     {
-      title: t.machines,
+      title: 'Machines',
       offers: machines.map(({ id, licenseId, machineId, hostname, lastSeenAt }) => ({
         path: `/licenses/${licenseId}#${id}`,
-        label: machineId,
-        detail: hostname ?? t.lastSeen(day.format(new Date(lastSeenAt))),
+        label: oneLine(machineId),
+        detail: hostname === null ? `last seen ${day.format(new Date(lastSeenAt))}` : oneLine(hostname),
       })),
     },
     {
-      title: text.nav.rules,
+      title: 'Access rules',
       offers: accessRules.map(({ kind, type, value }) => ({
         path: `/rules?${new URLSearchParams({ matches: value }).toString()}`,
-        label: value,
+        label: oneLine(value),
         detail: `${text.kinds[kind]}, ${text.types[type]}`,
       })),
     },
     {
-      title: text.nav.products,
-      offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name, detail: '' })),
+      title: 'Products',
+      offers: products.map(({ id, name }) => ({ path: `/products/${id}`, label: name })),
     },
   ]
 }

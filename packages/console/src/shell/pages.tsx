@@ -3,19 +3,20 @@
  * idle.
  */
 
-import type { Me } from '@keyward/contract/management/sign-in'
 import { type ComponentType, lazy, useEffect, useState } from 'react'
-import { Redirect, Route, Switch } from 'wouter'
+import { Redirect, Route, Switch, useParams } from 'wouter'
 
 import { Screen } from '../parts/page-header.tsx'
-import { text } from '../text.ts'
+
+/** A screen about one resource receives the id of the resource from its path. */
+type ScreenComponent = ComponentType<{ id: string }>
 
 /** Functions that load the scripts of the screens. */
 const loads: (() => Promise<unknown>)[] = []
 
 /** Returns the component of a screen. React shows it at once if its script is loaded. Otherwise React shows a fallback for at least 300 ms. */
-function screen<Props extends object>(load: () => Promise<{ default: ComponentType<Props> }>) {
-  let loaded: ComponentType<Props> | null = null
+function screen(load: () => Promise<{ default: ScreenComponent }>): ScreenComponent {
+  let loaded: ScreenComponent | null = null
   const loadOnce = async () => {
     const script = await load()
     loaded = script.default
@@ -23,44 +24,48 @@ function screen<Props extends object>(load: () => Promise<{ default: ComponentTy
   }
   loads.push(loadOnce)
   const Lazy = lazy(loadOnce)
-  return function LoadedScreen(props: Props) {
+  return function LoadedScreen(props) {
     // The component does not change while the screen is shown, so that the screen keeps its state.
-    const [Shown] = useState<ComponentType<Props>>(() => loaded ?? Lazy)
+    const [Shown] = useState<ScreenComponent>(() => loaded ?? Lazy)
     return <Shown {...props} />
   }
 }
 
 const Overview = screen(() => import('../pages/overview.tsx'))
-const Licenses = screen(() => import('../pages/licenses/licenses.tsx'))
-const NewLicense = screen(() => import('../pages/licenses/new-license.tsx'))
-const ImportLicenses = screen(() => import('../pages/licenses/import-licenses.tsx'))
-const License = screen(() => import('../pages/licenses/license.tsx'))
-const Customers = screen(() => import('../pages/customers.tsx'))
-const Customer = screen(() => import('../pages/customer.tsx'))
-const Merge = screen(() => import('../pages/merge.tsx'))
-const Products = screen(() => import('../pages/products/products.tsx'))
-const Product = screen(() => import('../pages/products/product.tsx'))
-const Template = screen(() => import('../pages/templates/template.tsx'))
-const Orders = screen(() => import('../pages/orders.tsx'))
-const Rules = screen(() => import('../pages/rules/rules.tsx'))
-const NewRule = screen(() => import('../pages/rules/new-rule.tsx'))
-const ImportRules = screen(() => import('../pages/rules/import-rules.tsx'))
-const RuleSets = screen(() => import('../pages/rules/sets.tsx'))
-const RuleSet = screen(() => import('../pages/rules/set.tsx'))
-const ReplaceRuleSet = screen(() => import('../pages/rules/replace-set.tsx'))
-const Why = screen(() => import('../pages/why/why.tsx'))
-const Alerts = screen(() => import('../pages/alerts.tsx'))
-const Activity = screen(() => import('../pages/activity.tsx'))
-const Audit = screen(() => import('../pages/audit.tsx'))
-const Team = screen(() => import('../pages/team.tsx'))
-const Credentials = screen(() => import('../pages/credentials.tsx'))
-const Integrate = screen(() => import('../pages/integrate/integrate.tsx'))
-const Webhooks = screen(() => import('../pages/webhooks/webhooks.tsx'))
-const WebhookEndpoint = screen(() => import('../pages/webhooks/endpoint.tsx'))
-const Events = screen(() => import('../pages/webhooks/events.tsx'))
-const Account = screen(() => import('../pages/account.tsx'))
-const Organizations = screen(() => import('../pages/organizations.tsx'))
-const Validators = screen(() => import('../pages/validators.tsx'))
+
+/** The first path that matches a location is its screen. */
+const SCREENS: Readonly<Record<string, ScreenComponent>> = {
+  '/licenses': screen(() => import('../pages/licenses/licenses.tsx')),
+  '/licenses/new': screen(() => import('../pages/licenses/new-license.tsx')),
+  '/licenses/import': screen(() => import('../pages/licenses/import-licenses.tsx')),
+  '/licenses/:id': screen(() => import('../pages/licenses/license.tsx')),
+  '/customers': screen(() => import('../pages/customers.tsx')),
+  '/customers/:id': screen(() => import('../pages/customer.tsx')),
+  '/customers/:id/merge': screen(() => import('../pages/merge.tsx')),
+  '/products': screen(() => import('../pages/products/products.tsx')),
+  '/products/:id': screen(() => import('../pages/products/product.tsx')),
+  '/orders': screen(() => import('../pages/orders.tsx')),
+  '/templates/:id': screen(() => import('../pages/templates/template.tsx')),
+  '/rules': screen(() => import('../pages/rules/rules.tsx')),
+  '/rules/new': screen(() => import('../pages/rules/new-rule.tsx')),
+  '/rules/import': screen(() => import('../pages/rules/import-rules.tsx')),
+  '/rules/sets': screen(() => import('../pages/rules/sets.tsx')),
+  '/rules/set': screen(() => import('../pages/rules/set.tsx')),
+  '/rules/set/replace': screen(() => import('../pages/rules/replace-set.tsx')),
+  '/why': screen(() => import('../pages/why/why.tsx')),
+  '/alerts': screen(() => import('../pages/alerts.tsx')),
+  '/activity': screen(() => import('../pages/activity.tsx')),
+  '/audit': screen(() => import('../pages/audit.tsx')),
+  '/team': screen(() => import('../pages/team.tsx')),
+  '/credentials': screen(() => import('../pages/credentials.tsx')),
+  '/integrate': screen(() => import('../pages/integrate/integrate.tsx')),
+  '/webhooks': screen(() => import('../pages/webhooks/webhooks.tsx')),
+  '/webhooks/events': screen(() => import('../pages/webhooks/events.tsx')),
+  '/webhooks/:id': screen(() => import('../pages/webhooks/endpoint.tsx')),
+  '/account': screen(() => import('../pages/account.tsx')),
+  '/organizations': screen(() => import('../pages/organizations.tsx')),
+  '/validators': screen(() => import('../pages/validators.tsx')),
+}
 
 /** The time after which a script is loaded even if the browser is not idle. */
 const IDLE_MS = 2_000
@@ -79,83 +84,34 @@ async function loadAll(): Promise<void> {
   }
 }
 
+/** Shows a screen with the id in its path. Another id is another screen, with a state of its own. */
+function Routed({ screen: Shown }: { screen: ScreenComponent }) {
+  const { id = '' } = useParams<{ id?: string }>()
+  return <Shown key={id} id={id} />
+}
+
 /** The routes of the console. `home` is the first section that the caller may see. */
-export function Pages({ me, home }: { me: Me; home: string }) {
+export function Pages({ home }: { home: string }) {
   useEffect(() => {
     // A script that cannot be loaded now is loaded when its screen opens.
     void loadAll().catch(() => undefined)
   }, [])
   return (
     <Switch>
-      <Route path="/">{home === '/' ? <Overview me={me} /> : <Redirect to={home} replace />}</Route>
+      <Route path="/">{home === '/' ? <Overview id="" /> : <Redirect to={home} replace />}</Route>
       <Route path="/invitation">
         <Redirect to="/account" replace />
       </Route>
       <Route path="/sign-in">
         <Redirect to={home} replace />
       </Route>
-      <Route path="/licenses">
-        <Licenses me={me} />
-      </Route>
-      <Route path="/licenses/new">
-        <NewLicense me={me} />
-      </Route>
-      <Route path="/licenses/import" component={ImportLicenses} />
-      <Route path="/licenses/:id">{({ id }) => <License key={id} id={id} me={me} />}</Route>
-      <Route path="/customers">
-        <Customers me={me} />
-      </Route>
-      <Route path="/customers/:id">{({ id }) => <Customer key={id} id={id} me={me} />}</Route>
-      <Route path="/customers/:id/merge">{({ id }) => <Merge id={id} />}</Route>
-      <Route path="/products">
-        <Products me={me} />
-      </Route>
-      <Route path="/products/:id">{({ id }) => <Product key={id} id={id} me={me} />}</Route>
-      <Route path="/orders" component={Orders} />
-      <Route path="/templates/:id">{({ id }) => <Template key={id} id={id} me={me} />}</Route>
-      <Route path="/rules">
-        <Rules me={me} />
-      </Route>
-      <Route path="/rules/new" component={NewRule} />
-      <Route path="/rules/import" component={ImportRules} />
-      <Route path="/rules/sets">
-        <RuleSets me={me} />
-      </Route>
-      <Route path="/rules/set">
-        <RuleSet me={me} />
-      </Route>
-      <Route path="/rules/set/replace" component={ReplaceRuleSet} />
-      <Route path="/why">
-        <Why me={me} />
-      </Route>
-      <Route path="/alerts">
-        <Alerts me={me} />
-      </Route>
-      <Route path="/activity">
-        <Activity me={me} />
-      </Route>
-      <Route path="/audit" component={Audit} />
-      <Route path="/team">
-        <Team me={me} />
-      </Route>
-      <Route path="/credentials">
-        <Credentials me={me} />
-      </Route>
-      <Route path="/integrate">
-        <Integrate me={me} />
-      </Route>
-      <Route path="/webhooks">
-        <Webhooks me={me} />
-      </Route>
-      <Route path="/webhooks/events" component={Events} />
-      <Route path="/webhooks/:id">{({ id }) => <WebhookEndpoint key={id} id={id} me={me} />}</Route>
-      <Route path="/account">
-        <Account me={me} />
-      </Route>
-      <Route path="/organizations" component={Organizations} />
-      <Route path="/validators" component={Validators} />
+      {Object.entries(SCREENS).map(([path, Shown]) => (
+        <Route key={path} path={path}>
+          <Routed screen={Shown} />
+        </Route>
+      ))}
       <Route>
-        <Screen title={text.notFound}>{null}</Screen>
+        <Screen title="This page does not exist.">{null}</Screen>
       </Route>
     </Switch>
   )

@@ -10,11 +10,10 @@ import { useLocation } from 'wouter'
 
 import { call } from '../api/client.ts'
 import { Window } from '../parts/window.tsx'
-import { text } from '../text.ts'
 import { foundGroups, type Group, localGroups, pastedValue } from './finds.ts'
 import type { Section } from './sections.ts'
 
-const t = text.palette
+const PLACEHOLDER = 'Paste a key, an e-mail address, a machine id or an address, or type a command'
 /** The pause in typing, in milliseconds, after which a request is sent. */
 const SETTLE_MS = 60
 const LIST_ID = 'found'
@@ -48,7 +47,7 @@ function Offers({
   }, [chosen])
   let number = 0
   return (
-    <div role="listbox" id={LIST_ID} aria-label={text.nav.find} className="offers">
+    <div role="listbox" id={LIST_ID} aria-label="Search or jump to…" className="offers">
       {groups.map(({ title, offers }) => (
         <div key={title} role="group" aria-label={title}>
           <Text size="xs" c="dimmed" fw={600} px="xs" pt="xs" aria-hidden="true">
@@ -86,13 +85,13 @@ function Help() {
   return (
     <Row gap="md" c="dimmed" visibleFrom="sm">
       <Text size="xs">
-        <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> {t.choose}
+        <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> to choose
       </Text>
       <Text size="xs">
-        <Kbd size="xs">↵</Kbd> {t.open}
+        <Kbd size="xs">↵</Kbd> to open
       </Text>
       <Text size="xs">
-        <Kbd size="xs">Esc</Kbd> {text.close}
+        <Kbd size="xs">Esc</Kbd> Close
       </Text>
     </Row>
   )
@@ -143,7 +142,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
       size="lg"
       yOffset="12vh"
       padding="sm"
-      attributes={{ content: { 'aria-label': text.nav.find } }}
+      attributes={{ content: { 'aria-label': 'Search or jump to…' } }}
     >
       <Stack gap="xs">
         <TextInput
@@ -154,9 +153,9 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
             setOpensFirst(false)
           }}
           onKeyDown={onKeyDown}
-          placeholder={t.placeholder}
+          placeholder={PLACEHOLDER}
           role="combobox"
-          aria-label={t.placeholder}
+          aria-label={PLACEHOLDER}
           aria-expanded={offers.length > 0}
           aria-controls={LIST_ID}
           {...(active !== -1 && { 'aria-activedescendant': `${LIST_ID}-${active}` })}
@@ -168,7 +167,7 @@ export function Palette({ onClose, sections, me }: { onClose: () => void; sectio
         <Offers groups={groups} chosen={active} onOpen={go} />
         {offers.length === 0 && !isSearching && (
           <Text size="sm" c="dimmed" px="xs" role="status">
-            {t.nothing}
+            No results.
           </Text>
         )}
         <Help />

@@ -11,11 +11,9 @@ import { useRead } from '../api/hooks.ts'
 import { forgetRecent } from '../api/recent.ts'
 import { useRunningWork } from '../api/work.ts'
 import { Mark } from '../parts/mark.tsx'
-import { text } from '../text.ts'
+import { counted, text } from '../text.ts'
 import { useOpenAlerts } from './open-alerts.ts'
 import { currentSection, groupsOf, sectionsOf } from './sections.ts'
-
-const { nav } = text
 const FIND_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
 const REFRESH_MS = 15_000
 
@@ -35,22 +33,28 @@ function RunningWork() {
 /** Shows how many validators have applied all changes of the organization. */
 function Health() {
   const { data, error } = useRead(propagation.readPropagation, {}, REFRESH_MS)
-  const t = text.live
   if (error)
     return (
       <div className="nav-item" title={error.message}>
         <span className="health" data-state="bad" />
-        <span className="label grow trunc">{t.unknown}</span>
+        <span className="label grow trunc">Validators: no answer</span>
       </div>
     )
   if (!data) return null
   const { validators, current, behindBy } = data
   const state = validators === 0 ? 'bad' : current === validators ? 'good' : 'late'
   return (
-    <div className="nav-item" title={behindBy === 0 ? t.allApplied : t.behind(behindBy)}>
+    <div
+      className="nav-item"
+      title={
+        behindBy === 0
+          ? 'Every validator has applied all changes.'
+          : `The slowest validator is ${counted(behindBy, 'change')} behind.`
+      }
+    >
       <span className="health" data-state={state} />
       <span className="label grow trunc" role="status">
-        {validators === 0 ? t.nobody : t.now(current, validators)}
+        {validators === 0 ? 'No validator is running.' : text.liveOn(current, validators)}
       </span>
     </div>
   )
@@ -85,10 +89,12 @@ function AccountMenu({ me }: { me: Me }) {
         </button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => navigate('/account')}>{nav.account}</Menu.Item>
-        <Menu.Item onClick={() => setColorScheme(isDark ? 'light' : 'dark')}>{isDark ? nav.light : nav.dark}</Menu.Item>
+        <Menu.Item onClick={() => navigate('/account')}>Your account</Menu.Item>
+        <Menu.Item onClick={() => setColorScheme(isDark ? 'light' : 'dark')}>
+          {isDark ? 'Use the light theme' : 'Use the dark theme'}
+        </Menu.Item>
         <Menu.Divider />
-        <Menu.Item onClick={() => void signOut()}>{nav.signOut}</Menu.Item>
+        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   )
@@ -99,7 +105,7 @@ function Sections({ me, onNavigate }: { me: Me; onNavigate?: (() => void) | unde
   const alerts = useOpenAlerts(me)
   const current = currentSection(location, sectionsOf(me))
   return (
-    <nav className="nav" aria-label={nav.label}>
+    <nav className="nav" aria-label="Sections">
       {groupsOf(me).map(({ title, sections }) => (
         <div key={title}>
           {title !== '' && <h2>{title}</h2>}
@@ -132,7 +138,7 @@ export function Rail({ me, onFind, onNavigate }: { me: Me; onFind: () => void; o
     <header className="rail">
       <Link href="/" className="rail-top" {...(onNavigate && { onClick: onNavigate })}>
         <Mark />
-        <span className="label grow trunc">{me.organization?.name ?? text.name}</span>
+        <span className="label grow trunc">{me.organization?.name ?? 'Keyward'}</span>
         {me.organization && (
           <Badge color="gray" size="sm">
             {text.plans[me.organization.plan]}
@@ -141,16 +147,16 @@ export function Rail({ me, onFind, onNavigate }: { me: Me; onFind: () => void; o
       </Link>
       <button type="button" className="rail-find" onClick={onFind}>
         <IconSearch size={14} aria-hidden="true" />
-        <span className="label grow">{nav.find}</span>
+        <span className="label grow">Search or jump to…</span>
         <kbd>{FIND_KEYS}</kbd>
       </button>
       <Sections me={me} onNavigate={onNavigate} />
       <div className="rail-foot">
         <RunningWork />
         {me.organization && <Health />}
-        <a href="/docs" className="nav-item" title={nav.docs}>
+        <a href="/docs" className="nav-item" title="Docs and API">
           <IconBook size={16} stroke={1.75} aria-hidden="true" />
-          <span className="label">{nav.docs}</span>
+          <span className="label">Docs and API</span>
         </a>
         <AccountMenu me={me} />
       </div>

@@ -21,8 +21,6 @@ import {
   IconZoomQuestion,
 } from '@tabler/icons-react'
 
-import { text } from '../text.ts'
-
 export interface Section {
   path: string
   label: string
@@ -35,14 +33,12 @@ interface SectionGroup {
   sections: readonly Section[]
 }
 
-const { nav } = text
-
 const OF_OPERATOR: readonly SectionGroup[] = [
   {
     title: '',
     sections: [
-      { path: '/organizations', label: nav.organizations, icon: IconBuilding },
-      { path: '/validators', label: nav.validators, icon: IconServer },
+      { path: '/organizations', label: 'Organizations', icon: IconBuilding },
+      { path: '/validators', label: 'Health', icon: IconServer },
     ],
   },
 ]
@@ -50,44 +46,44 @@ const OF_OPERATOR: readonly SectionGroup[] = [
 const OF_VENDORS: readonly { title: string; sections: readonly (Section & { needs: Permission })[] }[] = [
   {
     title: '',
-    sections: [{ path: '/', label: nav.overview, icon: IconLayoutDashboard, needs: 'analytics.read' }],
+    sections: [{ path: '/', label: 'Overview', icon: IconLayoutDashboard, needs: 'analytics.read' }],
   },
   {
-    title: nav.groups.sell,
+    title: 'Sell',
     sections: [
-      { path: '/licenses', label: nav.licenses, icon: IconLicense, needs: 'licenses.read' },
-      { path: '/customers', label: nav.customers, icon: IconUsers, needs: 'customers.read' },
-      { path: '/products', label: nav.products, icon: IconBox, needs: 'products.read' },
-      { path: '/orders', label: nav.orders, icon: IconReceipt, needs: 'orders.read' },
+      { path: '/licenses', label: 'Licenses', icon: IconLicense, needs: 'licenses.read' },
+      { path: '/customers', label: 'Customers', icon: IconUsers, needs: 'customers.read' },
+      { path: '/products', label: 'Products', icon: IconBox, needs: 'products.read' },
+      { path: '/orders', label: 'Orders', icon: IconReceipt, needs: 'orders.read' },
     ],
   },
   {
-    title: nav.groups.protect,
+    title: 'Protect',
     sections: [
-      { path: '/rules', label: nav.rules, icon: IconShield, needs: 'licenses.read' },
-      { path: '/why', label: nav.why, icon: IconZoomQuestion, needs: 'licenses.read' },
-      { path: '/alerts', label: nav.alerts, icon: IconBell, needs: 'licenses.read' },
+      { path: '/rules', label: 'Access rules', icon: IconShield, needs: 'licenses.read' },
+      { path: '/why', label: 'Check', icon: IconZoomQuestion, needs: 'licenses.read' },
+      { path: '/alerts', label: 'Alerts', icon: IconBell, needs: 'licenses.read' },
     ],
   },
   {
-    title: nav.groups.build,
+    title: 'Build',
     sections: [
-      { path: '/integrate', label: nav.integrate, icon: IconCode, needs: 'products.read' },
-      { path: '/credentials', label: nav.credentials, icon: IconKey, needs: 'credentials.write' },
-      { path: '/webhooks', label: nav.webhooks, icon: IconWebhook, needs: 'webhooks.read' },
+      { path: '/integrate', label: 'Integrate', icon: IconCode, needs: 'products.read' },
+      { path: '/credentials', label: 'API keys', icon: IconKey, needs: 'credentials.write' },
+      { path: '/webhooks', label: 'Webhooks', icon: IconWebhook, needs: 'webhooks.read' },
     ],
   },
   {
-    title: nav.groups.logs,
+    title: 'Logs',
     sections: [
-      { path: '/activity', label: nav.activity, icon: IconActivity, needs: 'licenses.read' },
-      { path: '/audit', label: nav.audit, icon: IconHistory, needs: 'audit.read' },
-      { path: '/webhooks/events', label: nav.events, icon: IconListDetails, needs: 'webhooks.read' },
+      { path: '/activity', label: 'Activity', icon: IconActivity, needs: 'licenses.read' },
+      { path: '/audit', label: 'Changes', icon: IconHistory, needs: 'audit.read' },
+      { path: '/webhooks/events', label: 'Events', icon: IconListDetails, needs: 'webhooks.read' },
     ],
   },
   {
-    title: nav.groups.organization,
-    sections: [{ path: '/team', label: nav.team, icon: IconUsersGroup, needs: 'credentials.write' }],
+    title: 'Organization',
+    sections: [{ path: '/team', label: 'Team', icon: IconUsersGroup, needs: 'credentials.write' }],
   },
 ]
 

@@ -8,10 +8,7 @@ import { useState } from 'react'
 import { ME } from '../api/hooks.ts'
 import { ErrorMessage } from '../parts/states.tsx'
 import { Window } from '../parts/window.tsx'
-import { text } from '../text.ts'
 import { Methods, type SignInStep } from './sign-in-methods.tsx'
-
-const t = text.signIn
 /** Above all other windows, whose forms keep their content. */
 const Z_INDEX = 1_000
 
@@ -41,7 +38,7 @@ export function SessionGate({ former }: { former: Me }) {
   }
   return (
     <Window
-      title={t.ended}
+      title="Your session has ended"
       onClose={() => undefined}
       withCloseButton={false}
       closeOnClickOutside={false}
@@ -50,7 +47,7 @@ export function SessionGate({ former }: { former: Me }) {
       centered
     >
       <Stack>
-        <Text size="sm">{t.endedHint}</Text>
+        <Text size="sm">Sign in again. This page and everything that you have typed stay as they are.</Text>
         <Methods isPending={isPending} run={(step) => void enter(step)} />
         <ErrorMessage error={error} />
       </Stack>

@@ -7,16 +7,14 @@ import { IconMenu2, IconSearch } from '@tabler/icons-react'
 import { Suspense } from 'react'
 import { Link, useLocation } from 'wouter'
 
+import { SignedIn } from '../api/me.ts'
 import { Announcer } from '../parts/page-header.tsx'
 import { LoadingPage } from '../parts/states.tsx'
-import { text } from '../text.ts'
 import { useOpenAlerts } from './open-alerts.ts'
 import { Pages } from './pages.tsx'
 import { Palette } from './palette.tsx'
 import { Rail } from './rail.tsx'
 import { currentSection, sectionsOf } from './sections.ts'
-
-const { nav } = text
 /** The sections in the bottom bar of a phone, in order. The search is between them. */
 const ON_PHONES = new Set(['/', '/licenses', '/why', '/organizations', '/validators'])
 
@@ -35,16 +33,16 @@ function BottomBar({ me, onFind, onMore }: { me: Me; onFind: () => void; onMore:
     ))
   const hasAlerts = useOpenAlerts(me) !== ''
   return (
-    <nav className="bottom-bar" aria-label={nav.bottom}>
+    <nav className="bottom-bar" aria-label="Main sections">
       {links.slice(0, 2)}
       <button type="button" className="bottom-item" onClick={onFind}>
         <IconSearch size={20} stroke={1.75} aria-hidden="true" />
-        {nav.search}
+        Search
       </button>
       {links.slice(2)}
       <button type="button" className="bottom-item" onClick={onMore}>
         <IconMenu2 size={20} stroke={1.75} aria-hidden="true" />
-        {nav.more}
+        More
         {hasAlerts && <span className="pip" />}
       </button>
     </nav>
@@ -61,16 +59,16 @@ export function Shell({ me }: { me: Me }) {
     finding.open()
   }
   return (
-    <>
+    <SignedIn value={me}>
       <a className="skip" href="#content">
-        {nav.skip}
+        Skip to the content
       </a>
       <Announcer />
       <div className="shell">
         <Rail me={me} onFind={find} />
         <main className="main" id="content" tabIndex={-1}>
           <Suspense fallback={<LoadingPage />}>
-            <Pages me={me} home={sections[0]?.path ?? '/account'} />
+            <Pages home={sections[0]?.path ?? '/account'} />
           </Suspense>
         </main>
         <BottomBar me={me} onFind={find} onMore={menu.open} />
@@ -82,12 +80,12 @@ export function Shell({ me }: { me: Me }) {
           size={280}
           padding={0}
           withCloseButton={false}
-          attributes={{ content: { 'aria-label': nav.label } }}
+          attributes={{ content: { 'aria-label': 'Sections' } }}
         >
           <Rail me={me} onFind={find} onNavigate={menu.close} />
         </Drawer>
       )}
       {isFinding && <Palette onClose={finding.close} sections={sections} me={me} />}
-    </>
+    </SignedIn>
   )
 }

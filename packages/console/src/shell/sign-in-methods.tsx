@@ -9,9 +9,6 @@ import { call } from '../api/client.ts'
 import { useRead } from '../api/hooks.ts'
 import { goToProvider } from '../api/openid.ts'
 import { offersPasskeys, signInWithPasskey } from '../api/passkeys.ts'
-import { text } from '../text.ts'
-
-const t = text.signIn
 
 /** Signs in and returns the caller, or null when another step follows. */
 export type SignInStep = () => Promise<Me | null>
@@ -50,20 +47,20 @@ export function Methods({ isPending, run }: FormProps) {
           leftSection={<IconFingerprint size={16} />}
           fullWidth
         >
-          {t.passkey}
+          Sign in with a passkey
         </Button>
       )}
-      {hasButton && <Divider label={t.or} />}
+      {hasButton && <Divider label="or" />}
       {hasButton && !wantsToken ? (
         <Button variant="default" onClick={() => setWantsToken(true)} fullWidth>
-          {t.useToken}
+          Use a token
         </Button>
       ) : (
         <form onSubmit={withToken}>
           <Stack>
             <PasswordInput
-              label={t.token}
-              description={t.tokenHint}
+              label="Personal access token or operator token"
+              description="A personal access token begins with kwp_."
               value={token}
               onChange={(event) => setToken(event.currentTarget.value)}
               autoComplete="off"
@@ -71,7 +68,7 @@ export function Methods({ isPending, run }: FormProps) {
               {...(wantsToken && { autoFocus: true })}
             />
             <Button type="submit" variant={hasButton ? 'default' : 'filled'} loading={isPending}>
-              {t.submit}
+              Sign in
             </Button>
           </Stack>
         </form>

@@ -14,10 +14,7 @@ import { ME } from '../api/hooks.ts'
 import { enter, identify, takeResponse, takeReturnPath } from '../api/openid.ts'
 import { Mark } from '../parts/mark.tsx'
 import { ErrorMessage } from '../parts/states.tsx'
-import { text } from '../text.ts'
 import { type FormProps, Methods, type SignInStep } from './sign-in-methods.tsx'
-
-const t = text.signIn
 
 function Frame({ title, hint, children }: { title: string; hint?: string | undefined; children: ReactNode }) {
   return (
@@ -39,7 +36,7 @@ function Frame({ title, hint, children }: { title: string; hint?: string | undef
 function Organizations({ identity, isPending, run }: FormProps & { identity: OpenidIdentity }) {
   return (
     <>
-      <Text size="sm">{t.chooseHint(identity.email)}</Text>
+      <Text size="sm">{`${identity.email} is a member of several organizations.`}</Text>
       {identity.organizations.map(({ id, name }) => (
         <Button key={id} variant="default" onClick={() => run(() => enter(id))} loading={isPending} fullWidth>
           {name}
@@ -52,12 +49,12 @@ function Organizations({ identity, isPending, run }: FormProps & { identity: Ope
 function Invitation({ secret, isPending, run }: FormProps & { secret: string }) {
   return (
     <>
-      <Text size="sm">{t.invitedHint}</Text>
+      <Text size="sm">The invitation signs you in once. Then register a passkey for the next sign-in.</Text>
       <Button
         loading={isPending}
         onClick={() => run(() => call(sessions.createSession, { body: { invitation: secret } }))}
       >
-        {t.accept}
+        Accept the invitation
       </Button>
     </>
   )
@@ -110,11 +107,14 @@ export function SignIn() {
   }, [])
 
   const isInviting = invitation !== ''
-  const title = identity ? t.choose : isInviting ? t.invited : t.title
+  const title = identity ? 'Choose an organization' : isInviting ? 'You have an invitation' : 'Sign in to Keyward'
   return (
-    <Frame title={title} hint={isInviting || identity ? undefined : t.lost}>
+    <Frame
+      title={title}
+      hint={isInviting || identity ? undefined : 'No invitation? Ask a colleague who manages members, or the operator.'}
+    >
       {isFinishing ? (
-        <Text role="status">{t.finishing}</Text>
+        <Text role="status">Signing in…</Text>
       ) : identity ? (
         <Organizations identity={identity} isPending={isPending} run={run} />
       ) : isInviting ? (

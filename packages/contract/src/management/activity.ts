@@ -50,21 +50,25 @@ export const activityEntry = z
 export const alert = z
   .object({
     id: z.uuid().meta({ description: 'The id of the alert.', example: EXAMPLE_ID }),
-    kind: z.enum(['OVERUSE', 'WEBHOOK_DISABLED']).meta({
+    kind: z.enum(['OVERUSE', 'WEBHOOK_DISABLED', 'EVENT_WAITING']).meta({
       description:
-        'The type of the alert. `OVERUSE`: more machines check the license than it has slots. `WEBHOOK_DISABLED`: Keyward has disabled a webhook endpoint.',
+        'The type of the alert. `OVERUSE`: more machines check the license than it has slots. `WEBHOOK_DISABLED`: Keyward has disabled a webhook endpoint. `EVENT_WAITING`: an event of a shop names a price that no template lists.',
       example: 'OVERUSE',
     }),
     licenseId: z
       .uuid()
       .nullable()
-      .meta({ description: 'The id of the license; null for `WEBHOOK_DISABLED`.', example: EXAMPLE_ID }),
-    webhookEndpointId: z
+      .meta({ description: 'The id of the license; null unless the kind is `OVERUSE`.', example: EXAMPLE_ID }),
+    webhookEndpointId: z.uuid().nullable().meta({
+      description: 'The id of the webhook endpoint; null unless the kind is `WEBHOOK_DISABLED`.',
+      example: null,
+    }),
+    connectionId: z
       .uuid()
       .nullable()
-      .meta({ description: 'The id of the webhook endpoint; null for `OVERUSE`.', example: null }),
+      .meta({ description: 'The id of the connection; null unless the kind is `EVENT_WAITING`.', example: null }),
     count: z.int().meta({
-      description: 'The number of rejected checks, or how many times the endpoint was disabled.',
+      description: 'The number of rejected checks or of waiting events, or how many times the endpoint was disabled.',
       example: 9,
     }),
     firstAt: timestamp('The time of the first one.'),
@@ -74,7 +78,7 @@ export const alert = z
   .meta({
     id: 'Alert',
     description:
-      'An alert that more machines check a license than it has slots, or that a webhook endpoint is disabled.',
+      'An alert that more machines check a license than it has slots, that a webhook endpoint is disabled, or that events of a shop wait.',
   })
 
 const alertFilter = {

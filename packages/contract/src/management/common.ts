@@ -5,7 +5,7 @@
 
 import { z } from 'zod'
 
-import { text } from '../text.ts'
+import { oneLine, text } from '../text.ts'
 
 export const EXAMPLE_ID = '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b'
 
@@ -81,14 +81,11 @@ export const newEmail = email
   .refine((value) => DELIVERABLE.test(value), 'must be an e-mail address')
   .refine((value) => !/\p{Cf}/u.test(value), 'must not contain invisible characters')
 
-/** Matches control characters, and characters that change the direction of text. Colleagues could not see such a name as it is stored. */
-const DECEPTIVE = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u
-
-/** A name that is stored as given. It must not be blank. */
+/** A name that is stored as given. It must not be blank. Colleagues could not see a name with unsafe characters as it is stored. */
 export const name = text(200)
   .refine((value) => value.trim() !== '', 'must not be blank')
   .refine(
-    (value) => !DECEPTIVE.test(value),
+    (value) => oneLine(value) === value,
     'must not contain control characters or characters that change the direction of text',
   )
 

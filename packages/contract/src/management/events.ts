@@ -85,6 +85,10 @@ export const eventTypes = {
   'license.revoked': changed('A license was revoked, which is permanent.', licenseOf, { reason }),
   'license.deleted': happened('A license was deleted, with its machines and its access rules.', licenseOf),
   'license.key_replaced': changed('The key of a license was replaced.', licenseOf),
+  'license.file_issued': happened('A license file for one machine was issued.', licenseOf, {
+    machineId: z.string().meta({ description: 'The machine that can use the file.', example: 'A4-F1-00-12' }),
+    endsAt: timestamp('The end of the file, and of the slot that it holds.'),
+  }),
   'license.started': happened('The term of a license started with its first valid check.', licenseOf),
   'license.expiring': happened('A license expires in 30 days, 7 days or 1 day.', licenseOf, { days }),
   'license.expired': happened('A license has expired.', licenseOf),
@@ -95,7 +99,7 @@ export const eventTypes = {
     licenseOf,
     {
       alert: alert
-        .omit({ licenseId: true, webhookEndpointId: true, kind: true, acknowledgedAt: true })
+        .omit({ licenseId: true, webhookEndpointId: true, connectionId: true, kind: true, acknowledgedAt: true })
         .meta({ id: undefined, description: 'The alert of the license.' }),
     },
   ),

@@ -4,8 +4,7 @@ import { z } from 'zod'
 import { _check as checkWhen } from 'zod/v4/core'
 
 import { entitlementOverrides, entitlements as grants, storedEntitlements } from '../entitlements.ts'
-import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
-import { checkedLicenseKey } from '../validation.ts'
+import { MAX_LICENSE_KEY_BYTES, text } from '../text.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
 import {
   email,
@@ -82,10 +81,18 @@ const graceDays = z.int().min(0).max(90).meta({
 })
 
 export const DEFAULT_FILE_DAYS = 30
-const fileDays = z.int().min(1).max(366).meta({
-  description: 'The lifetime of offline license files in days, from 1 to 366. A file never outlives the license.',
-  example: DEFAULT_FILE_DAYS,
-})
+export const MAX_FILE_DAYS = 366
+const fileDays = z
+  .int()
+  .min(1)
+  .max(MAX_FILE_DAYS)
+  .nullable()
+  .meta({
+    description:
+      'The lifetime of offline license files in days, from 1 to 366. Null: a file ends with the lease of the machine, or after 30 days ' +
+      'without leases. A file never outlives the license.',
+    example: null,
+  })
 
 interface Policy {
   type: PolicyType
@@ -121,7 +128,7 @@ export interface Terms {
   maxReleases: number | null
   leaseSeconds: number | null
   graceDays: number
-  fileDays: number
+  fileDays: number | null
 }
 
 /** The values of terms that are not given. */
@@ -132,8 +139,13 @@ export const TERM_DEFAULTS = {
   maxReleases: null,
   leaseSeconds: null,
   graceDays: 0,
-  fileDays: DEFAULT_FILE_DAYS,
+  fileDays: null,
 } as const satisfies Terms
+
+/** Returns whether files of a license end with the lease of a machine, because the vendor chose no lifetime (docs/api.md#f2). */
+export function filesEndWithLease(policy: Pick<Terms, 'fileDays' | 'leaseSeconds' | 'maxMachines'>): boolean {
+  return policy.fileDays === null && policy.leaseSeconds !== null && policy.maxMachines !== null
+}
 
 const givenPolicy = z.strictObject({ ...terms, expiresAt }).partial()
 
@@ -372,22 +384,6 @@ const licenseSorting = {
     .meta({ description: 'Default: `desc` for `createdAt`, `asc` for `expiresAt`.', example: 'asc' }),
 }
 
-export const licenseFile = z.string().meta({
-  description: 'The signed file: base64url payload, a dot, base64url Ed25519 signature.',
-  example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
-})
-
-/** The body of a request for a license file. Both fields have the same format as in a check (docs/api.md#f4). */
-export const requestLicenseFile = z
-  .strictObject({
-    licenseKey: checkedLicenseKey,
-    fingerprint: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
-      description: 'The machine id; null and the empty string count as absent.',
-      example: '4C4C4544-0051-3510',
-    }),
-  })
-  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
-
 /** Returns the license with its JSON members as text, as they are stored. An absent member is undefined, so that a template can supply it. */
 export function withJsonText({ metadata: given, entitlements, ...rest }: CreateLicense) {
   const stored = storedEntitlements(entitlements)
@@ -477,22 +473,5 @@ export const licenses = operations({
     body: replaceLicenseKey.optional(),
     returns: license,
     propagates: true,
-  },
-})
-
-export const licenseFiles = operations({
-  downloadLicenseFile: {
-    route: 'GET /licenses/{id}/file',
-    needs: 'licenses.read',
-    returns: licenseFile,
-    file: 'text/plain',
-  },
-  requestLicenseFile: {
-    route: 'POST /licenses/file',
-    needs: 'apiKey',
-    body: requestLicenseFile,
-    returns: licenseFile,
-    file: 'text/plain',
-    readOnly: true,
   },
 })

@@ -15,7 +15,7 @@ const provider = z
 const orderId = text(200).meta({ description: 'The id of the order in the shop.', example: 'cs_1042' })
 const line = text(100).meta({ description: 'The line of the order.', example: '1' })
 
-const orderState = z.enum(['paid', 'canceled', 'refunded', 'disputed']).meta({
+export const orderState = z.enum(['paid', 'canceled', 'refunded', 'disputed']).meta({
   description:
     'The state of the payment. `canceled` leaves what is paid for, `refunded` revokes the licenses, `disputed` suspends them.',
   example: 'paid',

@@ -86,10 +86,11 @@ export const delivery = z
             .string()
             .nullable()
             .meta({ description: 'The reason for the failure; null after a success.', example: null }),
-          response: z
-            .string()
-            .nullable()
-            .meta({ description: 'The first 2 KiB of the body of the response.', example: 'ok' }),
+          response: z.string().nullable().meta({
+            description:
+              'The first 2 KiB of the body of the response; null without a response, and beyond the daily limit of stored responses.',
+            example: 'ok',
+          }),
         }),
       )
       .meta({ description: 'The attempts, oldest first.' }),

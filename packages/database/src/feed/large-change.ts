@@ -8,9 +8,8 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-import pg from 'pg'
+import type pg from 'pg'
 
-import { connectionTo } from '../hosts.ts'
 import { bytesToUuid } from '../ids.ts'
 import {
   ACCESS_RULE,
@@ -25,6 +24,7 @@ import {
   PRODUCT,
   SIGNING_KEY,
 } from './entities.ts'
+import { type LongReadOptions, readOverOwnConnection } from './long-read.ts'
 import { branch, type LogRow, MACHINES, readRows } from './read.ts'
 
 export interface LargePage {
@@ -38,19 +38,12 @@ export interface LargePage {
   readonly snapshot: string
 }
 
-export interface LargeChangeOptions {
+export interface LargeChangeOptions extends LongReadOptions {
   /** The snapshot up to which the consumer has applied the changes of the organizations. */
   readonly since: string
   readonly organizations: readonly Id[]
   /** Receives a page. The next page is read after the call returns. */
   readonly onPage: (page: LargePage) => void
-  readonly applicationName?: string
-  readonly connectTimeoutMs?: number
-  /**
-   * The time without data from the server after which the read rejects. The default is 60 s, because the server needs time to select the
-   * changes.
-   */
-  readonly stallMs?: number
 }
 
 const PAGE_ROWS = 1_000
@@ -93,33 +86,14 @@ export interface LargeChange {
 
 /** Starts the read. `done` also rejects with an error that `onPage` throws. */
 export function readLargeChange(url: string, options: LargeChangeOptions): LargeChange {
-  const client = new pg.Client({
-    ...connectionTo(url),
-    application_name: options.applicationName ?? 'keyward large change',
-    connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
-    keepAlive: true,
-  })
-  const stallMs = options.stallMs ?? 60_000
-  let broken: Error | undefined
-  const end = (reason: Error): void => {
-    broken ??= reason
-    client.connection.stream.destroy()
-  }
-  client.on('error', (error) => void (broken ??= error))
-  const watchdog = setTimeout(() => end(new Error(`Postgres was silent for ${stallMs} ms`)), stallMs)
-  const read = async (): Promise<string> => {
-    try {
-      await client.connect()
-      if (broken !== undefined) throw broken
-      return await readPages(client, options, () => watchdog.refresh())
-    } catch (error) {
-      throw broken ?? error
-    } finally {
-      clearTimeout(watchdog)
-      await client.end().catch(() => undefined)
-    }
-  }
-  return { done: read(), close: () => end(new Error('The read of a large change was closed')) }
+  const closing = new AbortController()
+  const done = readOverOwnConnection(
+    url,
+    // The server needs time to select the changes.
+    { applicationName: 'keyward large change', stallMs: 60_000, ...options, signal: closing.signal },
+    (client, onProgress) => readPages(client, options, onProgress),
+  )
+  return { done, close: () => closing.abort(new Error('The read of a large change was closed')) }
 }
 
 async function readPages(

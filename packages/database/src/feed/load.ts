@@ -6,10 +6,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-import pg from 'pg'
+import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 
-import { connectionTo } from '../hosts.ts'
 import { type ColumnReader, columnsOf } from './columns.ts'
 import { CopyDecoder } from './copy-decoder.ts'
 import {
@@ -25,19 +24,14 @@ import {
   SIGNING_KEY,
 } from './entities.ts'
 import { openChangeLog } from './history.ts'
+import { type LongReadOptions, readOverOwnConnection } from './long-read.ts'
 
-export interface LoadOptions {
+export interface LoadOptions extends LongReadOptions {
   /**
    * Receives a batch of up to 256 changes of the snapshot. The next batch is read after the call has returned or its promise has
    * resolved.
    */
   readonly onBatch: (changes: FeedChange[], snapshot: string) => void | Promise<void>
-  readonly applicationName?: string
-  readonly connectTimeoutMs?: number
-  /** The time without data from the server after which the load rejects. The default is 15 s. */
-  readonly stallMs?: number
-  /** Stops the load, which then rejects. */
-  readonly signal?: AbortSignal
 }
 
 export interface LoadedFeed {
@@ -86,32 +80,12 @@ const STEPS: readonly Step[] = [
  * Loads over a separate connection. Connect a listener first, so that no change waits for the next poll. Rejects on a
  * standby, when the connection breaks, and with an error that `onBatch` throws.
  */
-export async function loadFeed(url: string, options: LoadOptions): Promise<LoadedFeed> {
-  const client = new pg.Client({
-    ...connectionTo(url),
-    application_name: options.applicationName ?? 'keyward load',
-    connectionTimeoutMillis: options.connectTimeoutMs ?? 2_000,
-    keepAlive: true,
-  })
-  const stallMs = options.stallMs ?? 15_000
-  let broken: Error | undefined
-  client.on('error', (error) => void (broken ??= error))
-  const stop = (reason: string): void => {
-    broken ??= new Error(reason)
-    client.connection.stream.destroy()
-  }
-  const watchdog = setTimeout(() => stop(`Postgres was silent for ${stallMs} ms during the load`), stallMs)
-  options.signal?.addEventListener('abort', () => stop('The load was stopped'), { once: true })
-  try {
-    await client.connect()
-    options.signal?.throwIfAborted()
-    return await load(client, options, () => watchdog.refresh())
-  } catch (error) {
-    throw broken ?? error
-  } finally {
-    clearTimeout(watchdog)
-    await client.end().catch(() => undefined)
-  }
+export function loadFeed(url: string, options: LoadOptions): Promise<LoadedFeed> {
+  return readOverOwnConnection(
+    url,
+    { applicationName: 'keyward load', stallMs: 15_000, ...options },
+    (client, onProgress) => load(client, options, onProgress),
+  )
 }
 
 async function load(client: pg.Client, { onBatch }: LoadOptions, onProgress: () => void): Promise<LoadedFeed> {

@@ -116,7 +116,7 @@ interface ClaimRow {
   readonly lease: number | null
 }
 
-function toOutcome(text: string): ClaimOutcome {
+export function toOutcome(text: string): ClaimOutcome {
   const outcome = OUTCOMES.find((candidate) => candidate === text)
   if (outcome === undefined) throw new Error(`claim_slots returned the unknown outcome ${text}`)
   return outcome

@@ -8,7 +8,6 @@ import type pg from 'pg'
 
 import type { Id } from '../feed/entities.ts'
 import { bytesToUuid, toHex } from '../ids.ts'
-import { booleanArray, byteaArray, float8Array, integerArray, textArray, uuidArray } from './binary-arrays.ts'
 
 /** Usage to write. Times are milliseconds since 1970. */
 export interface RecordBatch {
@@ -38,7 +37,8 @@ export interface RecordBatch {
 
 /**
  * Checks, aggregated per license, code, machine and minute (docs/api.md#d3). Entry i consists of element i of each
- * column. Columns are used instead of objects, because a flush has thousands of entries.
+ * column. Columns are used instead of objects, because a flush has thousands of entries. They are sent as text: arrays in the binary format
+ * of Postgres saved about 0.6 ms per batch of 500 entries, on a thread that answers no checks.
  */
 export interface ActivityColumns {
   readonly minutesMs: Float64Array
@@ -89,17 +89,23 @@ export async function writeBehind(
       overuseToJson(batch.overuse),
       JSON.stringify(batch.keyUses.map(({ id, atMs: at }) => ({ id: bytesToUuid(id), at }))),
       hostnamesToJson(batch.hostnames),
-      float8Array(activity.minutesMs),
-      uuidArray(activity.licenseIds),
-      textArray(activity.codes, activity.codeNames),
-      byteaArray(activity.machineAt, activity.machineBytes),
-      integerArray(activity.counts),
-      float8Array(activity.firstsMs),
-      float8Array(activity.lastsMs),
-      booleanArray(activity.seen),
+      Array.from(activity.minutesMs),
+      Array.from(activity.counts, (_, entry) => toHex(activity.licenseIds.subarray(entry * 16, entry * 16 + 16))),
+      Array.from(activity.codes, (code) => activity.codeNames[code]),
+      Array.from(activity.counts, (_, entry) => machineOf(activity, entry)),
+      Array.from(activity.counts),
+      Array.from(activity.firstsMs),
+      Array.from(activity.lastsMs),
+      Array.from(activity.seen, Boolean),
     ],
   })
   return rows[0]?.applied === true ? 'applied' : 'repeated'
+}
+
+/** Returns the machine id of an entry, or null without a machine id. The driver sends a Buffer as `bytea`. */
+function machineOf({ machineAt, machineBytes }: ActivityColumns, entry: number): Buffer | null {
+  const [start = 0, end = 0] = machineAt.subarray(entry, entry + 2)
+  return start === end ? null : Buffer.from(machineBytes.buffer, machineBytes.byteOffset + start, end - start)
 }
 
 /** Splits a batch into batches that write at most `BATCH_ROWS` rows each. An empty batch yields no batches. */

@@ -51,6 +51,19 @@ const end = (licenseId: string, ...machines: string[]) =>
     [licenseId, machines],
   )
 
+/** Gives the machine a file that ends at this interval from now, and with which its slot ends. */
+const setFile = (licenseId: string, machine: string, interval: string) =>
+  database.pool.query(
+    `update machines set file_ends_at = now() + $3::interval, lease_ends_at = now() + $3::interval
+     where license_id = $1 and machine_id = $2`,
+    [licenseId, Buffer.from(machine), interval],
+  )
+
+async function release(licenseId: string, machine: string): Promise<string | undefined> {
+  const [answer] = await releaseSlots(validator, [claim(licenseId, machine)])
+  return answer?.outcome
+}
+
 /** Returns the seconds for which each machine holds its slot, or null when it holds the slot until the release. */
 async function leases(licenseId: string): Promise<Record<string, number | null>> {
   const { rows } = await database.pool.query<{ machine: string; seconds: number | null }>(
@@ -164,4 +177,33 @@ test('a validator of an earlier version can neither claim a leased slot nor foll
   await expect(validator.query("select open_change_log_with('{}')")).rejects.toThrow(/leaseSeconds/)
   await database.pool.query('update licenses set lease_seconds = null')
   await expect(validator.query("select open_change_log_with('{}')")).resolves.toBeDefined()
+})
+
+test('a machine holds its slot until its file ends, and then another machine can take it', async () => {
+  for (const leaseSeconds of [null, 60]) {
+    const id = await leased(1, leaseSeconds)
+    await outcomes(id, ['a'])
+    await setFile(id, 'a', '1 hour')
+    expect(await outcomes(id, ['a', 'b'])).toEqual([`known 1 ${leaseSeconds}`, 'limit 1 null'])
+    expect(await leases(id)).toEqual({ a: 3600 })
+    expect(await release(id, 'a')).toBe('unknown')
+    // The policy changes no slot that belongs to a file.
+    await database.pool.query('update licenses set lease_seconds = 600 where id = $1', [id])
+    await database.pool.query('update licenses set lease_seconds = null where id = $1', [id])
+    expect(await leases(id)).toEqual({ a: 3600 })
+    await setFile(id, 'a', '-1 s')
+    expect(await outcomes(id, ['b', 'a'])).toEqual(['granted 1 null', 'limit 1 null'])
+    expect(await leases(id)).toEqual({ b: null })
+  }
+})
+
+test('a machine that holds a slot until its release keeps it after its file has ended', async () => {
+  const id = await leased(1, null)
+  await outcomes(id, ['a'])
+  await database.pool.query(`update machines set file_ends_at = now() + interval '1 hour' where license_id = $1`, [id])
+  expect(await release(id, 'a')).toBe('unknown')
+  await database.pool.query(`update machines set file_ends_at = now() where license_id = $1`, [id])
+  expect(await outcomes(id, ['b', 'a'])).toEqual(['limit 1 null', 'known 1 null'])
+  expect(await leases(id)).toEqual({ a: null })
+  expect(await release(id, 'a')).toBe('released')
 })

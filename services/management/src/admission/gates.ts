@@ -16,6 +16,9 @@ const IMPORTS = 4
 /** The maximum number of bytes that the bodies of imports occupy. It is enough for IMPORTS bodies of the largest size. */
 const IMPORT_BYTES = IMPORTS * 50 * 1024 * 1024
 
+/** The maximum number of bytes that the bodies of signed requests occupy. */
+const SIGNED_BYTES = 32 * 1024 * 1024
+
 /** The limits of the connections to Postgres, of imports and of exports. */
 export interface Gates {
   reads: FairGate
@@ -26,6 +29,8 @@ export interface Gates {
   uploads: FairGate
   /** The memory for the bodies of imports. */
   importBytes: ByteBudget
+  /** The memory for the bodies of signed requests, whose senders are not known before the body has arrived. */
+  signedBytes: ByteBudget
   /** The gate for imports whose body has been received. */
   imports: FairGate
   exports: FairGate
@@ -46,10 +51,12 @@ export function createGates(onReject: () => void): Gates {
     writes: createFairGate({ ...waiting, total: WRITE_CONNECTIONS - 1, perOwner: 3, what: 'changes' }),
     uploads: createFairGate({ ...imports, total: Infinity, perOwner: 1, maxWaiting: 8 }),
     importBytes: new ByteBudget(IMPORT_BYTES, 'imports', onReject),
+    signedBytes: new ByteBudget(SIGNED_BYTES, 'events of shops', onReject),
     imports: createFairGate({ ...imports, total: IMPORTS, perOwner: 1, maxWaiting: 1 }),
-    // An export occupies the memory of one page until its caller has read everything. It uses a connection only while it reads a page.
+    // An export occupies the memory of one page until its caller has read everything, or for 15 minutes. It uses a connection only while it
+    // reads a page.
     exports: createFairGate({
-      total: 32,
+      total: 128,
       perOwner: 2,
       maxWaiting: 0,
       maxWaitMs: 0,

@@ -15,7 +15,7 @@ interface LeasedSlots {
   max: number
 }
 
-/** Returns the slots of the license with this key, or undefined when no license with leases has the key. */
+/** Returns the slots of the license with this key, or undefined when no license with a machine limit has the key. */
 async function readSlots(
   { db, organizationId }: ReadContext,
   licenseKey: string,
@@ -28,7 +28,7 @@ async function readSlots(
       exists (select from machines m where m.license_id = l.id and m.machine_id = ${machine}
         and (m.lease_ends_at is null or m.lease_ends_at > now())) as is_held
     from licenses l where l.organization_id = ${organizationId} and l.key = ${licenseKey}
-      and l.lease_seconds is not null and l.max_machines is not null`.execute(db)
+      and l.max_machines is not null`.execute(db)
   return rows[0]
 }
 

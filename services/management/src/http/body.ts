@@ -27,9 +27,13 @@ interface BodyLimits {
   rows?: SplitterOptions
   /** Whether to hash the body. */
   isHashed: boolean
+  /** Whether to keep the bytes, because a signature covers them. */
+  isSigned?: boolean
   /** Called with the number of bytes of each decoded chunk before the chunk is kept. Throws to reject the body. */
   take?: (bytes: number) => void
 }
+
+const NO_BYTES = new Uint8Array()
 
 export interface RequestBody {
   /** The parsed body, or undefined when the request has no body or `split` contains the body. */
@@ -38,6 +42,8 @@ export interface RequestBody {
   split: SplitBody | null
   /** SHA-256 of the decoded bytes, or null when the body is not hashed. */
   hash: Buffer | null
+  /** The decoded bytes, empty unless they are kept. */
+  bytes: Uint8Array
 }
 
 function hasBody(request: IncomingMessage): boolean {
@@ -111,11 +117,11 @@ function readChunks(request: IncomingMessage, maxBytes: number, take: (chunk: Bu
  */
 export async function readBody(
   request: IncomingMessage,
-  { maxBytes, rows, isHashed, take }: BodyLimits,
+  { maxBytes, rows, isHashed, isSigned = false, take }: BodyLimits,
 ): Promise<RequestBody> {
   const hash = isHashed ? createHash('sha256') : null
   const digest = () => hash?.digest() ?? null
-  if (!hasBody(request)) return { value: undefined, split: null, hash: digest() }
+  if (!hasBody(request)) return { value: undefined, split: null, hash: digest(), bytes: NO_BYTES }
   if (!isJson(request.headers['content-type']))
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'Send the body with "content-type: application/json".')
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
@@ -127,6 +133,7 @@ export async function readBody(
     if (splitter) splitter.push(chunk)
     else chunks.push(chunk)
   })
-  if (splitter) return { value: undefined, split: splitter.end(), hash: digest() }
-  return { value: parseJson(Buffer.concat(chunks)), split: null, hash: digest() }
+  if (splitter) return { value: undefined, split: splitter.end(), hash: digest(), bytes: NO_BYTES }
+  const bytes = Buffer.concat(chunks)
+  return { value: parseJson(bytes), split: null, hash: digest(), bytes: isSigned ? bytes : NO_BYTES }
 }

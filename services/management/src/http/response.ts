@@ -52,14 +52,24 @@ export function requestIdOf(response: ServerResponse): string {
 /** The share of callers without a valid credential. All of them are paced together. */
 export const NO_SHARE = ''
 
+/** The limits of a streamed response in milliseconds. A response that exceeds one ends incompletely, so that its place becomes free. */
+const STREAM_LIMITS = {
+  /** The time from the first byte to the last. */
+  totalMs: 15 * 60_000,
+  /** The time in which the caller reads nothing. */
+  idleMs: 30_000,
+}
+
 /** Sends the responses of one server. Discarded bodies and rejections are counted for all requests together. */
 export class Responder {
   readonly #log: Pick<Logger, 'error'>
+  readonly #streamLimits: typeof STREAM_LIMITS
   readonly #unreadBodies = new UnreadBodies()
   readonly #rejections = new RejectionPacer()
 
-  constructor(log: Pick<Logger, 'error'>) {
+  constructor(log: Pick<Logger, 'error'>, streamLimits = STREAM_LIMITS) {
     this.#log = log
+    this.#streamLimits = streamLimits
   }
 
   send(response: ServerResponse, { status, headers, body, stream }: WireResponse): void {
@@ -70,7 +80,10 @@ export class Responder {
     response.setHeader('cache-control', 'no-store')
     if (stream && response.req.method !== 'HEAD') {
       // An error closes the connection, so that the caller can detect the incomplete body.
-      pipeline(Readable.from(stream.chunks), response, () => undefined)
+      const { totalMs, idleMs } = this.#streamLimits
+      response.setTimeout(idleMs, () => response.destroy())
+      const timer = setTimeout(() => response.destroy(), totalMs)
+      pipeline(Readable.from(stream.chunks), response, () => clearTimeout(timer))
       return
     }
     this.#unreadBodies.end(response.req, response, body === '' ? undefined : body)

@@ -1,10 +1,15 @@
 /**
  * Issues offline license files (docs/api.md#f1, docs/api.md#f3). A file requires an active license, and is signed with the organization's
- * current key. It is valid for the policy's `fileDays`, or until the license and its grace period end if that is sooner. Each file is recorded in the activity of its
- * license.
+ * current key. Each file is recorded in the activity of its license.
  */
 
-import { type Actor, effectiveEntitlements, type EntitlementOverrides } from '@keyward/contract'
+import {
+  type Actor,
+  DEFAULT_FILE_DAYS,
+  effectiveEntitlements,
+  type EntitlementOverrides,
+  filesEndWithLease,
+} from '@keyward/contract'
 import { recordFilesIssued } from '@keyward/database/kysely'
 import { bytesToSign, refreshAfterMs } from '@keyward/license-file'
 
@@ -41,6 +46,7 @@ export function selectForFile({ db, organizationId }: ReadContext) {
       'licenses.durationDays',
       'licenses.graceDays',
       'licenses.fileDays',
+      'licenses.leaseSeconds',
       'licenses.entitlements',
       'customers.email',
       'products.entitlements as productEntitlements',
@@ -65,8 +71,38 @@ export function dispositionOf(licenseId: string): string {
   return `attachment; filename="license-${licenseId}.lic"`
 }
 
-/** Returns the text of the file. Rejects with REVOKED, SUSPENDED, EXPIRED or NOT_STARTED, and UNAVAILABLE when this process lacks the master key that seals the signing key. */
-export async function signFile(row: FileRow, keyring: Keyring): Promise<string> {
+/** The machine that gets a file. */
+export type Bearer =
+  /** The file can be used only by this machine, for so many days. */
+  | { machineId: string; days: number }
+  /** The file can be used by every machine of the license. `leaseEnd` is the end of the lease of the machine that requested it. */
+  | { leaseEnd: Date | null }
+
+export function fileDaysOf({ fileDays }: FileRow): number {
+  return fileDays ?? DEFAULT_FILE_DAYS
+}
+
+/**
+ * Returns the lifetime of a file in milliseconds, unless the license ends sooner (docs/api.md#f2). A file that belongs to no lease is valid as
+ * long as a new one.
+ */
+function lifetimeMs(row: FileRow, nowMs: number, bearer: Bearer | null): number {
+  if (bearer !== null && 'days' in bearer) return bearer.days * MS_PER_DAY
+  if (!filesEndWithLease(row)) return fileDaysOf(row) * MS_PER_DAY
+  return bearer === null || bearer.leaseEnd === null
+    ? (row.leaseSeconds ?? 0) * 1_000
+    : bearer.leaseEnd.getTime() - nowMs
+}
+
+/**
+ * Returns the text of the file and its end. Rejects with REVOKED, SUSPENDED, EXPIRED or NOT_STARTED, and UNAVAILABLE when this process lacks
+ * the master key that seals the signing key.
+ */
+export async function signFile(
+  row: FileRow,
+  keyring: Keyring,
+  bearer: Bearer | null,
+): Promise<{ text: string; endsAt: Date }> {
   const now = new Date()
   const status = effectiveStatus(row, now.getTime())
   if (status !== 'active' && status !== 'grace') throw new ApiError(CODES[status])
@@ -74,12 +110,13 @@ export async function signFile(row: FileRow, keyring: Keyring): Promise<string> 
   if (!keyring.canOpen(row.masterKeyId))
     throw new ApiError('UNAVAILABLE', undefined, { headers: { 'retry-after': '1' } })
   const graceEnd = graceEndOf(row)
-  const endMs = (graceEnd ?? row.expiresAt)?.getTime() ?? null
-  const refreshAfter = refreshAfterMs(now.getTime(), endMs, row.fileDays * MS_PER_DAY)
+  const licenseEndMs = (graceEnd ?? row.expiresAt)?.getTime() ?? null
+  const endsAt = new Date(refreshAfterMs(now.getTime(), licenseEndMs, lifetimeMs(row, now.getTime(), bearer)))
   const payload = {
     licenseKey: row.key,
     licenseId: row.id,
     productId: row.productId,
+    ...(bearer !== null && 'machineId' in bearer && { machineId: bearer.machineId }),
     customerEmail: row.email,
     policy: {
       type: row.policyType,
@@ -88,7 +125,7 @@ export async function signFile(row: FileRow, keyring: Keyring): Promise<string> 
       ...(graceEnd !== null && { graceEndsAt: graceEnd.toISOString() }),
     },
     issuedAt: now.toISOString(),
-    refreshAfter: new Date(refreshAfter).toISOString(),
+    refreshAfter: endsAt.toISOString(),
     kid: row.keyId,
     entitlements: effectiveEntitlements<EntitlementOverrides[string]>(
       row.productEntitlements ?? {},
@@ -97,7 +134,7 @@ export async function signFile(row: FileRow, keyring: Keyring): Promise<string> 
   }
   const bytes = Buffer.from(bytesToSign(payload))
   const signature = await keyring.sign(row, bytes)
-  return `${bytes.toString('base64url')}.${signature.toString('base64url')}`
+  return { text: `${bytes.toString('base64url')}.${signature.toString('base64url')}`, endsAt }
 }
 
 /**
@@ -106,7 +143,7 @@ export async function signFile(row: FileRow, keyring: Keyring): Promise<string> 
  */
 export async function issueLicenseFile(context: FileContext, row: FileRow): Promise<string> {
   const { db, organizationId, actor, dependencies, headers, isHead } = context
-  const text = await signFile(row, dependencies.keyring)
+  const { text } = await signFile(row, dependencies.keyring, null)
   if (!isHead) await recordFilesIssued(db, [{ organizationId, licenseId: row.id, machineId: null, actor }])
   headers['content-disposition'] = dispositionOf(row.id)
   return text

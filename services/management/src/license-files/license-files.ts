@@ -2,6 +2,7 @@ import { licenseFiles as operations } from '@keyward/contract'
 
 import { notFound } from '../http/problem.ts'
 import { implement } from '../operations/implement.ts'
+import { issueMachineFile } from './for-machine.ts'
 import { dispositionOf, issueLicenseFile, selectForFile } from './issue.ts'
 
 const tag = { name: 'License files', description: 'Signed files with which an app can check its license offline.' }
@@ -10,13 +11,27 @@ export const licenseFiles = implement(tag, operations, {
   downloadLicenseFile: {
     summary: 'Download the offline license file',
     description:
-      'Requires an active license whose term has started. The file is valid for 30 days, or until the license expires if that is sooner. ' +
+      'Requires an active license whose term has started. The file is valid for `policy.fileDays`, or until the license ends if that is ' +
+      'sooner. If `fileDays` is null, it is valid as long as a new lease, or for 30 days without leases. ' +
       'The activity of the license has an entry FILE_ISSUED.',
     errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED'],
     async handle(call) {
       const license = await selectForFile(call).where('licenses.id', '=', call.params.id).executeTakeFirst()
       if (!license) throw notFound('license')
       return issueLicenseFile(call, license)
+    },
+  },
+  issueMachineFile: {
+    summary: 'Issue an offline license file for one machine',
+    description:
+      'Only this machine can use the file. The machine takes a slot, which is free again when the file ends. Until then, apps cannot ' +
+      'release it. The license must be active, and its term must have started. Access rules are not applied.',
+    errors: ['REVOKED', 'SUSPENDED', 'EXPIRED', 'NOT_STARTED', 'TOO_MANY_MACHINES'],
+    async handle(call) {
+      const { params, body, dependencies, headers } = call
+      const file = await issueMachineFile(call, dependencies.keyring, params.id, body)
+      headers['content-disposition'] = dispositionOf(params.id)
+      return file
     },
   },
   requestLicenseFile: {

@@ -13,6 +13,7 @@ import {
   type DocumentedError,
   type Endpoint,
   isRead,
+  needsNoCredential,
   permissionOf,
   returnsVersion,
   takesBody,
@@ -25,6 +26,7 @@ import type { SecurityScheme } from './security.ts'
 /** Describes the credential that an operation needs. */
 export function describeNeeds(needs: Needs): string {
   if (needs === 'nothing') return 'No credential.'
+  if (needs === 'signature') return 'Credential: the signature of the shop.'
   if (needs === 'operator') return 'Credential: the operator token.'
   if (needs === 'apiKey') return 'Credential: an API key of the organization.'
   if (needs === 'token') return 'Credential: any management or personal access token.'
@@ -35,7 +37,7 @@ export function describeNeeds(needs: Needs): string {
 
 /** Returns the security schemes of an operation. One of them suffices. */
 function schemesOf(needs: Needs): readonly SecurityScheme[] {
-  if (needs === 'nothing') return []
+  if (needs === 'nothing' || needs === 'signature') return []
   if (needs === 'operator') return ['operatorToken']
   if (needs === 'apiKey') return ['apiKey']
   return needs === 'person' ? ['vendorToken', 'operatorToken'] : ['vendorToken']
@@ -53,7 +55,7 @@ export function documentedErrors(endpoint: Endpoint): DocumentedError[] {
   if (acceptsIdempotencyKey(endpoint)) codes.push('IDEMPOTENCY_KEY_IN_USE', 'IDEMPOTENCY_KEY_REUSED')
   if (needs === 'token' || permissionOf(endpoint.operation) !== null) codes.push('ORGANIZATION_SUSPENDED')
   // Every change writes to the audit log, whose bytes count toward quotas.
-  if (needs !== 'apiKey' && needs !== 'operator' && needs !== 'nothing' && !isRead(endpoint))
+  if (needs !== 'apiKey' && needs !== 'operator' && !needsNoCredential(endpoint.operation) && !isRead(endpoint))
     codes.push('QUOTA_EXCEEDED')
   if (endpoint.versioned) codes.push('VERSION_MISMATCH')
   codes.push('INTERNAL', 'UNAVAILABLE', ...PROTOCOL_CODES)

@@ -36,6 +36,8 @@ export interface Call<Params, Query, Body> {
   /** Whether the request is a HEAD, which returns no body. A handler records nothing for it. */
   isHead: boolean
   browser: BrowserHeaders
+  /** The bytes of the body, if the request needs a signature, and the headers. */
+  received: { bytes: Uint8Array; header: (name: string) => string | undefined }
 }
 
 export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Body> {

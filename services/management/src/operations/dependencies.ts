@@ -91,6 +91,8 @@ export interface Dependencies {
   /** The configured provider of OpenID Connect, or null. */
   identityProvider: IdentityProvider | null
   log: Logger
+  /** Lets the worker of this process handle new events of shops at once. */
+  wakeCommerce: () => void
   /** The networks and ports to which webhooks may be sent. */
   webhookNetwork: WebhookNetwork
 }

@@ -32,8 +32,8 @@ type Received<One extends Operation> = One['rows'] extends { row: z.ZodType<infe
   ? Rows<Row, One['rows'] extends { others: infer Others extends z.ZodObject } ? z.output<Others> : unknown>
   : z.output<BodyOf<One>>
 
-/** Calls of the operator and of everyone have no organization. */
-type CallOf<One extends Operation> = One['needs'] extends 'operator' | 'nothing'
+/** Calls of the operator, of shops and of everyone have no organization. */
+type CallOf<One extends Operation> = One['needs'] extends 'operator' | 'signature' | 'nothing'
   ? Call<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
   : VendorCall<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
 
@@ -92,7 +92,7 @@ export interface Versioned {
 }
 
 /** The tables whose name differs from the first part of the path of their resources. */
-const TABLES: Readonly<Record<string, string>> = { templates: 'license_templates' }
+const TABLES: Readonly<Record<string, string>> = { templates: 'license_templates', commerce: 'commerce_connections' }
 
 /** Returns whether the response contains a resource with a version. */
 export function returnsVersion({ returns }: Operation): boolean {
@@ -178,10 +178,15 @@ export function isRead({ method, operation }: Endpoint): boolean {
   return method === 'GET' || operation.readOnly === true
 }
 
+/** Returns whether the caller has no credential: everyone, or a shop that signs the body. */
+export function needsNoCredential({ needs }: Operation): boolean {
+  return needs === 'nothing' || needs === 'signature'
+}
+
 /**
  * Returns whether the operation accepts an idempotency key. A key belongs to a credential, so operations that need no credential accept no
  * key.
  */
-export function acceptsIdempotencyKey({ method, operation: { readOnly, needs } }: Endpoint): boolean {
-  return method === 'POST' && readOnly !== true && needs !== 'nothing'
+export function acceptsIdempotencyKey({ method, operation }: Endpoint): boolean {
+  return method === 'POST' && operation.readOnly !== true && !needsNoCredential(operation)
 }

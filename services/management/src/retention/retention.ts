@@ -95,7 +95,10 @@ function expiredRules(days: number): Batch {
 }
 
 /** Returns a batch that deletes rows older than `days`, the oldest first. The ids are UUIDv7, so the primary key finds these rows. */
-function oldestIds(table: 'audit_log' | 'daily_entries' | 'events' | 'webhook_deliveries', days: number): Batch {
+function oldestIds(
+  table: 'audit_log' | 'commerce_events' | 'daily_entries' | 'events' | 'webhook_deliveries',
+  days: number,
+): Batch {
   const first = firstIdAt(Date.now() - days * MS_PER_DAY)
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
@@ -244,6 +247,7 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['excessEvents', excess('events', 'organization_id', options.maxEvents ?? MAX_EVENTS)],
     ['webhookDeliveries', oldestIds('webhook_deliveries', EVENT_DAYS)],
     ['excessDeliveries', excess('webhook_deliveries', 'endpoint_id', options.maxEvents ?? MAX_DELIVERIES)],
+    ['shopEvents', oldestIds('commerce_events', EVENT_DAYS)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['dailyEntries', oldestIds('daily_entries', LAST_DAYS)],

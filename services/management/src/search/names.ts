@@ -26,6 +26,7 @@ const NAMED: readonly Named[] = [
     table: 'webhook_endpoints',
     name: sql`convert_to(coalesce(description, url), 'UTF8')`,
   },
+  { permission: 'orders.read', table: 'commerce_connections', name: sql`convert_to(name, 'UTF8')` },
   { permission: 'credentials.write', table: 'members', name: sql`convert_to(email, 'UTF8')` },
   { permission: 'credentials.write', table: 'credentials', name: sql`convert_to(name, 'UTF8')` },
   { permission: 'credentials.write', table: 'signing_keys', name: sql`convert_to(key_id, 'UTF8')` },

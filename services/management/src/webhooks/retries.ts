@@ -1,4 +1,4 @@
-/** Determines the time of the next attempt of a delivery (docs/api.md#w5). */
+/** Determines the time of the next attempt of a delivery (docs/api.md#w5), and of an event of a shop (docs/api.md#b6). */
 
 import type { Attempt } from '../outbound/sender.ts'
 
@@ -26,7 +26,7 @@ const BUSY = new Set([429, 503])
 /** Returns the seconds until the next attempt, or null when the delivery has failed. `attempts` is the number of attempts so far. */
 export function secondsToRetry(
   attempts: number,
-  { status, retryAfterSeconds }: Attempt,
+  { status, retryAfterSeconds }: Pick<Attempt, 'status' | 'retryAfterSeconds'>,
   random = Math.random,
 ): number | null {
   const seconds = RETRY_SECONDS[attempts - 1]

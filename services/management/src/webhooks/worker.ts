@@ -34,6 +34,7 @@ import {
   releaseOthers,
   writeOutcomes,
 } from './queue.ts'
+import { ResponseBytes } from './response-bytes.ts'
 import { GONE, secondsToRetry } from './retries.ts'
 import { type EndpointRow, openSecrets } from './secrets.ts'
 
@@ -88,6 +89,7 @@ export class WebhookWorker {
   readonly #claimed = new Tally<string>()
   /** The number of running attempts, by endpoint and by organization. */
   readonly #running = new Tally<string>()
+  readonly #responses = new ResponseBytes()
   readonly #attempts = new Set<Promise<void>>()
   /** The ids of claimed deliveries whose outcome is not stored yet. */
   readonly #mine = new Set<string>()
@@ -217,7 +219,8 @@ export class WebhookWorker {
       'user-agent': USER_AGENT,
       ...signatureHeaders(openSecrets(keyring, endpoint), claimed.eventId, body),
     }
-    const attempt = await sender.send(endpoint.url, headers, body)
+    const sent = await sender.send(endpoint.url, headers, body)
+    const attempt = { ...sent, response: this.#responses.take(claimed.organizationId, sent.response) }
     // This process stops, and another process will attempt the delivery.
     if (this.#stopping.signal.aborted && attempt.status === null) return
     metrics.observe(attempt)

@@ -130,7 +130,7 @@ describe('licenses', () => {
       maxReleases: null,
       leaseSeconds: null,
       graceDays: 0,
-      fileDays: 30,
+      fileDays: null,
     })
     expect(expectBody(await patch({ maxMachines: null }), 200, licenseSchema).machines).toEqual({ used: 0, max: null })
     expect(outcome(await patch({ expiresAt: null }))).toBe('422 INVALID_REQUEST')

@@ -7,11 +7,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { page } from '@keyward/contract'
+import { machine as machineSchema, page } from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
+import { auditEntry } from '@keyward/contract/management/audit'
 import { signingKey } from '@keyward/contract/management/signing-keys'
-import { parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
+import { judgeLicenseFile, parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { environment } from '../../src/config.ts'
 import { createKeyring } from '../../src/keyring/keyring.ts'
@@ -109,6 +111,17 @@ describe('the license file for a vendor', () => {
     expect(payload?.policy).not.toHaveProperty('graceEndsAt')
   })
 
+  test('a license file of a license with leases is valid as long as a lease, unless fileDays is set', async () => {
+    const lifetime = async (policy: object) => {
+      const { id } = await vendor.license({ policy: { type: 'PERPETUAL', leaseSeconds: 600, ...policy } })
+      const payload = parsePayload(payloadOf(await download(id)))
+      return (Date.parse(payload?.refreshAfter ?? '') - Date.parse(payload?.issuedAt ?? '')) / 1_000
+    }
+    expect(await lifetime({ maxMachines: 1 })).toBe(600)
+    expect(await lifetime({ maxMachines: 1, fileDays: 2 })).toBe(2 * 86_400)
+    expect(await lifetime({ maxMachines: null })).toBe(30 * 86_400)
+  })
+
   test('OpenSSL accepts the signature of a license file', async (context) => {
     context.skip(withoutOpenssl, 'openssl is not installed')
     const file = await download((await vendor.license()).id)
@@ -167,6 +180,24 @@ describe('the license file for an app', () => {
       limited.id,
     ])
     expect(rows).toEqual([{ used: 1 }])
+  })
+
+  test("a license file ends with the machine's lease, unless fileDays is set", async () => {
+    const policy = { type: 'PERPETUAL', maxMachines: 1, leaseSeconds: 600 }
+    const { id, key } = await vendor.license({ policy })
+    await insertMachine({ harness, vendor }, id, 'm1')
+    const setLease = 'update machines set lease_ends_at = $2 where license_id = $1'
+    const leaseEnd = new Date(Date.now() + 120_000)
+    await harness.database.pool.query(setLease, [id, leaseEnd])
+    const end = async (machine: string) => parsePayload(payloadOf((await request(key, machine)).text))?.refreshAfter
+    expect(await end('m1')).toBe(leaseEnd.toISOString())
+    // An excluded machine holds no slot, so its file is as long as a lease would be.
+    await vendor.rule({ kind: 'EXCLUSION', type: 'HWID', value: 'm2', scope: 'LICENSE', scopeId: id })
+    const remaining = Date.parse((await end('m2')) ?? '') - Date.now()
+    expect(remaining).toBeGreaterThan(120_000)
+    expect(remaining).toBeLessThanOrEqual(600_000)
+    await vendor.call('PATCH', `licenses/${id}`, { body: { policy: { fileDays: 2 } }, headers: { prefer: 'wait=10' } })
+    expect(Date.parse((await end('m1')) ?? '')).toBeGreaterThan(Date.now() + 86_400_000)
   })
 
   test('an app may send the license keys and machine ids that a check accepts', async () => {
@@ -261,6 +292,108 @@ describe('the license file for an app', () => {
     expect(rejected.text).not.toContain('127.')
     await vendor.rule({ kind: 'EXCLUSION', value: '127.0.0.1', scope: 'LICENSE', scopeId: license.id })
     expect((await request(license.key)).status).toBe(200)
+  })
+})
+
+describe('the license file for one machine', () => {
+  const DAY_MS = 86_400_000
+  const issue = (id: string, body: object, call = vendor.call) => call('POST', `licenses/${id}/file`, { body })
+  const check = async (key: string, fingerprint: string, path = 'validate') => {
+    const response = await fetch(`http://127.0.0.1:${harness.validator.port}/api/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${vendor.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ licenseKey: key, fingerprint }),
+    })
+    return z.looseObject({ code: z.string().optional() }).parse(await response.json())
+  }
+  const machinesOf = async (id: string) =>
+    expectBody(await vendor.call('GET', `licenses/${id}/machines`), 200, page(machineSchema)).data
+
+  test('only its machine can use it, and the machine holds a slot until the file ends', async () => {
+    const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    const response = await issue(license.id, { machineId: 'm1', hostname: 'plant-3', days: 5 })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-disposition')).toBe(`attachment; filename="license-${license.id}.lic"`)
+    const payload = parsePayload(payloadOf(response.text))
+    expect(payload).toMatchObject({ licenseKey: license.key, machineId: 'm1' })
+    const endsAt = payload?.refreshAfter ?? ''
+    expect(Date.parse(endsAt) - Date.parse(payload?.issuedAt ?? '')).toBe(5 * DAY_MS)
+    const facts = { keys: await verificationKeys(), licenseKey: license.key, nowMs: Date.now(), latestSeenMs: 0 }
+    expect(judgeLicenseFile(response.text, { ...facts, machineId: 'm1' })).toMatchObject({ ok: true })
+    expect(judgeLicenseFile(response.text, { ...facts, machineId: 'm2' })).toEqual({
+      ok: false,
+      reason: 'WRONG_MACHINE',
+    })
+    expect(await machinesOf(license.id)).toMatchObject([{ machineId: 'm1', hostname: 'plant-3', leaseEndsAt: endsAt }])
+    expect(outcome(await issue(license.id, { machineId: 'm2' }))).toBe('409 TOO_MANY_MACHINES')
+    // A longer file keeps the slot longer, and a shorter one does not shorten it.
+    for (const days of [9, 2]) expect((await issue(license.id, { machineId: 'm1', days })).status).toBe(200)
+    const [longer] = await machinesOf(license.id)
+    expect(Date.parse(longer?.leaseEndsAt ?? '')).toBeGreaterThan(Date.parse(endsAt))
+    const log = await vendor.call('GET', `audit-log?resourceId=${license.id}&action=license.file_issued`)
+    expect(expectBody(log, 200, page(auditEntry)).data.at(-1)?.changes).toEqual({
+      machineId: 'm1',
+      hostname: 'plant-3',
+      endsAt,
+    })
+    const events = await vendor.call('GET', `events?type=license.file_issued&resourceId=${license.id}`)
+    expect(events.text).toContain(`"machineId":"m1","endsAt":"${endsAt}"`)
+  })
+
+  test('apps cannot release its slot, which the next machine takes when the file has ended', async () => {
+    const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+    expect((await issue(license.id, { machineId: 'm1' })).status).toBe(200)
+    await expect.poll(() => check(license.key, 'm1')).toMatchObject({ valid: true })
+    await expect.poll(() => check(license.key, 'm1', 'deactivate')).toMatchObject({ deactivated: false })
+    expect(await check(license.key, 'm2')).toMatchObject({ valid: false, code: 'TOO_MANY_MACHINES' })
+    await harness.database.pool.query(
+      `update machines set file_ends_at = now(), lease_ends_at = now() where license_id = $1`,
+      [license.id],
+    )
+    await expect.poll(() => check(license.key, 'm2')).toMatchObject({ valid: true })
+    await expect.poll(() => check(license.key, 'm1')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
+    expect((await machinesOf(license.id)).map(({ machineId }) => machineId)).toEqual(['m2'])
+  })
+
+  test('it ends with the license, and never after fileDays', async () => {
+    const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString()
+    const policy = { type: 'SUBSCRIPTION', maxMachines: 1, expiresAt: at(3), graceDays: 1, fileDays: 7 }
+    const { id, ...license } = await vendor.license({ policy })
+    expect(parsePayload(payloadOf((await issue(id, { machineId: 'm1' })).text))?.refreshAfter).toBe(
+      license['graceEndsAt'],
+    )
+    const tooLong = await issue(id, { machineId: 'm1', days: 8 })
+    expect([outcome(tooLong), tooLong.text]).toEqual(['422 INVALID_REQUEST', expect.stringContaining('at most 7')])
+    const leased = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1, leaseSeconds: 60 } })
+    const payload = parsePayload(payloadOf((await issue(leased.id, { machineId: 'm1' })).text))
+    expect(Date.parse(payload?.refreshAfter ?? '') - Date.parse(payload?.issuedAt ?? '')).toBe(30 * DAY_MS)
+    expect((await machinesOf(leased.id))[0]?.leaseEndsAt).toBe(payload?.refreshAfter)
+  })
+
+  test('a license that allows no file, or of another organization, gives none and loses no slot', async () => {
+    const suspended = await vendor.license()
+    await vendor.call('POST', `licenses/${suspended.id}/suspend`)
+    expect(outcome(await issue(suspended.id, { machineId: 'm1' }))).toBe('409 SUSPENDED')
+    const trial = await vendor.license({ policy: { type: 'TRIAL', durationDays: 7, maxMachines: 1 } })
+    expect(outcome(await issue(trial.id, { machineId: 'm1' }))).toBe('409 NOT_STARTED')
+    const foreign = await (await createVendor(harness)).license()
+    expect(outcome(await issue(foreign.id, { machineId: 'm1' }))).toBe('404 NOT_FOUND')
+    expect(outcome(await issue(suspended.id, { machineId: '' }))).toBe('422 INVALID_REQUEST')
+    for (const { id } of [suspended, trial]) expect(await machinesOf(id)).toEqual([])
+  })
+
+  test('concurrent requests never issue files for more machines than the license has slots', async () => {
+    const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 3 } })
+    const responses = await Promise.all(
+      Array.from({ length: 12 }, (_, machine) => issue(license.id, { machineId: `m${machine}` })),
+    )
+    const issued = responses.flatMap(({ status, text }) =>
+      status === 200 ? [parsePayload(payloadOf(text))?.machineId] : [],
+    )
+    expect(issued).toHaveLength(3)
+    expect((await machinesOf(license.id)).map(({ machineId }) => machineId).toSorted()).toEqual(
+      issued.map(String).toSorted(),
+    )
   })
 })
 

@@ -2,6 +2,7 @@
 
 import { apiKey, createdToken, member as memberSchema, page, token as tokenSchema } from '@keyward/contract'
 import type { api } from '@keyward/contract/api'
+import { connection as connectionSchema, shopEvent as shopEventSchema } from '@keyward/contract/management/commerce'
 import { event as eventSchema } from '@keyward/contract/management/events'
 import { order as orderSchema } from '@keyward/contract/management/orders'
 import { signingKey } from '@keyward/contract/management/signing-keys'
@@ -14,6 +15,7 @@ import { uuidv7 } from '@keyward/database'
 
 import type { Endpoint } from '../../src/operations/implement.ts'
 import type { Harness } from './harness.ts'
+import { SHOP_SECRET, signatureOf } from './shops.ts'
 import { createVendor, expectBody, type Vendor } from './vendor.ts'
 
 export interface World {
@@ -147,8 +149,26 @@ async function delivery(world: World): Promise<string> {
   return `webhook-endpoints/${endpointId}/deliveries/${expectBody(response, 201, deliverySchema).id}`
 }
 
+async function connection({ vendor }: World): Promise<string> {
+  const { data } = expectBody(await vendor.call('GET', 'commerce'), 200, page(connectionSchema))
+  for (const { id } of data.slice(10)) await vendor.call('DELETE', `commerce/${id}`)
+  const body = { name: 'Shop', shop: 'polar', secret: SHOP_SECRET }
+  return expectBody(await vendor.call('POST', 'commerce', { body }), 201, connectionSchema).id
+}
+
+async function shopEvent(world: World): Promise<string> {
+  const path = `commerce/${await connection(world)}/events`
+  const raw = JSON.stringify({ type: 'other' })
+  const options = { token: null, raw, headers: signatureOf('polar', raw, String(unique())) }
+  await world.vendor.call('POST', path, options)
+  const { data } = expectBody(await world.vendor.call('GET', path), 200, page(shopEventSchema))
+  return `${path}/${data[0]!.id}`
+}
+
 type NamesOf<Table> = {
-  [Name in keyof Table]: Table[Name] extends { needs: 'person' | 'nothing' } | { route: `${string} /me/${string}` }
+  [Name in keyof Table]: Table[Name] extends
+    | { needs: 'person' | 'nothing' | 'signature' }
+    | { route: `${string} /me/${string}` }
     ? never
     : Name
 }[keyof Table]
@@ -178,6 +198,16 @@ const makers: Record<MakerName, Maker> = {
     return { path: path.split('/').slice(0, 3).join('/') }
   },
   putOrder: (world) => paidOrder(world),
+  listConnections: fixed('commerce'),
+  createConnection: async (world) => {
+    await connection(world)
+    return { path: 'commerce', body: { name: 'Shop', shop: 'stripe', mode: 'test', secret: SHOP_SECRET } }
+  },
+  readConnection: below('commerce', connection),
+  updateConnection: below('commerce', connection, '', { states: ['paid'], unknownPrices: 'ignore' }),
+  deleteConnection: below('commerce', connection),
+  listShopEvents: below('commerce', connection, '/events'),
+  retryShopEvent: async (world) => ({ path: `${await shopEvent(world)}/retry` }),
   listTemplates: below('products', product, '/templates'),
   createTemplate: below('products', product, '/templates', { name: 'Studio', policy: { type: 'PERPETUAL' } }),
   readTemplate: below('templates', template),
@@ -221,6 +251,7 @@ const makers: Record<MakerName, Maker> = {
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
   downloadLicenseFile: below('licenses', license, '/file'),
+  issueMachineFile: below('licenses', license, '/file', { machineId: 'm' }),
   requestLicenseFile: async ({ vendor }) => {
     const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
     return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }
@@ -306,11 +337,11 @@ const makers: Record<MakerName, Maker> = {
 }
 
 /**
- * Returns whether the endpoint signs a person in or acts on the signed-in person. The tests in test/sign-in send these requests with
- * sessions.
+ * Returns whether the endpoint signs a person in, acts on the signed-in person, or receives signed events. The tests in test/sign-in and
+ * test/commerce send these requests.
  */
 export function isOfPerson({ operation: { needs }, path }: Endpoint): boolean {
-  return needs === 'person' || needs === 'nothing' || path.startsWith('/me/')
+  return needs === 'person' || needs === 'nothing' || needs === 'signature' || path.startsWith('/me/')
 }
 
 export async function validRequest(operationId: string, world: World): Promise<Request> {

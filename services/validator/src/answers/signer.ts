@@ -21,7 +21,7 @@ const MAX_KEY_HASHES = 1_000
 interface Waiting {
   /** The first two parts of the signature. */
   delegation: string
-  leaf: Buffer
+  leaf: string
   done: (signature: string) => void
 }
 
@@ -84,11 +84,11 @@ export class AnswerSigner {
 
   #signBatch(batch: readonly Waiting[], timeMs: number): void {
     const { root, paths } = treeOf(batch.map(({ leaf }) => leaf))
-    const text = `keyward-answers-v1 ${new Date(timeMs).toISOString()} ${root.toString('base64url')}`
+    const text = `keyward-answers-v1 ${new Date(timeMs).toISOString()} ${root}`
     const statement = Buffer.from(text)
     const signature = sign(null, statement, this.#parts.key)
     const signed = `${statement.toString('base64url')}.${signature.toString('base64url')}`
-    batch.forEach(({ delegation, done }, i) => done(`${delegation}.${signed}.${paths[i]!.toString('base64url')}`))
+    batch.forEach(({ delegation, done }, i) => done(`${delegation}.${signed}.${paths[i]!}`))
   }
 }
 

@@ -188,7 +188,7 @@ export class Exchange implements Expiring {
     this.#state = 'waiting'
     this.signer = null
     // The body is copied, because a later response may be written into the same bytes.
-    const body = response.body.slice()
+    const body = Buffer.from(response.body)
     signer(response.status === '' ? '200' : response.status.slice(0, 3), body, (signature) =>
       this.send({ ...response, body, headers: [...response.headers, ['keyward-signature', signature]] }),
     )

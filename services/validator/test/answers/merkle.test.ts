@@ -7,6 +7,12 @@ import { treeOf } from '../../src/answers/merkle.ts'
 const sha256 = (bytes: Uint8Array): Buffer => hash('sha256', bytes, 'buffer')
 const leaf = (n: number): Buffer => sha256(Buffer.from(`leaf ${n}`))
 
+/** Returns the tree with its texts as bytes. */
+function bytesOf(leaves: readonly Buffer[]): { root: Buffer; paths: Buffer[] } {
+  const { root, paths } = treeOf(leaves.map((each) => each.toString('latin1')))
+  return { root: Buffer.from(root, 'base64url'), paths: paths.map((path) => Buffer.from(path, 'base64url')) }
+}
+
 /** Climbs from a leaf to the root as a client does. */
 function climb(from: Buffer, path: Buffer): Buffer {
   let node = from
@@ -18,13 +24,13 @@ function climb(from: Buffer, path: Buffer): Buffer {
 }
 
 test('the tree of one leaf is the leaf, with an empty path', () => {
-  expect(treeOf([leaf(1)])).toEqual({ root: leaf(1), paths: [Buffer.alloc(0)] })
+  expect(bytesOf([leaf(1)])).toEqual({ root: leaf(1), paths: [Buffer.alloc(0)] })
 })
 
 test('the third of three leaves moves up without a step', () => {
   const [a, b, c] = [leaf(1), leaf(2), leaf(3)]
   const ab = sha256(Buffer.concat([Buffer.of(1), a, b]))
-  const { root, paths } = treeOf([a, b, c])
+  const { root, paths } = bytesOf([a, b, c])
   expect(root).toEqual(sha256(Buffer.concat([Buffer.of(1), ab, c])))
   expect(paths[2]).toEqual(Buffer.concat([Buffer.of(1), ab]))
   expect(paths[0]).toEqual(Buffer.concat([Buffer.of(0), b, Buffer.of(0), c]))
@@ -34,7 +40,7 @@ test('in a tree of 1 to 64 leaves, every path leads from its own leaf to the roo
   const all = Array.from({ length: 64 }, (_, n) => leaf(n))
   for (const count of all.keys()) {
     const leaves = all.slice(0, count + 1)
-    const { root, paths } = treeOf(leaves)
+    const { root, paths } = bytesOf(leaves)
     const climbed = leaves.map((own, n) => climb(own, paths[n]!))
     expect(climbed).toEqual(leaves.map(() => root))
     expect(Math.max(...paths.map(({ length }) => length))).toBeLessThanOrEqual(6 * 33)

@@ -50,7 +50,9 @@ export function addActivityCommands(parent: CliCommand): void {
         LICENSE: one.licenseId,
       }))
     })
-  const group = parent.command('alert').description('alerts of overused licenses and disabled webhook endpoints')
+  const group = parent
+    .command('alert')
+    .description('alerts of overused licenses, disabled webhook endpoints and waiting events of shops')
   withLimit(group.command('list').description('list alerts, newest first'))
     .option('--open', 'only open alerts')
     .option('--license <license>', 'only alerts of this license: its id or key')
@@ -63,7 +65,7 @@ export function addActivityCommands(parent: CliCommand): void {
       printList(session, list, (one) => ({
         ID: one.id,
         TYPE: one.kind,
-        'LICENSE OR ENDPOINT': one.licenseId ?? one.webhookEndpointId ?? '–',
+        ABOUT: one.licenseId ?? one.webhookEndpointId ?? one.connectionId ?? '–',
         COUNT: String(one.count),
         LAST: ago(one.lastAt, nowMs),
         STATE: one.acknowledgedAt === null ? 'open' : 'acknowledged',

@@ -3,6 +3,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,13 +18,14 @@ type command struct {
 	Signature                                                                           *string
 	RequireSignature, Entitlements                                                      bool
 	Status                                                                              int
-	LatestSignedMs                                                                      int64
+	LatestSignedMs, AfterMs                                                             int64
 	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
 	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                        int64
 }
 
 func main() {
 	var client *keyward.Client
+	ctx := context.Background()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -44,13 +46,23 @@ func main() {
 		case "verify":
 			reply["outcome"] = verify(sent)
 		case "validate":
-			reply = write(client.Validate())
+			reply = write(client.Validate(ctx))
+		case "validateAndCancel":
+			canceled, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Duration(sent.AfterMs)*time.Millisecond, cancel)
+			reply = write(client.Validate(canceled))
+		case "machineKey":
+			key, err := keyward.OpenMachineKey(sent.Path)
+			reply = map[string]any{"machineId": key.MachineID, "isNew": key.IsNew, "isEphemeral": key.IsEphemeral}
+			if err != nil {
+				reply["error"] = err.Error()
+			}
 		case "activate":
-			reply = write(client.Activate())
+			reply = write(client.Activate(ctx))
 		case "deactivate":
-			reply = write(client.Deactivate())
+			reply = write(client.Deactivate(ctx))
 		case "refreshFile":
-			reply = write(client.RefreshFile())
+			reply = write(client.RefreshFile(ctx))
 		case "importFile":
 			reply = write(client.ImportFile(sent.File))
 		}

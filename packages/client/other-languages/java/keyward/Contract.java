@@ -13,6 +13,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
 /** Runs the Java client as a program for the contract suite (packages/client/contract-suite/README.md). */
@@ -35,6 +37,20 @@ final class Contract {
                 case "judge" -> reply.put("outcome", judge(command));
                 case "verify" -> reply.put("outcome", verify(command));
                 case "validate" -> write(reply, client.validate());
+                case "validateAndCancel" -> {
+                    Thread caller = Thread.currentThread();
+                    CompletableFuture.delayedExecutor(number(command, "afterMs"), TimeUnit.MILLISECONDS).execute(caller::interrupt);
+                    write(reply, client.validate());
+                    reply.put("cancelled", Thread.interrupted());
+                }
+                case "machineKey" -> {
+                    try {
+                        MachineKey key = MachineKey.open(Path.of(text(command, "path")));
+                        reply.putAll(Map.of("machineId", key.machineId(), "isNew", key.isNew(), "isEphemeral", key.isEphemeral()));
+                    } catch (IOException error) {
+                        reply.put("error", String.valueOf(error.getMessage()));
+                    }
+                }
                 case "activate" -> write(reply, client.activate());
                 case "deactivate" -> write(reply, client.deactivate());
                 case "refreshFile" -> write(reply, client.refreshFile());

@@ -18,7 +18,8 @@ import java.util.regex.Pattern;
 
 /**
  * Checks the license of an app: the service decides when it is reachable, and a signed file during an outage (docs/api.md,
- * C1 to C6). Only {@link Builder#build} throws, for invalid options. Several threads may use a client.
+ * C1 to C6). Only {@link Builder#build} throws, for invalid options. Several threads may use a client. When the thread of a call is
+ * interrupted, the call ends at once, and the service counts as unreachable.
  */
 public final class LicenseClient {
     private static final Duration DAY = Duration.ofDays(1);

@@ -68,10 +68,7 @@ final class Storage {
         return state;
     }
 
-    /**
-     * Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it. On Windows, the
-     * permissions of the folder apply instead.
-     */
+    /** Replaces the file atomically: a crash leaves either the old or the new text. */
     void write(State state) throws IOException {
         Map<String, Object> content = new LinkedHashMap<>();
         content.put("version", 2);
@@ -79,15 +76,27 @@ final class Storage {
         content.put("latestSignedMs", state.latestSignedMs);
         content.put("licenses", state.licenses.stream().map(Storage::toMap).toList());
         Files.createDirectories(path.getParent());
-        Path draft = Files.createTempFile(path.getParent(), "license", ".tmp"); // has mode 0600
+        Path draft = writeDraft(path.getParent(), Json.write(content).getBytes(StandardCharsets.UTF_8));
         try {
-            try (FileChannel channel = FileChannel.open(draft, StandardOpenOption.WRITE)) {
-                channel.write(ByteBuffer.wrap(Json.write(content).getBytes(StandardCharsets.UTF_8)));
-                channel.force(true);
-            }
             Files.move(draft, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         } finally {
             Files.deleteIfExists(draft);
+        }
+    }
+
+    /**
+     * Writes a new file that only its owner can read, flushed to the disk, and returns its path. On Windows, the permissions of the folder
+     * apply instead.
+     */
+    static Path writeDraft(Path folder, byte[] content) throws IOException {
+        Path draft = Files.createTempFile(folder, "keyward", ".tmp"); // has mode 0600
+        try (FileChannel channel = FileChannel.open(draft, StandardOpenOption.WRITE)) {
+            channel.write(ByteBuffer.wrap(content));
+            channel.force(true);
+            return draft;
+        } catch (IOException error) {
+            Files.deleteIfExists(draft);
+            throw error;
         }
     }
 

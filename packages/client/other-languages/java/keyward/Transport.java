@@ -52,6 +52,7 @@ final class Transport {
     private final HttpClient http = HttpClient.newBuilder()
             .followRedirects(HttpClient.Redirect.NEVER)
             .version(HttpClient.Version.HTTP_1_1)
+            .proxy(new EnvironmentProxy())
             .build();
 
     Transport(String baseUrl, String apiKey, Duration timeout, Map<String, PublicKey> keys) {
@@ -119,6 +120,7 @@ final class Transport {
         } catch (ExecutionException | IOException error) {
             return outage("No connection: " + error, Duration.ZERO);
         } catch (InterruptedException error) {
+            exchange.cancel(true);
             Thread.currentThread().interrupt();
             return outage("The thread was interrupted.", Duration.ZERO);
         }

@@ -4,6 +4,8 @@ Requires Python 3.9 or newer and the package `cryptography`. The rules are in do
 raises. Calls return expected outcomes as results.
 """
 
+import asyncio
+import base64
 import email.utils
 import http.client
 import json
@@ -12,13 +14,15 @@ import random
 import re
 import secrets
 import socket
-import tempfile
 import threading
 import time
+import urllib.request
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Callable, Mapping, Optional, Union
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from .files import replace_file
 from .license_file import (ends_at, is_entitlements, is_time, judge, parse_object, read_public_key, to_ms, verify,
                            verify_answer)  # fmt: skip
 
@@ -84,6 +88,10 @@ class _Misconfiguration(Exception):
     def __init__(self, status: int, message: str):
         super().__init__(message)
         self.result = Result("online", "CONFIGURATION", reason=REASONS.get(status, "UNEXPECTED_STATUS"), message=message)
+
+
+# Set by AsyncLicenseClient when the task of the current call is cancelled.
+_cancelled: ContextVar[Optional[threading.Event]] = ContextVar("keyward_cancelled", default=None)
 
 
 class LicenseClient:
@@ -253,16 +261,15 @@ class LicenseClient:
                 pause = outage.retry_after + random.random() * 0.2 * attempt
                 if attempt == MAX_ATTEMPTS or deadline - time.monotonic() - pause < self._timeout / 8:
                     raise
-            time.sleep(pause)
+                if (_cancelled.get() or threading.Event()).wait(pause):
+                    raise
         raise AssertionError("The last attempt must return or raise.")
 
     def _request(self, path: str, body: dict, statuses: list, read: Callable, timeout: float, key_id: Optional[str]) -> tuple:
         if key_id is not None:
             body = {**body, "nonce": secrets.token_urlsafe(16), "kid": key_id}
         sent = json.dumps(body).encode()
-        is_https = self._url.scheme == "https"
-        connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-        connection = connect(self._url.hostname, self._url.port, timeout=max(timeout, 0.001))
+        connection, target = _connection_to(self._url, max(timeout, 0.001))
         received: list = []
         is_abandoned = threading.Event()
 
@@ -272,7 +279,7 @@ class LicenseClient:
                 if is_abandoned.is_set():
                     return
                 headers = {"authorization": f"Bearer {self._api_key}", "content-type": "application/json"}
-                connection.request("POST", self._url.path.rstrip("/") + path, sent, headers)
+                connection.request("POST", target + path, sent, headers)
                 response = connection.getresponse()
                 received.extend((response, response.read(MAX_BODY_BYTES + 1)))
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -284,7 +291,10 @@ class LicenseClient:
         # thread can be abandoned at the deadline, and it does not delay the end of the process.
         thread = threading.Thread(target=exchange, daemon=True)
         thread.start()
-        thread.join(max(timeout, 0.001))
+        cancelled, end = _cancelled.get(), time.monotonic() + max(timeout, 0.001)
+        while thread.is_alive() and time.monotonic() < end and not (cancelled and cancelled.is_set()):
+            left = max(end - time.monotonic(), 0.001)
+            thread.join(left if cancelled is None else min(left, 0.05))
         if thread.is_alive():
             is_abandoned.set()
             _abort(connection.sock)
@@ -360,12 +370,61 @@ class LicenseClient:
             state["latestSeenMs"] = max(latest, seen_ms or 0)
             state["latestSignedMs"] = max(state["latestSignedMs"], self._latest_signed_ms)
             try:
-                _write(self._storage, json.dumps(state))
+                replace_file(self._storage, json.dumps(state).encode())
             except OSError:
                 return False
             if file is not None:
                 self._rejected_as = None
             return True
+
+
+class AsyncLicenseClient:
+    """`LicenseClient` for asyncio. A call whose task is cancelled ends at once, and the stored file stays as it is."""
+
+    def __init__(self, *arguments, **options):
+        self._client = LicenseClient(*arguments, **options)
+
+    async def validate(self) -> Result:
+        return await self._run(self._client.validate)
+
+    async def activate(self) -> Result:
+        return await self._run(self._client.activate)
+
+    async def deactivate(self) -> Result:
+        return await self._run(self._client.deactivate)
+
+    async def refresh_file(self) -> Result:
+        return await self._run(self._client.refresh_file)
+
+    async def import_file(self, text: str) -> Result:
+        return await self._run(self._client.import_file, text)
+
+    async def _run(self, call: Callable[..., Result], *arguments: str) -> Result:
+        cancelled = threading.Event()
+        token = _cancelled.set(cancelled)
+        try:
+            return await asyncio.to_thread(call, *arguments)
+        finally:
+            cancelled.set()
+            _cancelled.reset(token)
+
+
+def _connection_to(url: SplitResult, timeout: float) -> tuple:
+    """Returns a connection to the service or to the proxy that the environment names, and the target of requests before the path."""
+    path, proxies = url.path.rstrip("/"), urllib.request.getproxies_environment()
+    given = None if urllib.request.proxy_bypass_environment(url.netloc) else proxies.get(url.scheme, proxies.get("all"))
+    is_https = url.scheme == "https"
+    connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+    proxy = urlsplit(given if given is None or "://" in given else f"http://{given}")
+    if not proxy.hostname:
+        return connect(url.hostname, url.port, timeout=timeout), path
+    connection = connect(proxy.hostname, proxy.port or 80, timeout=timeout)
+    if not is_https:
+        return connection, url.geturl().rstrip("/")
+    credentials = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}".encode()
+    basic = {"proxy-authorization": "Basic " + base64.b64encode(credentials).decode()} if proxy.username else {}
+    connection.set_tunnel(url.hostname, url.port or 443, basic)
+    return connection, path
 
 
 def normalize_license_key(text: str) -> str:
@@ -433,22 +492,3 @@ def _read_date(header: Optional[str]) -> Optional[float]:
         return email.utils.parsedate_to_datetime(header or "").timestamp() * 1000
     except (TypeError, ValueError):
         return None
-
-
-def _write(path: str, text: str) -> None:
-    """Replaces the file atomically: a crash leaves either the old or the new text. Only its owner can read it.
-
-    On Windows, the permissions of the folder apply instead.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=folder)  # has mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise

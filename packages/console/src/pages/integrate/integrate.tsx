@@ -7,16 +7,17 @@ import { apiKeys, licenses } from '@keyward/contract'
 import { dryRuns } from '@keyward/contract/dry-run'
 import { activity } from '@keyward/contract/management/activity'
 import { products as allProducts } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { signingKeys } from '@keyward/contract/management/signing-keys'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Code, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 
 import { call } from '../../api/client.ts'
 import { type ItemOf, useCall, useChange, useList, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { ProductField } from '../../parts/choose.tsx'
-import { LicenseKey } from '../../parts/license-key.tsx'
+import { LicenseKey } from '../../parts/name.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Ago, CodeBadge, CopyIcon } from '../../parts/parts.tsx'
 import { SearchField } from '../../parts/search-field.tsx'
@@ -27,8 +28,6 @@ import { text } from '../../text.ts'
 import { highlight } from './highlight.tsx'
 import { type Language, LANGUAGES, type Values } from './snippets.ts'
 import { checkLikeApp, type Outcome } from './test-check.ts'
-
-const t = text.integrate
 const MACHINE = 'console-test'
 const REFRESH_MS = 2_000
 type Check = ItemOf<typeof activity.listActivity>
@@ -42,7 +41,7 @@ function CodeBlock({ label, title, code }: { label: string; title: string; code:
     <div className="code">
       <div className="code-head">
         {title}
-        <CopyIcon value={code} label={t.copy} />
+        <CopyIcon value={code} label="Copy the code" />
       </div>
       <pre tabIndex={0} role="region" aria-label={label}>
         {highlight(code)}
@@ -65,28 +64,32 @@ function KeyStep({
 }) {
   const name = useName(productId === '' ? null : productId)
   const create = useCall(apiKeys.createApiKey, {
-    done: t.keyCreated,
+    done: 'Created the API key.',
     onDone: (created) => created.secret !== undefined && onCreated(created.secret),
   })
   return (
     <Step
-      title={t.key}
+      title="API key"
       state={secret === '' ? 'open' : 'done'}
       action={
         canCreate && (
           <Button
             variant="default"
             size="xs"
-            onClick={() => create.mutate({ body: { name: t.keyName(name), productId } })}
+            onClick={() => create.mutate({ body: { name: `App of ${name}`, productId } })}
             loading={create.isPending}
             disabled={name === ''}
           >
-            {t.createKey}
+            Create an API key
           </Button>
         )
       }
     >
-      <p>{secret === '' ? t.keyHint : t.keyShown}</p>
+      <p>
+        {secret === ''
+          ? 'An app needs an API key. The secrets of existing keys are not stored.'
+          : 'The code below contains the key. It is not shown again after you leave this page.'}
+      </p>
     </Step>
   )
 }
@@ -109,7 +112,7 @@ function CheckStep({ apiKey, licenseKey }: { apiKey: string; licenseKey: string 
   const send = useChange(() => testCheck(apiKey, licenseKey), { quiet: true })
   return (
     <Step
-      title={arrived ? t.arrived : t.waiting}
+      title={arrived ? 'Your first check has arrived' : 'Waiting for your first check…'}
       state={arrived ? 'done' : 'now'}
       action={
         <Button
@@ -119,23 +122,36 @@ function CheckStep({ apiKey, licenseKey }: { apiKey: string; licenseKey: string 
           loading={send.isPending}
           disabled={licenseKey === ''}
         >
-          {t.send}
+          Send a test check
         </Button>
       }
     >
       {arrived ? (
         <p role="status">
-          {arrived.code !== undefined && <CodeBadge code={arrived.code} />} {t.of} <LicenseKey id={arrived.licenseId} />{' '}
-          {t.onMachine} <span className="mono">{arrived.machineId ?? t.noMachine}</span>, <Ago at={arrived.lastAt} />
+          {arrived.code !== undefined && <CodeBadge code={arrived.code} />} for the license{' '}
+          <LicenseKey id={arrived.licenseId} /> on the machine{' '}
+          <span className="mono">{oneLine(arrived.machineId ?? 'without an id')}</span>, <Ago at={arrived.lastAt} />
         </p>
       ) : (
-        <p>{licenseKey === '' ? t.needsLicense : apiKey === '' ? t.evaluates : t.waitingHint}</p>
+        <p>
+          {licenseKey === ''
+            ? 'Choose a license first.'
+            : apiKey === ''
+              ? 'Without an API key, the button asks what the decision would be. No check is made, nothing is counted, and no slot is taken.'
+              : 'Run your app. This step turns green by itself, and shows what your app sent.'}
+        </p>
       )}
       <ErrorMessage error={send.error} />
       {send.data && (
         <div role="status">
-          <b>{t.verdict(text.codes[send.data.code], send.data.code)}</b>
-          <p>{send.data.isReal ? t.wasReal : apiKey === '' ? t.wasEvaluated : t.unreachable}</p>
+          <b>{`${text.codes[send.data.code]} (${send.data.code})`}</b>
+          <p>
+            {send.data.isReal
+              ? 'A validator made this check.'
+              : apiKey === ''
+                ? 'This is the decision. No check was made.'
+                : 'The validation API did not respond at the address of the console, so this is the decision alone. No check was made. Your app needs the address of the validation API.'}
+          </p>
           {send.data.body !== null && (
             <Code block className="snippet">
               {send.data.body}
@@ -154,12 +170,13 @@ function useLicense(productId: string, chosen: string | null): string | null {
   return chosen ?? newest.data?.data[0]?.id ?? null
 }
 
-export default function Integrate({ me }: { me: Me }) {
+export default function Integrate() {
+  const may = useMay()
   const [filters, setFilters] = useUrlFilters({ product: null, language: null })
   const [chosen, setChosen] = useState<string | null>(null)
   const [apiKey, setApiKey] = useState('')
   const products = useRead(allProducts.listProducts, {})
-  const keys = useRead(signingKeys.listSigningKeys, me.permissions.includes('signing-keys.write') ? {} : null)
+  const keys = useRead(signingKeys.listSigningKeys, may('signing-keys.write') ? {} : null)
   const productId = filters.product ?? products.data?.data[0]?.id ?? ''
   const licenseId = useLicense(productId, chosen)
   const licenseKey = useName(licenseId)
@@ -189,15 +206,21 @@ export default function Integrate({ me }: { me: Me }) {
     setApiKey('')
   }
   return (
-    <Screen title={t.title} meta={[t.intro]} width="middle">
+    <Screen
+      title="Integrate"
+      meta={[
+        'From nothing to the first check of your app. The code contains the address of this installation and your public key.',
+      ]}
+      width="middle"
+    >
       <div className="card">
         <ol className="flow">
           <Step
-            title={t.install}
+            title="Install the client"
             state="open"
             action={
               <SegmentedControl
-                aria-label={t.language}
+                aria-label="Language"
                 data={Object.entries(LANGUAGES).map(([value, one]) => ({ value, label: one.label }))}
                 value={language}
                 onChange={(value) => setFilters({ language: value })}
@@ -205,21 +228,30 @@ export default function Integrate({ me }: { me: Me }) {
               />
             }
           >
-            {install === null ? <p>{t.curlHint}</p> : <CodeBlock label={t.install} title={t.inClone} code={install} />}
+            {install === null ? (
+              <p>No client is needed. The command makes a real check, which takes a slot for my-machine.</p>
+            ) : (
+              <CodeBlock label="Install the client" title="in a clone of Keyward" code={install} />
+            )}
           </Step>
           <KeyStep
             productId={productId}
             secret={apiKey}
-            canCreate={me.permissions.includes('credentials.write') && productId !== ''}
+            canCreate={may('credentials.write') && productId !== ''}
             onCreated={setApiKey}
           />
-          <Step title={t.code} state="open">
+          <Step title="Code" state="open">
             <div className="flow-fields">
               <ProductField value={productId === '' ? null : productId} onChange={chooseProduct} />
-              <SearchField kind="license" label={t.license} value={licenseId} onChange={(id) => void choose(id)} />
+              <SearchField
+                kind="license"
+                label="License to check"
+                value={licenseId}
+                onChange={(id) => void choose(id)}
+              />
             </div>
             <CodeBlock label={label} title={file} code={code(values)} />
-            {run !== null && <p>{t.run(run)}</p>}
+            {run !== null && <p>{`Run it with: ${run}`}</p>}
           </Step>
           <CheckStep apiKey={apiKey} licenseKey={licenseKey} />
         </ol>

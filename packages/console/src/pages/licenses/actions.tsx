@@ -1,40 +1,39 @@
 import { type License, licenseFiles, licenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { ActionIcon, Button, Menu } from '@mantine/core'
+import { Button, Menu } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
-import { IconDots, IconDownload } from '@tabler/icons-react'
+import { IconDownload } from '@tabler/icons-react'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { call } from '../../api/client.ts'
 import { useCall, useChange } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { save } from '../../api/save.ts'
-import { text } from '../../text.ts'
+import { MoreMenu } from '../../parts/parts.tsx'
 import { Dialog } from './dialog.tsx'
 import type { Opened } from './dialogs.tsx'
 import { Renew } from './renew.tsx'
-
-const t = text.license
 const PHONE = '(max-width: 48em)'
 
 /** The actions on a license: one primary and two other buttons, and a menu with the rest, the dangerous ones last. */
-export function Actions({ license: one, me }: { license: License; me: Me }) {
+export function Actions({ license: one }: { license: License }) {
+  const may = useMay()
   const { id, key, status, policy } = one
-  const canWrite = me.permissions.includes('licenses.write')
+  const canWrite = may('licenses.write')
   const [opened, setOpened] = useState<Opened | null>(null)
   const isPhone = useMediaQuery(PHONE, false, { getInitialValueInEffect: false })
   const input = { params: { id } }
   const suspend = useCall(licenses.suspendLicense, {
-    done: t.suspended,
+    done: 'Suspended the license.',
     undo: () => call(licenses.reinstateLicense, input),
   })
   const reinstate = useCall(licenses.reinstateLicense, {
-    done: t.reinstated,
+    done: 'Reinstated the license.',
     undo: () => call(licenses.suspendLicense, input),
   })
   const download = useChange(
     async () => save(`license-${key}.lic`, await call(licenseFiles.downloadLicenseFile, input)),
-    { done: t.downloaded },
+    { done: 'Downloaded the offline file.' },
   )
   const isChangeable = canWrite && status !== 'revoked'
   const hasFile = status === 'active' || status === 'grace'
@@ -43,7 +42,7 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
       {isChangeable && policy.type !== 'PERPETUAL' && status !== 'suspended' && <Renew license={one} />}
       {canWrite && status === 'suspended' && (
         <Button variant="default" onClick={() => reinstate.mutate(input)} loading={reinstate.isPending}>
-          {t.reinstate}
+          Reinstate
         </Button>
       )}
       {hasFile && !isPhone && (
@@ -53,43 +52,35 @@ export function Actions({ license: one, me }: { license: License; me: Me }) {
           onClick={() => download.mutate(undefined)}
           loading={download.isPending}
         >
-          {t.download}
+          Offline file
         </Button>
       )}
       <Button component={Link} href={`/why?license=${id}`}>
-        {t.why}
+        Check a machine
       </Button>
-      <Menu position="bottom-end" width={208}>
-        <Menu.Target>
-          <ActionIcon variant="default" size="var(--h-control)" aria-label={text.more}>
-            <IconDots size={16} />
-          </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>{t.editTerms}</Menu.Item>}
-          {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>{t.replaceKey}</Menu.Item>}
-          {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>{t.download}</Menu.Item>}
-          {me.permissions.includes('audit.read') && (
-            <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
-              {text.audit.history}
-            </Menu.Item>
-          )}
-          {canWrite && <Menu.Divider />}
-          {isChangeable && status !== 'suspended' && (
-            <Menu.Item onClick={() => suspend.mutate(input)}>{t.suspend}</Menu.Item>
-          )}
-          {isChangeable && (
-            <Menu.Item color="red" onClick={() => setOpened('revoke')}>
-              {t.revoke}
-            </Menu.Item>
-          )}
-          {canWrite && (
-            <Menu.Item color="red" onClick={() => setOpened('delete')}>
-              {t.delete}
-            </Menu.Item>
-          )}
-        </Menu.Dropdown>
-      </Menu>
+      <MoreMenu>
+        {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>Change the terms</Menu.Item>}
+        {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>Replace the key</Menu.Item>}
+        {canWrite && hasFile && <Menu.Item onClick={() => setOpened('machineFile')}>File for a machine</Menu.Item>}
+        {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>Offline file</Menu.Item>}
+        {may('audit.read') && (
+          <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
+            History
+          </Menu.Item>
+        )}
+        {canWrite && <Menu.Divider />}
+        {isChangeable && status !== 'suspended' && <Menu.Item onClick={() => suspend.mutate(input)}>Suspend</Menu.Item>}
+        {isChangeable && (
+          <Menu.Item color="red" onClick={() => setOpened('revoke')}>
+            Revoke
+          </Menu.Item>
+        )}
+        {canWrite && (
+          <Menu.Item color="red" onClick={() => setOpened('delete')}>
+            Delete
+          </Menu.Item>
+        )}
+      </MoreMenu>
       {opened && <Dialog license={one} opened={opened} onClose={() => setOpened(null)} />}
     </>
   )

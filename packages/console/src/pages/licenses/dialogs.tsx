@@ -12,26 +12,23 @@ import { Confirm } from '../../parts/confirm.tsx'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import { KeyText } from '../../parts/parts.tsx'
-import { text } from '../../text.ts'
+import { MachineFile } from './machine-file.tsx'
 import { bodyOf, type Policy, PolicyFields, policyOf, restorePolicy } from './policy-fields.tsx'
-
-const t = text.license
 const TYPED_CHARACTERS = 4
 
-export type Opened = 'terms' | 'entitlements' | 'replaceKey' | 'revoke' | 'delete'
+export type Opened = 'terms' | 'machineFile' | 'entitlements' | 'replaceKey' | 'revoke' | 'delete'
 
 /** The window for changing the terms. */
 function EditTerms({ license: one, onClose }: { license: License; onClose: () => void }) {
   const [policy, setPolicy] = useState<Policy>(() => policyOf(one))
   const saving = useEdit(licenses.updateLicense, one, {
-    done: t.saved,
+    done: 'Saved the license.',
     undo: (version) => restorePolicy(one, version),
   })
   return (
     <FormWindow
-      title={t.editTerms}
-      action={text.save}
-      opened
+      title="Change the terms"
+      action="Save"
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ policy: bodyOf(policy, one) })}
       size="lg"
@@ -52,12 +49,11 @@ function EditTerms({ license: one, onClose }: { license: License; onClose: () =>
 function EditEntitlements({ license: one, onClose }: { license: License; onClose: () => void }) {
   const { data } = useRead(products.readProduct, { params: { id: one.productId } })
   const [rows, setRows] = useState(() => rowsOf(one.entitlements))
-  const saving = useEdit(licenses.updateLicense, one, { done: text.entitlements.saved })
+  const saving = useEdit(licenses.updateLicense, one, { done: 'Saved the entitlements.' })
   return (
     <FormWindow
-      title={text.entitlements.title}
-      action={text.save}
-      opened
+      title="Entitlements"
+      action="Save"
       onClose={onClose}
       onSubmit={() => saving.mutateAsync({ entitlements: entitlementsOf(rows) })}
       size="lg"
@@ -76,9 +72,9 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
   const [, navigate] = useLocation()
   const customer = useName(one.customerId)
   const input = { params: { id } }
-  const remove = useCall(licenses.deleteLicense, { done: t.deleted, onDone: () => navigate('/licenses') })
-  const replaceKey = useCall(licenses.replaceLicenseKey, { done: t.replaced })
-  const revoke = useCall(licenses.revokeLicense, { done: t.revoked })
+  const remove = useCall(licenses.deleteLicense, { done: 'Deleted the license.', onDone: () => navigate('/licenses') })
+  const replaceKey = useCall(licenses.replaceLicenseKey, { done: 'Replaced the license key.' })
+  const revoke = useCall(licenses.revokeLicense, { done: 'Revoked the license.' })
   const confirm = {
     object: (
       <>
@@ -94,39 +90,38 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
       return <EditTerms license={one} onClose={onClose} />
     case 'entitlements':
       return <EditEntitlements license={one} onClose={onClose} />
+    case 'machineFile':
+      return <MachineFile license={one} onClose={onClose} />
     case 'replaceKey':
       return (
         <Confirm
           {...confirm}
-          label={t.replaceKey}
-          title={t.replaceTitle}
-          consequence={t.replaceHint}
+          label="Replace the key"
+          title="Give this license a new key?"
+          consequence="The old key stops working on all machines. Send the new key to your customer."
           onConfirm={() => replaceKey.mutateAsync(input)}
-          isPending={replaceKey.isPending}
         />
       )
     case 'revoke':
       return (
         <Confirm
           {...confirm}
-          label={t.revoke}
-          title={t.revokeTitle}
-          consequence={t.revokeHint}
+          label="Revoke"
+          title="Revoke this license permanently?"
+          consequence="All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure."
           typed={typed}
           onConfirm={() => revoke.mutateAsync(input)}
-          isPending={revoke.isPending}
         />
       )
     case 'delete':
       return (
         <Confirm
           {...confirm}
-          label={t.delete}
-          title={t.deleteTitle}
-          consequence={t.deleteHint}
+          label="Delete"
+          title="Delete this license permanently?"
+          consequence="Its machines, alerts and access rules are deleted too, and its checks are rejected with NOT_FOUND. A deletion cannot be undone."
           typed={typed}
           onConfirm={() => remove.mutateAsync(input)}
-          isPending={remove.isPending}
         />
       )
     default:

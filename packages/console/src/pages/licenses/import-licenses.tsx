@@ -1,25 +1,24 @@
 /** Imports licenses from CSV. Finds each customer by e-mail address, or creates the customer. */
 
 import { licenses } from '@keyward/contract'
-import { type Product, products as allProducts } from '@keyward/contract/management/products'
+import { products as allProducts } from '@keyward/contract/management/products'
 import { Button, Group, SimpleGrid, Stack, Text } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
 
-import { ApiError, type Applied, callAndApply } from '../../api/client.ts'
+import { ApiError, callAndApply } from '../../api/client.ts'
 import { useList } from '../../api/hooks.ts'
+import { useLatest } from '../../api/latest.ts'
 import { liveMessage } from '../../api/live.ts'
-import { rejectedRows } from '../../api/rejected-rows.ts'
+import { sendRows } from '../../api/rejected-rows.ts'
 import { save } from '../../api/save.ts'
-import { type BadRow, type Report, startWork } from '../../api/work.ts'
+import { type Report, useStart } from '../../api/work.ts'
 import { customerWith } from '../../parts/choose.tsx'
 import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { text } from '../../text.ts'
+import { counted } from '../../text.ts'
 import { EXAMPLE, type LicenseRow, readLicenseRows, type ReadLicenses } from './rows.ts'
 
-const t = text.licenseImport
 const PATH = '/licenses/import'
 const BATCH = 200
 const NOTHING: ReadLicenses = { rows: [], bad: [] }
@@ -33,33 +32,7 @@ interface ReadyRow {
   body: LicenseRow['body']
 }
 
-interface Imported {
-  keys: string[]
-  bad: BadRow[]
-  applied: Applied | null
-}
-
-/**
- * Imports a batch without the rows that the API rejects, which are returned in `bad`. The last batch waits until the validators have
- * applied the whole import.
- */
-async function importBatch(ready: readonly ReadyRow[], isLast: boolean): Promise<Imported> {
-  if (ready.length === 0) return { keys: [], bad: [], applied: null }
-  try {
-    const body = { licenses: ready.map((one) => one.body) }
-    const { result, applied } = await callAndApply(licenses.importLicenses, { body }, { waits: isLast })
-    const keys = result.licenses.map(
-      ({ key }, index) => `"${ready[index]?.email ?? ''}","${key.replaceAll('"', '""')}"`,
-    )
-    return { keys, bad: [], applied }
-  } catch (error) {
-    const rejected = rejectedRows(error, 'licenses', ready)
-    if (rejected === null) throw error
-    const others = await importBatch(rejected.rest, isLast)
-    return { ...others, bad: [...rejected.bad, ...others.bad] }
-  }
-}
-
+/** Imports the rows in batches. The last batch waits until the validators have applied the whole import. */
 async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): Promise<void> {
   createdKeys = []
   const bad = [...unread]
@@ -80,29 +53,20 @@ async function importAll({ rows, bad: unread }: ReadLicenses, report: Report): P
       }
       report({ done: at + index })
     }
-    const imported = await importBatch(ready, at + BATCH >= rows.length)
-    createdKeys.push(...imported.keys)
+    const waits = at + BATCH >= rows.length
+    const imported = await sendRows('licenses', ready, async (some) => {
+      const body = { licenses: some.map((one) => one.body) }
+      return { some, ...(await callAndApply(licenses.importLicenses, { body }, { waits })) }
+    })
     bad.push(...imported.bad)
-    const summary = liveMessage(t.result(createdKeys.length), imported.applied)
+    for (const [index, { key }] of imported.result?.result.licenses.entries() ?? [])
+      createdKeys.push(`"${imported.result?.some[index]?.email ?? ''}","${key.replaceAll('"', '""')}"`)
+    const summary = liveMessage(`Created ${counted(createdKeys.length, 'license')}.`, imported.result?.applied ?? null)
     report({ done: at + batch.length, bad: [...bad], summary })
   }
 }
 
-/** Returns the rows of the text, and reads them again when an argument changes. */
-function useRows(content: string, products: readonly Product[]): ReadLicenses {
-  const [read, setRead] = useState(NOTHING)
-  useEffect(() => {
-    let isCurrent = true
-    void readLicenseRows(content, products).then((rows) => isCurrent && setRead(rows))
-    return () => {
-      isCurrent = false
-    }
-  }, [content, products])
-  return read
-}
-
 function Form() {
-  const queries = useQueryClient()
   const [content, setContent] = useState('')
   const products = useList(allProducts.listProducts, {})
   const { items, hasMore, isLoadingMore, loadMore } = products
@@ -110,38 +74,45 @@ function Form() {
   useEffect(() => {
     if (hasMore && !isLoadingMore) loadMore()
   }, [hasMore, isLoadingMore, loadMore])
-  const read = useRows(content, items)
+  const read = useLatest(() => readLicenseRows(content, items), NOTHING, [content, items])
   const customers = new Set(read.rows.map(({ email }) => email.toLowerCase())).size
-  const start = () => {
-    void startWork({ title: t.working, path: PATH, all: read.rows.length }, (report) => importAll(read, report)).then(
-      () => queries.invalidateQueries(),
-    )
-  }
+  const start = useStart()
+  const work = { title: 'Import of licenses', path: PATH, all: read.rows.length }
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-      <PasteField label={t.values} description={t.intro} value={content} onChange={setContent} />
+      <PasteField
+        label="CSV"
+        description="Paste CSV with a heading line, or choose a file. Required columns: product, email."
+        value={content}
+        onChange={setContent}
+      />
       <Stack>
         <Text size="sm" c="dimmed">
-          {t.columns}
+          Columns: product (name or id), templateId, externalId, email, name, key, type, expiresAt, durationDays,
+          maxMachines, leaseSeconds, maxReleases, graceDays, fileDays. Other columns become metadata.
         </Text>
         <Group>
           <Button size="xs" variant="default" onClick={() => setContent(EXAMPLE(items[0]?.name ?? 'Product'))}>
-            {t.example}
+            Insert an example
           </Button>
         </Group>
         <div role="status">
-          <Text fw={600}>{content.trim() === '' ? t.nothing : t.ready(read.rows.length)}</Text>
+          <Text fw={600}>
+            {content.trim() === ''
+              ? 'Paste a table to see what will be imported.'
+              : `${counted(read.rows.length, 'license')} to import`}
+          </Text>
           {read.rows.length > 0 && (
             <Text size="sm" c="dimmed">
-              {t.customers(customers)}
+              For {counted(customers, 'customer')}. A customer is created for each e-mail address that none has.
             </Text>
           )}
         </div>
         <ImportEnd
-          label={t.import(read.rows.length)}
+          label={`Import ${counted(read.rows.length, 'license')}`}
           rows={read.rows.length}
           bad={read.bad}
-          onStart={start}
+          onStart={() => start(work, (report) => importAll(read, report))}
           back="/licenses"
         />
       </Stack>
@@ -154,11 +125,11 @@ function Actions() {
   return (
     <>
       <Button component={Link} href="/licenses">
-        {t.toLicenses}
+        Open the licenses
       </Button>
       {createdKeys.length > 0 && (
         <Button variant="default" onClick={() => save('license-keys.csv', `email,key\n${createdKeys.join('\n')}\n`)}>
-          {t.keys}
+          Download the keys
         </Button>
       )}
     </>
@@ -166,5 +137,5 @@ function Actions() {
 }
 
 export default function ImportLicenses() {
-  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
+  return <ImportScreen title="Import licenses" path={PATH} form={<Form />} actions={<Actions />} />
 }

@@ -1,28 +1,28 @@
 /** The list of licenses, with filters in the URL, sorting by expiry, and actions on many licenses. */
 
 import { type License, licenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Group } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { readAll, useChange, useList } from '../../api/hooks.ts'
-import { useName } from '../../api/names.ts'
+import { useMay } from '../../api/me.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ExportButton } from '../../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
+import { Name } from '../../parts/name.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { KeyText, LastDay, StatusBadge, TextLink, When } from '../../parts/parts.tsx'
+import { KeyText, LastDay, StatusBadge, When } from '../../parts/parts.tsx'
 import { Slots } from '../../parts/slots.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
+import { type UrlFilters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { SelectedLicenses, UndoSelected } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
-const t = text.licenses
+const WITHIN = { '7': '7 days', '30': '30 days', '90': '90 days' }
 const FILTERS = {
   status: null,
   productId: null,
@@ -32,35 +32,28 @@ const FILTERS = {
   email: null,
   within: null,
 }
-type Chosen = Filters<keyof typeof FILTERS>
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-function CustomerName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/customers/${id}`}>{name === '' ? '…' : name}</TextLink>
-}
-
-function ProductName({ id }: { id: string }) {
-  return useName(id)
-}
-
 const COLUMNS: readonly Column<License>[] = [
-  { title: t.key, cell: ({ key }) => <KeyText value={key} /> },
-  { title: t.status, cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: t.product, cell: ({ productId }) => <ProductName id={productId} /> },
-  { title: t.customer, cell: ({ customerId }) => <CustomerName id={customerId} /> },
-  { title: t.machines, cell: ({ machines }) => <Slots {...machines} /> },
+  { title: 'License key', cell: ({ key }) => <KeyText value={key} /> },
+  { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+  { title: 'Product', cell: ({ productId }) => <Name id={productId} /> },
   {
-    title: t.expires,
+    title: 'Customer',
+    cell: ({ customerId }) => <Name id={customerId} href={`/customers/${customerId}`} fallback="…" />,
+  },
+  { title: 'Machines', cell: ({ machines }) => <Slots {...machines} /> },
+  {
+    title: 'Expires',
     cell: (one) => (one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />),
     sortKey: 'expiresAt',
   },
-  { title: t.createdOn, cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
+  { title: 'Created', cell: ({ createdAt }) => <When at={createdAt} />, sortKey: 'createdAt' },
 ]
 
 function isPeriod(days: string | null): days is string {
-  return days !== null && Object.hasOwn(t.within, days)
+  return days !== null && Object.hasOwn(WITHIN, days)
 }
 
 /** Returns the licenses that expire within the days, as whole hours, so that the query stays the same within an hour. */
@@ -73,37 +66,25 @@ function expiringWithin(days: string | null) {
   }
 }
 
-function FilterFields({
-  filters,
-  onChange,
-  onClear,
-}: {
-  filters: Chosen
-  onChange: (changed: Partial<Chosen>) => void
-  onClear: (() => void) | null
-}) {
+function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }) {
+  const [{ keyPrefix, email, productId }, change, clear] = filters
   const find = (value: string | null) => {
     const isEmail = value?.includes('@') === true
-    onChange({ email: isEmail ? value : null, keyPrefix: isEmail ? null : value })
+    change({ email: isEmail ? value : null, keyPrefix: isEmail ? null : value })
   }
   return (
-    <FilterBar onClear={onClear}>
-      <TextFilter label={t.find} placeholder={t.findHint} value={filters.keyPrefix ?? filters.email} onChange={find} />
-      <ChoiceFilter
-        label={t.status}
-        names={text.statuses}
-        value={filters.status}
-        onChange={(status) => onChange({ status })}
+    <FilterBar onClear={clear}>
+      <TextFilter
+        label="License key or e-mail"
+        placeholder="Beginning of the key, or e-mail"
+        value={keyPrefix ?? email}
+        onChange={find}
       />
+      <ChoiceFilter filters={filters} name="status" label="Status" names={text.statuses} />
       <div className="filter">
-        <ProductField value={filters.productId} onChange={(productId) => onChange({ productId })} isOptional />
+        <ProductField value={productId} onChange={(id) => change({ productId: id })} isOptional />
       </div>
-      <ChoiceFilter
-        label={t.expiresWithin}
-        names={t.within}
-        value={filters.within}
-        onChange={(within) => onChange({ within })}
-      />
+      <ChoiceFilter filters={filters} name="within" label="Expires within" names={WITHIN} />
     </FilterBar>
   )
 }
@@ -113,26 +94,28 @@ function csvRow({ key, status, productId, customerId, policy, machines, createdA
   return { key, status, productId, customerId, type, expiresAt, maxMachines, usedMachines: machines.used, createdAt }
 }
 
-export default function Licenses({ me }: { me: Me }) {
-  const [{ within, ...filters }, setFilters, clear] = useUrlFilters(FILTERS)
+export default function Licenses() {
+  const may = useMay()
+  const filters = useUrlFilters(FILTERS)
+  const [{ within, ...query }, , clear] = filters
   const [sort, sorting] = useUrlSorting()
   const isByExpiry = isPeriod(within) && sort.sort === null
   const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
-  const input = { query: { ...filters, ...expiringWithin(within), ...order } }
+  const input = { query: { ...query, ...expiringWithin(within), ...order } }
   const list = useList(licenses.listLicenses, input)
   /** The licenses that match the filters, with those that the list does not show yet. */
   const [matching, setMatching] = useState<readonly License[]>([])
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
   const work = useWork('/licenses')
-  const canWrite = me.permissions.includes('licenses.write')
+  const canWrite = may('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
-      {t.new}
+      New license
     </Button>
   )
   const importing = canWrite && (
     <Button variant="default" component={Link} href="/licenses/import">
-      {text.licenseImport.open}
+      Import
     </Button>
   )
   const selected = (matching.length > list.items.length ? matching : list.items).filter(({ id }) => ids.has(id))
@@ -144,7 +127,7 @@ export default function Licenses({ me }: { me: Me }) {
   })
   return (
     <Screen
-      title={t.title}
+      title="Licenses"
       actions={
         <>
           <ExportButton operation={licenses.listLicenses} input={input} file="licenses" row={csvRow} />
@@ -153,8 +136,8 @@ export default function Licenses({ me }: { me: Me }) {
         </>
       }
     >
-      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss={text.bulk.close} />}
-      <FilterFields filters={{ ...filters, within }} onChange={setFilters} onClear={clear} />
+      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
+      <FilterFields filters={filters} />
       {selected.length > 0 && (
         <SelectedLicenses
           licenses={selected}
@@ -169,20 +152,20 @@ export default function Licenses({ me }: { me: Me }) {
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/licenses/${id}`}
-        label={t.title}
+        label="Licenses"
         sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
         selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
         empty={
-          clear ? (
-            t.emptyFiltered
-          ) : (
-            <>
-              {t.empty}
-              <Group>
-                {importing}
-                {create}
-              </Group>
-            </>
+          clear
+            ? 'No license matches these filters.'
+            : 'No licenses yet. Create your first license for a product and a customer, or import a CSV file.'
+        }
+        create={
+          !clear && (
+            <Group>
+              {importing}
+              {create}
+            </Group>
           )
         }
       />

@@ -1,14 +1,14 @@
 import { type License, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button } from '@mantine/core'
 import { Link } from 'wouter'
 
 import { type ItemOf, useCall } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { Ago, DotBadge } from '../../parts/parts.tsx'
 import { type Column, type ListState, ListTable } from '../../parts/table.tsx'
 import { text } from '../../text.ts'
 import type { Refusal } from './refusals.tsx'
-
-const t = text.license
 type Machine = ItemOf<typeof machines.listMachines>
 
 /** A machine that holds a slot, or a machine that was refused. */
@@ -39,30 +39,29 @@ export function MachinesTable({
   license: { id: licenseId, policy },
   list,
   refusals,
-  canWrite,
 }: {
   license: License
   list: ListState<Machine>
   refusals: readonly Refusal[]
-  canWrite: boolean
 }) {
-  const release = useCall(machines.removeMachine, { done: t.released })
+  const may = useMay()
+  const release = useCall(machines.removeMachine, { done: 'Freed the slot.' })
   const columns: Column<Row>[] = [
     {
-      title: t.machine,
+      title: 'Machine',
       cell: ({ machineId, hostname, refused }) => (
         <>
-          {hostname !== null && <bdi className="name">{hostname}</bdi>}
+          {hostname !== null && <bdi className="name">{oneLine(hostname)}</bdi>}
           {hostname === null ? (
-            <span className="mono">{machineId}</span>
+            <span className="mono">{oneLine(machineId)}</span>
           ) : (
-            <span className="sub mono">{machineId}</span>
+            <span className="sub mono">{oneLine(machineId)}</span>
           )}
           {refused > 0 && (
             <>
               {' '}
               <DotBadge color="orange" isPill>
-                {t.refusedTimes(refused)}
+                {`Refused ${refused.toLocaleString()}×`}
               </DotBadge>
             </>
           )}
@@ -70,16 +69,16 @@ export function MachinesTable({
       ),
     },
     {
-      title: t.slotSince,
+      title: 'Holds a slot since',
       cell: ({ holder }) =>
-        holder === null ? <span className="faint">{t.noSlot}</span> : <Ago at={holder.firstSeenAt} />,
+        holder === null ? <span className="faint">has no slot</span> : <Ago at={holder.firstSeenAt} />,
       isMinor: true,
     },
-    { title: t.lastSeen, cell: ({ lastAt }) => <Ago at={lastAt} />, isNumber: true },
+    { title: 'Last seen', cell: ({ lastAt }) => <Ago at={lastAt} />, isNumber: true },
   ]
   if (policy.leaseSeconds !== null)
     columns.splice(2, 0, {
-      title: t.leaseEnds,
+      title: 'Lease ends',
       cell: ({ holder }) => <Ago at={holder?.leaseEndsAt ?? null} never="" />,
     })
   columns.push({
@@ -92,17 +91,17 @@ export function MachinesTable({
           component={Link}
           href={`/why?${new URLSearchParams({ license: licenseId, machine: machineId }).toString()}`}
         >
-          {t.whyRefused}
+          Why?
         </Button>
       ) : (
-        canWrite && (
+        may('licenses.write') && (
           <Button
             size="xs"
             variant="default"
             onClick={() => release.mutate({ params: { id: licenseId, machineId: holder.id } })}
             loading={release.isPending && release.variables?.params.machineId === holder.id}
           >
-            {t.release}
+            Free
           </Button>
         )
       ),
@@ -111,8 +110,8 @@ export function MachinesTable({
     <ListTable
       list={{ ...list, items: rowsOf(list.items, refusals) }}
       columns={columns}
-      empty={t.noMachines}
-      label={t.machines}
+      empty="No machine uses this license yet."
+      label="Machines"
       hasTwoLines
     />
   )

@@ -1,16 +1,16 @@
 import { checkNewLicense, createLicense, email as emailAddress, licenses } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button, Card, Group, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { z } from 'zod'
 
 import { call } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { checkInput, type FieldErrors } from '../../api/input.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { CustomerField, customerWith, ProductField } from '../../parts/choose.tsx'
 import { endOf, lastDayText } from '../../parts/days.ts'
@@ -21,28 +21,29 @@ import {
   hasProblem,
   rowsOf,
 } from '../../parts/entitlements-field.tsx'
+import { type Fields, useFields } from '../../parts/fields.ts'
 import { fieldErrors, useFocusOnError } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable } from '../../parts/parts.tsx'
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { bodyOf, newPolicy, type Policy, policyOf, RareFields, SlotFields, TermFields } from './policy-fields.tsx'
 
-const t = text.licenses
 const MAX_MANY = 1_000
 
 /** Shows the keys after more than one license was created. */
 function Keys({ keys }: { keys: readonly string[] }) {
+  const title = `${counted(keys.length, 'license')} created`
   return (
-    <Card withBorder component="section" aria-label={t.keysTitle(keys.length)}>
+    <Card withBorder component="section" aria-label={title}>
       <Stack>
         <Title order={2} size="h4">
-          {t.keysTitle(keys.length)}
+          {title}
         </Title>
         <Text size="sm" c="dimmed">
-          {t.keysHint}
+          Send these keys to your customer. You also find them in the list of licenses.
         </Text>
         <div className="keys">
           {keys.map((key) => (
@@ -51,7 +52,7 @@ function Keys({ keys }: { keys: readonly string[] }) {
         </div>
         <Group>
           <Button component={Link} href="/licenses">
-            {t.toLicenses}
+            Open the licenses
           </Button>
         </Group>
       </Stack>
@@ -60,8 +61,8 @@ function Keys({ keys }: { keys: readonly string[] }) {
 }
 
 /** The input of the form, in which the customer is an e-mail address. */
-const { customerId: _, ...fields } = createLicense.shape
-const newLicense = z.strictObject({ ...fields, email: emailAddress }).check(checkNewLicense)
+const { customerId: _, ...shape } = createLicense.shape
+const newLicense = z.strictObject({ ...shape, email: emailAddress }).check(checkNewLicense)
 
 /**
  * Creates `count` licenses and returns their keys. For a single license, also returns the id. All fields are checked first, because a
@@ -97,9 +98,9 @@ function TemplateField({
   if (data === undefined || data.data.length === 0) return null
   return (
     <Select
-      label={text.templates.one}
-      description={text.templates.choose}
-      placeholder={text.templates.none}
+      label="Template"
+      description="Its terms are filled in, and you can change them."
+      placeholder="None"
       data={data.data.map(({ id, name }) => ({ value: id, label: name }))}
       value={value}
       onChange={(id) => onChange(data.data.find((one) => one.id === id) ?? null)}
@@ -115,105 +116,130 @@ function errorsOf(error: Error | null): FieldErrors {
   return Object.fromEntries(all.map(([pointer, detail]) => [pointer.replace(/^licenses\/\d+\//, ''), detail]))
 }
 
-/** The number of licenses, and the key of a single license. */
-function More({
-  many,
-  count,
-  onCount,
-  ownKey,
-  onKey,
-  error,
-}: {
-  many: number
+/** Returns the terms in words, such as "for Vera Lind, 2 machines, until 24 Nov 2027". */
+function termsText({ type, startsWithFirstUse, expiresOn, days, maxMachines }: Policy, email: string): string {
+  const day = endOf(expiresOn)
+  const machines = maxMachines === '' ? 'any number of machines' : counted(Number(maxMachines), 'machine')
+  const end =
+    type === 'PERPETUAL'
+      ? null
+      : startsWithFirstUse
+        ? text.daysFromFirstUse(Number(days))
+        : Number.isNaN(Date.parse(day))
+          ? null
+          : `until ${lastDayText(day)}`
+  return [email === '' ? null : `for ${email}`, machines, end].filter(Boolean).join(', ')
+}
+
+interface Draft {
+  productId: string | null
+  templateId: string | null
+  email: string
+  policy: Policy
+  rows: EntitlementRow[]
+  key: string
   count: number | string
-  onCount: (count: number | string) => void
-  ownKey: string
-  onKey: (key: string) => void
-  error: string | undefined
-}) {
+}
+
+interface FieldsProps {
+  form: Fields<Draft>
+  /** The number of licenses. */
+  many: number
+  errors: FieldErrors
+}
+
+function termsOf({ form: { values, change }, errors }: Pick<FieldsProps, 'form' | 'errors'>) {
+  const onChange = (part: Partial<Policy>) => change({ policy: { ...values.policy, ...part } })
+  return { value: values.policy, onChange, errors }
+}
+
+/** Rarely used fields. They are shown if one of them has an error. */
+function MoreOptions({ form, many, errors }: FieldsProps) {
+  const { productId, rows, count } = form.values
+  const { data } = useRead(products.readProduct, productId === null ? null : { params: { id: productId } })
   return (
-    <>
+    <details className="fieldset more-options" open={errors['key'] !== undefined || undefined}>
+      <summary>
+        <b>More options</b> <span className="faint">quantity, own key, grace, files, entitlements</span>
+      </summary>
       <NumberInput
-        label={t.howMany}
-        description={t.howManyHint}
+        label="How many licenses"
+        description="All get the same terms, and each its own key."
         value={count}
-        onChange={onCount}
+        onChange={(next) => form.change({ count: next })}
         min={1}
         max={MAX_MANY}
         allowDecimal={false}
       />
       {many === 1 && (
         <TextInput
-          label={t.ownKey}
-          description={t.ownKeyHint}
-          value={ownKey}
-          onChange={(event) => onKey(event.currentTarget.value)}
-          error={error}
+          label="Your own license key"
+          description="Empty: Keyward generates a key."
+          {...form.text('key', errors)}
           classNames={{ input: 'mono' }}
           spellCheck={false}
         />
       )}
-    </>
-  )
-}
-
-/** Returns the terms in words, such as "for Vera Lind, 2 machines, until 24 Nov 2027". */
-function termsText({ type, startsWithFirstUse, expiresOn, days, maxMachines }: Policy, email: string): string {
-  const day = endOf(expiresOn)
-  const end =
-    type === 'PERPETUAL'
-      ? null
-      : startsWithFirstUse
-        ? t.daysFromFirstUse(Number(days))
-        : Number.isNaN(Date.parse(day))
-          ? null
-          : t.untilDay(lastDayText(day))
-  return [email === '' ? null : t.forCustomer(email), t.forMachines(maxMachines), end].filter(Boolean).join(', ')
-}
-
-/** Rarely used fields. They are shown if one of them has an error. */
-function MoreOptions({ hasError, children }: { hasError: boolean; children: ReactNode }) {
-  return (
-    <details className="fieldset more-options" open={hasError || undefined}>
-      <summary>
-        <b>{t.more}</b> <span className="faint">{t.moreHint}</span>
-      </summary>
-      {children}
+      <RareFields {...termsOf({ form, errors })} />
+      <EntitlementsField
+        rows={rows}
+        onChange={(next) => form.change({ rows: next })}
+        defaults={data?.entitlements ?? {}}
+        errors={errors}
+      />
     </details>
   )
 }
 
 /** States what the button will create, or how many fields the person must correct first. */
-function Summary({ wrong, children }: { wrong: number; children: ReactNode }) {
-  if (wrong === 0) return <p>{children}</p>
+function Summary({ form: { values }, many, errors }: FieldsProps) {
+  const { productId, policy, email } = values
+  const product = useName(productId)
+  const wrong = Object.keys(errors).length
+  if (wrong > 0)
+    return (
+      <p role="alert" className="error-text">
+        Correct the {wrong === 1 ? 'marked field' : `${wrong} marked fields`}.
+      </p>
+    )
   return (
-    <p role="alert" className="error-text">
-      {text.correct(wrong)}
+    <p>
+      <b>
+        {counted(many, 'license')}
+        {product && ` of ${product}`}: {text.terms[policy.type].toLowerCase()}
+      </b>
+      <span className="sub">{termsText(policy, email.trim())}</span>
     </p>
   )
 }
 
-export default function NewLicense({ me }: { me: Me }) {
+export default function NewLicense() {
+  const may = useMay()
   const given = useUrlParameters()
   const [, navigate] = useLocation()
-  const [productId, setProductId] = useState<string | null>(given.get('product'))
-  const [templateId, setTemplateId] = useState<string | null>(null)
-  const [email, setEmail] = useState(given.get('email') ?? '')
-  const [policy, setPolicy] = useState(newPolicy)
-  const [rows, setRows] = useState<EntitlementRow[]>([])
-  const [key, setKey] = useState('')
-  const [count, setCount] = useState<number | string>(1)
+  const form = useFields<Draft>(() => ({
+    productId: given.get('product'),
+    templateId: null,
+    email: given.get('email') ?? '',
+    policy: newPolicy(),
+    rows: [],
+    key: '',
+    count: 1,
+  }))
+  const { values, change } = form
+  const { productId, templateId, policy, rows, key, count } = values
+  const email = values.email.trim()
   const [keys, setKeys] = useState<readonly string[]>([])
-  const defaults = useRead(products.readProduct, productId === null ? null : { params: { id: productId } })
-  const productName = useName(productId)
   const [isAddingProduct, product] = useDisclosure(false)
   const choose = (template: Template | null) => {
-    setTemplateId(template?.id ?? null)
-    if (template === null) return
+    if (template === null) return change({ templateId: null })
     const known = policyOf({ policy: { ...template.policy, expiresAt: null } })
-    // A template without days leaves the end to each license.
-    setPolicy({ ...known, startsWithFirstUse: template.policy.durationDays !== null })
-    setRows(rowsOf(template.entitlements))
+    change({
+      templateId: template.id,
+      // A template without days leaves the end to each license.
+      policy: { ...known, startsWithFirstUse: template.policy.durationDays !== null },
+      rows: rowsOf(template.entitlements),
+    })
   }
   const many = Number(count) > 1 ? Math.min(Number(count), MAX_MANY) : 1
   const create = useChange(
@@ -223,7 +249,7 @@ export default function NewLicense({ me }: { me: Me }) {
           // The message of an absent member states that the field is required.
           productId: productId ?? undefined,
           ...(templateId !== null && { templateId }),
-          email: email.trim() === '' ? undefined : email.trim(),
+          email: email === '' ? undefined : email,
           policy: bodyOf(policy),
           entitlements: entitlementsOf(rows),
           ...(many === 1 && key !== '' && { key }),
@@ -231,12 +257,12 @@ export default function NewLicense({ me }: { me: Me }) {
         many,
       ),
     {
-      done: many === 1 ? t.created : t.createdMany(many),
+      done: many === 1 ? 'Created the license.' : `Created ${counted(many, 'license')}.`,
       quiet: true,
       onDone: (created) => (created.id === undefined ? setKeys(created.keys) : navigate(`/licenses/${created.id}`)),
     },
   )
-  const form = useFocusOnError(create.error)
+  const focus = useFocusOnError(create.error)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     create.mutate(undefined)
@@ -244,34 +270,31 @@ export default function NewLicense({ me }: { me: Me }) {
   const errors = errorsOf(create.error)
   if (keys.length > 0)
     return (
-      <Screen title={t.new}>
+      <Screen title="New license">
         <Keys keys={keys} />
       </Screen>
     )
-  const wrong = Object.keys(errors).length
-  const terms = { value: policy, onChange: (part: Partial<Policy>) => setPolicy({ ...policy, ...part }), errors }
+  const fields = { form, many, errors }
+  const terms = termsOf(fields)
   return (
-    <Screen title={t.new} back={{ href: '/licenses', label: t.title }} width="form">
-      <form onSubmit={submit} noValidate ref={form} className="page-form">
+    <Screen title="New license" back={{ href: '/licenses', label: 'Licenses' }} width="form">
+      <form onSubmit={submit} noValidate ref={focus} className="page-form">
         <div className="card">
           <div className="fieldset">
             <div>
               <ProductField
                 value={productId}
-                onChange={(id) => {
-                  setProductId(id)
-                  setTemplateId(null)
-                }}
+                onChange={(id) => change({ productId: id, templateId: null })}
                 error={errors['productId']}
               />
-              {me.permissions.includes('products.write') && (
+              {may('products.write') && (
                 <button type="button" className="link-button" onClick={product.open}>
-                  {text.products.new}
+                  New product
                 </button>
               )}
             </div>
             <TemplateField productId={productId} value={templateId} onChange={choose} error={errors['templateId']} />
-            <CustomerField value={email} onChange={setEmail} error={errors['email']} />
+            <CustomerField value={values.email} onChange={(next) => change({ email: next })} error={errors['email']} />
           </div>
           <div className="fieldset">
             <TermFields {...terms} />
@@ -279,33 +302,21 @@ export default function NewLicense({ me }: { me: Me }) {
           <div className="fieldset">
             <SlotFields {...terms} />
           </div>
-          <MoreOptions hasError={errors['key'] !== undefined}>
-            <More many={many} count={count} onCount={setCount} ownKey={key} onKey={setKey} error={errors['key']} />
-            <RareFields {...terms} />
-            <EntitlementsField
-              rows={rows}
-              onChange={setRows}
-              defaults={defaults.data?.entitlements ?? {}}
-              errors={errors}
-            />
-          </MoreOptions>
+          <MoreOptions {...fields} />
         </div>
-        {wrong === 0 && <ErrorMessage error={create.error} />}
+        {Object.keys(errors).length === 0 && <ErrorMessage error={create.error} />}
         <div className="form-foot">
-          <Summary wrong={wrong}>
-            <b>{t.summary(many, t.types[policy.type], productName)}</b>
-            <span className="sub">{termsText(policy, email.trim())}</span>
-          </Summary>
+          <Summary {...fields} />
           <Button variant="subtle" color="gray" component={Link} href="/licenses">
-            {text.cancel}
+            Cancel
           </Button>
           <Button type="submit" loading={create.isPending} disabled={hasProblem(rows)}>
-            {many === 1 ? t.create : t.createMany(many)}
+            {many === 1 ? 'Create license' : `Create ${counted(many, 'license')}`}
           </Button>
         </div>
       </form>
       {isAddingProduct && (
-        <ProductWindow before={null} onClose={product.close} onCreated={({ id }) => setProductId(id)} />
+        <ProductWindow before={null} onClose={product.close} onCreated={({ id }) => change({ productId: id })} />
       )}
     </Screen>
   )

@@ -1,5 +1,5 @@
-import { type createLicense, DEFAULT_FILE_DAYS, type License, licenses, type PolicyType } from '@keyward/contract'
-import { Input, NumberInput, SegmentedControl, Switch } from '@mantine/core'
+import { type createLicense, type License, licenses, type PolicyType } from '@keyward/contract'
+import { Input, NumberInput, type NumberInputProps, SegmentedControl, Switch } from '@mantine/core'
 import type { z } from 'zod'
 
 import { call } from '../../api/client.ts'
@@ -8,7 +8,11 @@ import { DateField } from '../../parts/date-field.tsx'
 import { endOf, lastDayOf, usualEnds } from '../../parts/days.ts'
 import { text } from '../../text.ts'
 
-const t = text.licenses
+const TYPE_HINTS = {
+  PERPETUAL: 'The license is valid until you revoke it.',
+  SUBSCRIPTION: 'The license ends and can be renewed.',
+  TRIAL: 'The license ends. It is counted as a trial.',
+}
 const TYPES = ['SUBSCRIPTION', 'PERPETUAL', 'TRIAL'] as const satisfies readonly PolicyType[]
 const SECONDS_PER_MINUTE = 60
 
@@ -42,7 +46,7 @@ export function newPolicy(): Policy {
     leaseMinutes: LEASE_MINUTES,
     maxReleases: '',
     graceDays: 0,
-    fileDays: DEFAULT_FILE_DAYS,
+    fileDays: '',
   }
 }
 
@@ -58,7 +62,7 @@ export function policyOf({ policy }: Pick<License, 'policy'>): Policy {
     leaseMinutes: leaseSeconds === null ? LEASE_MINUTES : leaseSeconds / SECONDS_PER_MINUTE,
     maxReleases: maxReleases ?? '',
     graceDays,
-    fileDays,
+    fileDays: fileDays ?? '',
   }
 }
 
@@ -95,119 +99,131 @@ export function bodyOf(policy: Policy, before?: License): NonNullable<z.input<ty
         : null,
     maxReleases: numberOf(policy.maxReleases),
     graceDays: numberOf(policy.graceDays) ?? 0,
-    fileDays: numberOf(policy.fileDays) ?? DEFAULT_FILE_DAYS,
+    fileDays: numberOf(policy.fileDays),
   }
 }
 
 interface Props {
-  /** Whether the fields are those of a template, which has no expiry. */
-  isTemplate?: boolean
   value: Policy
   onChange: (part: Partial<Policy>) => void
   errors: FieldErrors
 }
 
-/** The end of a license: never, on a day, or some days after the first use. `endsAt` is the present end. */
-export function TermFields({
-  value,
-  onChange,
-  errors,
-  endsAt = null,
-  isTemplate = false,
-}: Props & { endsAt?: string | null }) {
-  const hasEnd = value.type !== 'PERPETUAL'
+interface EndProps extends Props {
+  /** The present end. */
+  endsAt?: string | null
+  /** Whether the fields are those of a template, which has no expiry. */
+  isTemplate?: boolean
+}
+
+const LIMITS = {
+  days: { min: 1, max: 36_500 },
+  maxMachines: { min: 1, max: 100_000 },
+  leaseMinutes: { min: 1, max: 527_040 },
+  maxReleases: { min: 0, max: 1_000 },
+  graceDays: { min: 0, max: 90 },
+  fileDays: { min: 1, max: 366 },
+} as const
+
+/** A field for a number. `field` is its name in the API, if it differs. */
+function Quantity({
+  of: { value, onChange, errors },
+  name,
+  field = name,
+  ...texts
+}: Pick<NumberInputProps, 'label' | 'description' | 'required'> & {
+  of: Props
+  name: keyof typeof LIMITS
+  field?: string
+}) {
+  const change = (quantity: number | string) => {
+    const part: Partial<Policy> = {}
+    part[name] = quantity
+    onChange(part)
+  }
+  return (
+    <NumberInput
+      {...texts}
+      {...LIMITS[name]}
+      value={value[name]}
+      onChange={change}
+      allowDecimal={name === 'leaseMinutes'}
+      error={errors[`policy/${field}`] ?? (name === 'days' ? errors['policy/expiresAt'] : undefined)}
+    />
+  )
+}
+
+/** The end of a license: never, on a day, or some days after the first use. */
+export function TermFields({ endsAt = null, isTemplate = false, ...props }: EndProps) {
+  const { value, onChange, errors } = props
+  const days = { of: props, name: 'days', field: 'durationDays' } as const
   return (
     <>
       <div>
-        <Input.Label component="div">{t.terms}</Input.Label>
+        <Input.Label component="div">Terms</Input.Label>
         <SegmentedControl
-          aria-label={t.terms}
-          data={TYPES.map((type) => ({ value: type, label: t.types[type] }))}
+          aria-label="Terms"
+          data={TYPES.map((type) => ({ value: type, label: text.terms[type] }))}
           value={value.type}
           onChange={(type) => onChange({ type })}
           fullWidth
         />
-        <p className="sub">{t.typeHints[value.type]}</p>
+        <p className="sub">{TYPE_HINTS[value.type]}</p>
       </div>
-      {hasEnd && !isTemplate && (
-        <SegmentedControl
-          aria-label={t.term}
-          data={[
-            { value: 'day', label: t.termEnds },
-            { value: 'use', label: t.termFirstUse },
-          ]}
-          value={value.startsWithFirstUse ? 'use' : 'day'}
-          onChange={(term) => onChange({ startsWithFirstUse: term === 'use' })}
-        />
-      )}
-      {hasEnd && isTemplate && (
-        <NumberInput
-          label={text.templates.days}
-          description={text.templates.daysHint}
-          value={value.days}
-          onChange={(days) => onChange({ days })}
-          min={1}
-          max={36_500}
-          allowDecimal={false}
-          error={errors['policy/durationDays']}
-        />
-      )}
-      {hasEnd &&
-        !isTemplate &&
-        (value.startsWithFirstUse ? (
-          <NumberInput
-            label={t.days}
-            description={t.daysHint}
-            value={value.days}
-            onChange={(days) => onChange({ days })}
-            min={1}
-            max={36_500}
-            allowDecimal={false}
-            error={errors['policy/durationDays'] ?? errors['policy/expiresAt']}
-            required
+      {value.type === 'PERPETUAL' ? null : isTemplate ? (
+        <Quantity {...days} label="Days from first use" description="Empty: you give each license an end of its own." />
+      ) : (
+        <>
+          <SegmentedControl
+            aria-label="The term"
+            data={[
+              { value: 'day', label: 'Ends on a day' },
+              { value: 'use', label: 'Starts with first use' },
+            ]}
+            value={value.startsWithFirstUse ? 'use' : 'day'}
+            onChange={(term) => onChange({ startsWithFirstUse: term === 'use' })}
           />
-        ) : (
-          <DateField
-            label={t.expires}
-            value={value.expiresOn}
-            onChange={(expiresOn) => onChange({ expiresOn })}
-            error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
-            endsAt={endsAt}
-          />
-        ))}
+          {value.startsWithFirstUse ? (
+            <Quantity
+              {...days}
+              label="Days"
+              description="The term starts with the first valid check, and lasts this many days."
+              required
+            />
+          ) : (
+            <DateField
+              label="Expires"
+              value={value.expiresOn}
+              onChange={(expiresOn) => onChange({ expiresOn })}
+              error={errors['policy/expiresAt'] ?? errors['policy/durationDays']}
+              endsAt={endsAt}
+            />
+          )}
+        </>
+      )}
     </>
   )
 }
 
-export function SlotFields({ value, onChange, errors }: Props) {
+export function SlotFields(props: Props) {
+  const { value, onChange } = props
   return (
     <>
-      <NumberInput
-        label={t.maxMachines}
-        description={t.maxMachinesHint}
-        value={value.maxMachines}
-        onChange={(maxMachines) => onChange({ maxMachines })}
-        min={1}
-        max={100_000}
-        allowDecimal={false}
-        error={errors['policy/maxMachines']}
-      />
+      <Quantity of={props} name="maxMachines" label="Machines at the same time" description="Empty: no limit." />
       <Switch
-        label={t.floating}
-        description={t.floatingHint}
+        label="Floating"
+        description="A machine gives its slot back when it makes no check for a while."
         labelPosition="left"
         checked={value.isFloating}
         disabled={value.maxMachines === ''}
         onChange={(event) => onChange({ isFloating: event.currentTarget.checked })}
       />
       {value.isFloating && value.maxMachines !== '' && (
-        <NumberInput
-          label={t.lease}
-          value={value.leaseMinutes}
-          onChange={(leaseMinutes) => onChange({ leaseMinutes })}
-          min={1}
-          max={527_040}
-          error={errors['policy/leaseSeconds']}
+        <Quantity
+          of={props}
+          name="leaseMinutes"
+          field="leaseSeconds"
+          label="Minutes without a check until the slot is free"
         />
       )}
     </>
@@ -215,47 +231,35 @@ export function SlotFields({ value, onChange, errors }: Props) {
 }
 
 /** The rarely used terms: how often apps may release slots, the days of grace, and the lifetime of files. */
-export function RareFields({ value, onChange, errors }: Props) {
+export function RareFields(props: Props) {
   return (
     <>
-      <NumberInput
-        label={t.maxReleases}
-        description={t.maxReleasesHint}
-        value={value.maxReleases}
-        onChange={(maxReleases) => onChange({ maxReleases })}
-        min={0}
-        max={1_000}
-        allowDecimal={false}
-        error={errors['policy/maxReleases']}
+      <Quantity
+        of={props}
+        name="maxReleases"
+        label="Releases by apps in 30 days"
+        description="How often apps may release slots themselves. Empty: no limit."
       />
-      {value.type !== 'PERPETUAL' && (
-        <NumberInput
-          label={t.graceDays}
-          description={t.graceDaysHint}
-          value={value.graceDays}
-          onChange={(graceDays) => onChange({ graceDays })}
-          min={0}
-          max={90}
-          allowDecimal={false}
-          error={errors['policy/graceDays']}
+      {props.value.type !== 'PERPETUAL' && (
+        <Quantity
+          of={props}
+          name="graceDays"
+          label="Grace period in days"
+          description="For so many days after the expiry, checks are still valid."
         />
       )}
-      <NumberInput
-        label={t.fileDays}
-        description={t.fileDaysHint}
-        value={value.fileDays}
-        onChange={(fileDays) => onChange({ fileDays })}
-        min={1}
-        max={366}
-        allowDecimal={false}
-        error={errors['policy/fileDays']}
+      <Quantity
+        of={props}
+        name="fileDays"
+        label="Lifetime of files in days"
+        description="How long an app runs without a network. Empty: 30 days, and for a floating license as long as its lease."
       />
     </>
   )
 }
 
 /** All terms of a license or a template. */
-export function PolicyFields(props: Props & { endsAt?: string | null }) {
+export function PolicyFields(props: EndProps) {
   return (
     <>
       <TermFields {...props} />

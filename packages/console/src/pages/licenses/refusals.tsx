@@ -2,15 +2,23 @@
 
 import type { machines } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
+import { oneLine } from '@keyward/contract/text'
 import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
 
 import { type ItemOf, useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
 import { distance } from '../../parts/parts.tsx'
 import { fromOf } from '../../parts/periods.ts'
-import { text } from '../../text.ts'
 
-const t = text.refusals
+const t = {
+  refused: (count: number, since: string) =>
+    count === 1 ? `was refused ${since}` : `was refused ${count.toLocaleString()} times, first ${since}`,
+  taken: (holders: readonly string[], last: string) =>
+    holders.length === 0
+      ? `Last try ${last}.`
+      : `${holders.length === 1 ? 'The only slot is' : `All ${holders.length} slots are`} taken by ${new Intl.ListFormat('en').format(holders)}. Last try ${last}.`,
+}
 const HOURS = '168'
 type Machine = ItemOf<typeof machines.listMachines>
 
@@ -44,23 +52,22 @@ export function RefusalBanner({
   licenseId,
   refusal: { machineId, count, firstAt, lastAt },
   holders,
-  canWrite,
 }: {
   licenseId: string
   refusal: Refusal
   holders: readonly Machine[]
-  canWrite: boolean
 }) {
+  const may = useMay()
   return (
-    <section className="banner" aria-label={t.label}>
+    <section className="banner" aria-label="Refused machine">
       <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
       <div className="grow">
         <strong>
-          <span className="mono">{machineId}</span> {t.refused(count, distance(firstAt))}
+          <span className="mono">{oneLine(machineId)}</span> {t.refused(count, distance(firstAt))}
         </strong>
         <p>{t.taken(holders.map(machineName), distance(lastAt))}</p>
       </div>
-      {canWrite && (
+      {may('licenses.write') && (
         <div className="banner-actions">
           <LetThroughMenu licenseId={licenseId} machineId={machineId} />
           <FreeSlotMenu licenseId={licenseId} holders={holders} />

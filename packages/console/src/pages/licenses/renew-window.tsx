@@ -6,24 +6,23 @@ import { InputError } from '../../api/input.ts'
 import { DateField } from '../../parts/date-field.tsx'
 import { endOf, lastDayOf, lastDayText, usualEnds } from '../../parts/days.ts'
 import { FormWindow } from '../../parts/form.tsx'
-import { text } from '../../text.ts'
 import { restorePolicy } from './policy-fields.tsx'
-
-const t = text.license
 
 /** Returns why the license cannot be renewed until the end of the day, or undefined. */
 function problemOf(day: string, endsAt: string | null): string | undefined {
   const end = Date.parse(endOf(day))
-  if (Number.isNaN(end)) return text.days.choose
-  if (end <= Date.now()) return text.days.past
-  return endsAt !== null && end < Date.parse(endsAt) ? t.endsLater(lastDayText(endsAt)) : undefined
+  if (Number.isNaN(end)) return 'Choose the last day.'
+  if (end <= Date.now()) return 'This day is over. Choose a day in the future.'
+  return endsAt !== null && end < Date.parse(endsAt)
+    ? `The license ends on ${lastDayText(endsAt)} already. Change its terms to end it earlier.`
+    : undefined
 }
 
 export function RenewWindow({ license: one, onClose }: { license: License; onClose: () => void }) {
   const { expiresAt } = one.policy
   const [day, setDay] = useState(() => usualEnds(expiresAt).year)
   const renew = useEdit(licenses.renewLicense, one, {
-    done: t.renewed,
+    done: 'Renewed the license.',
     undo: (version) => restorePolicy(one, version),
   })
   const min = lastDayOf(
@@ -35,10 +34,10 @@ export function RenewWindow({ license: one, onClose }: { license: License; onClo
     await renew.mutateAsync({ expiresAt: endOf(day) })
   }
   return (
-    <FormWindow title={t.renewTitle(one.key)} action={t.renew} opened onClose={onClose} onSubmit={submit}>
+    <FormWindow title={`Renew ${one.key}`} action="Renew" onClose={onClose} onSubmit={submit}>
       {(errors) => (
         <DateField
-          label={text.licenses.expires}
+          label="Expires"
           value={day}
           onChange={setDay}
           error={errors['expiresAt']}

@@ -2,7 +2,6 @@ import type { License } from '@keyward/contract'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 
-import { text } from '../../text.ts'
 import { RenewDialog } from './dialog.tsx'
 
 /** A button that opens the window for a later end of a license. */
@@ -11,7 +10,7 @@ export function Renew({ license, size }: { license: License; size?: string }) {
   return (
     <>
       <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
-        {text.license.renew}
+        Renew
       </Button>
       {opened && <RenewDialog license={license} onClose={close} />}
     </>

@@ -2,14 +2,12 @@
 
 import { createLicense } from '@keyward/contract'
 import type { Product } from '@keyward/contract/management/products'
-import { z } from 'zod'
+import type { z } from 'zod'
 
-import { checkInput, InputError } from '../../api/input.ts'
+import { checked, gather, noRows, readCsv, type Rows } from '../../api/csv-rows.ts'
+import { checkInput } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
-
-const t = text.licenseImport
-const csvRecord = z.array(z.object({ record: z.record(z.string(), z.string()), info: z.object({ lines: z.int() }) }))
 
 export interface LicenseRow {
   where: string
@@ -19,12 +17,9 @@ export interface LicenseRow {
   body: z.input<typeof createLicense>
 }
 
-export interface ReadLicenses {
-  rows: LicenseRow[]
-  bad: BadRow[]
-}
+export type ReadLicenses = Rows<LicenseRow>
 
-export const MAX_ROWS = 20_000
+const MAX_ROWS = 20_000
 const NUMBERS = ['durationDays', 'maxMachines', 'leaseSeconds', 'maxReleases', 'graceDays', 'fileDays'] as const
 const KNOWN = new Set<string>([
   'product',
@@ -64,10 +59,10 @@ function checkRow(
   products: readonly Product[],
 ): LicenseRow | BadRow {
   const { product = '', email = '', name = '', key = '', templateId = '', externalId = '' } = record
-  if (product === '') return { where, detail: t.missing('product') }
-  if (email === '') return { where, detail: t.missing('email') }
+  if (product === '') return { where, detail: 'product: is required' }
+  if (email === '') return { where, detail: 'email: is required' }
   const found = products.find((one) => one.id === product) ?? products.find((one) => one.name === product)
-  if (!found) return { where, detail: t.unknownProduct(product) }
+  if (!found) return { where, detail: `product: no product has the name or id "${product}"` }
   const metadata = Object.fromEntries(
     Object.entries(record).filter(([column, cell]) => !KNOWN.has(column) && cell !== ''),
   )
@@ -80,13 +75,10 @@ function checkRow(
     ...(key !== '' && { key }),
     ...(Object.keys(metadata).length > 0 && { metadata }),
   }
-  try {
+  return checked(where, () => {
     checkInput(createLicense, body)
     return { where, email, name, body }
-  } catch (error) {
-    if (error instanceof InputError) return { where, detail: error.message }
-    throw error
-  }
+  })
 }
 
 const REQUIRED = ['product', 'email'] as const
@@ -99,32 +91,16 @@ function delimiterOf(content: string): string {
 
 /** Reads rows of CSV with a heading line. A row contains the name or the id of its product. */
 export async function readLicenseRows(content: string, products: readonly Product[]): Promise<ReadLicenses> {
-  const read: ReadLicenses = { rows: [], bad: [] }
-  if (content.trim() === '') return read
-  const { CsvError, parse } = await import('csv-parse/browser/esm/sync')
-  try {
-    const options = {
-      columns: true,
-      info: true,
-      skip_empty_lines: true,
-      trim: true,
-      bom: true,
-      delimiter: delimiterOf(content),
-    } as const
-    const records = csvRecord.parse(parse(content, options))
-    const columns = Object.keys(records[0]?.record ?? {})
-    const missing = REQUIRED.filter((column) => !columns.includes(column))
-    if (records.length > 0 && missing.length > 0)
-      return { rows: [], bad: [{ where: text.ruleImport.line(1), detail: t.noColumn(missing, columns) }] }
-    if (records.length > MAX_ROWS) return { rows: [], bad: [{ where: 'CSV', detail: t.tooMany(MAX_ROWS) }] }
-    for (const { record, info } of records) {
-      const row = checkRow(text.ruleImport.line(info.lines), record, products)
-      if ('body' in row) read.rows.push(row)
-      else read.bad.push(row)
-    }
-    return read
-  } catch (error) {
-    if (error instanceof CsvError) return { rows: [], bad: [{ where: 'CSV', detail: error.message }] }
-    throw error
-  }
+  if (content.trim() === '') return { rows: [], bad: [] }
+  const read = await readCsv(content, delimiterOf(content))
+  if (!Array.isArray(read)) return read
+  const columns = Object.keys(read[0]?.record ?? {})
+  const missing = REQUIRED.filter((column) => !columns.includes(column))
+  if (read.length > 0 && missing.length > 0)
+    return noRows(
+      text.line(1),
+      `The heading lacks the column ${missing.join(' and ')}. Its columns: ${columns.join(', ')}.`,
+    )
+  if (read.length > MAX_ROWS) return noRows('CSV', `More than ${MAX_ROWS.toLocaleString()} rows. Divide the file.`)
+  return gather(read.map(({ where, record }) => checkRow(where, record, products)))
 }

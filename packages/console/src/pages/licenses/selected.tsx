@@ -1,15 +1,36 @@
 /** Actions on the selected licenses. Before an action, the person sees the effect and the number of licenses that the action skips. */
 
 import { type License, licenses as all } from '@keyward/contract'
-import { Button, Group, Paper, Stack, Text } from '@mantine/core'
-import { type QueryClient, useQueryClient } from '@tanstack/react-query'
+import { Button, Stack } from '@mantine/core'
 
 import { call } from '../../api/client.ts'
-import { type BadRow, type Report, startWork } from '../../api/work.ts'
+import { type BadRow, type Report, useStart } from '../../api/work.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
-import { text } from '../../text.ts'
+import { SelectionBar } from '../../parts/table.tsx'
+import { counted } from '../../text.ts'
 
-const t = text.bulk
+const t = {
+  suspend: 'Suspend',
+  reinstate: 'Reinstate',
+  delete: 'Delete',
+  title: {
+    suspend: (count: number) => `Suspend ${counted(count, 'license')}?`,
+    reinstate: (count: number) => `Reinstate ${counted(count, 'license')}?`,
+    delete: (count: number) => `Delete ${counted(count, 'license')} permanently?`,
+  },
+  hint: {
+    suspend: 'Within a moment, their checks are rejected with SUSPENDED. You can reinstate them later.',
+    reinstate: 'Within a moment, their checks are decided by their terms again.',
+    delete:
+      'Their machines, alerts and access rules are deleted too, and their checks are rejected with NOT_FOUND. A deletion cannot be undone.',
+  },
+  working: { suspend: 'Suspending licenses', reinstate: 'Reinstating licenses', delete: 'Deleting licenses' },
+  result: {
+    suspend: (count: number) => `Suspended ${counted(count, 'license')}.`,
+    reinstate: (count: number) => `Reinstated ${counted(count, 'license')}.`,
+    delete: (count: number) => `Deleted ${counted(count, 'license')}.`,
+  },
+}
 type Action = 'suspend' | 'reinstate' | 'delete'
 const ACTIONS = ['suspend', 'reinstate', 'delete'] as const
 const OPERATIONS = { suspend: all.suspendLicense, reinstate: all.reinstateLicense, delete: all.deleteLicense } as const
@@ -48,19 +69,20 @@ async function runAll(action: Action, licenses: readonly License[], report: Repo
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
 }
 
-function start(queries: QueryClient, action: Action, licenses: readonly License[]): void {
-  const work = { title: t.working[action], path: PATH, all: licenses.length }
-  void startWork(work, (report) => runAll(action, licenses, report)).then(() => queries.invalidateQueries())
+function useAction() {
+  const start = useStart()
+  return (action: Action, licenses: readonly License[]) =>
+    start({ title: t.working[action], path: PATH, all: licenses.length }, (report) => runAll(action, licenses, report))
 }
 
 /** The button that reverts the last action on many licenses. */
 export function UndoSelected() {
-  const queries = useQueryClient()
+  const start = useAction()
   if (last === null || last.changed.length === 0) return null
   const { action, changed } = last
   const reverse = REVERSE[action]
   if (reverse === null) return null
-  return <Button onClick={() => start(queries, reverse, changed)}>{text.undo}</Button>
+  return <Button onClick={() => start(reverse, changed)}>Undo</Button>
 }
 
 export function SelectedLicenses({
@@ -75,49 +97,41 @@ export function SelectedLicenses({
   onSelectMatching: (() => void) | null
   isSelecting: boolean
 }) {
-  const queries = useQueryClient()
+  const start = useAction()
   const run = async (action: Action, chosen: readonly License[]) => {
-    start(queries, action, chosen)
+    start(action, chosen)
     onDone()
   }
   return (
-    <Paper withBorder p="xs" className="selected" role="region" aria-label={text.selected(licenses.length)}>
-      <Group justify="space-between">
-        <Text size="sm" fw={600}>
-          {text.selected(licenses.length)}
-        </Text>
-        <Group gap="xs">
-          {onSelectMatching && (
-            <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
-              {text.selectMatching}
-            </Button>
-          )}
-          <Button size="xs" variant="subtle" color="gray" onClick={onDone}>
-            {text.clearSelection}
-          </Button>
-          {ACTIONS.map((action) => {
-            const chosen = licenses.filter((one) => canBe(action, one))
-            const others = licenses.length - chosen.length
-            return (
-              <ConfirmButton
-                key={action}
-                size="xs"
-                label={t[action]}
-                title={t.title[action](chosen.length)}
-                isDangerous={action === 'delete'}
-                isDisabled={chosen.length === 0}
-                consequence={
-                  <Stack gap="xs" component="span">
-                    <span>{chosen.length === 0 ? t.none : t.hint[action]}</span>
-                    {others > 0 && chosen.length > 0 && <span>{t.skipped(others)}</span>}
-                  </Stack>
-                }
-                onConfirm={() => run(action, chosen)}
-              />
-            )
-          })}
-        </Group>
-      </Group>
-    </Paper>
+    <SelectionBar count={licenses.length} onClear={onDone}>
+      {onSelectMatching && (
+        <Button size="xs" variant="subtle" onClick={onSelectMatching} loading={isSelecting}>
+          Select all that match
+        </Button>
+      )}
+      {ACTIONS.map((action) => {
+        const chosen = licenses.filter((one) => canBe(action, one))
+        const others = licenses.length - chosen.length
+        return (
+          <ConfirmButton
+            key={action}
+            size="xs"
+            label={t[action]}
+            title={t.title[action](chosen.length)}
+            isDangerous={action === 'delete'}
+            isDisabled={chosen.length === 0}
+            consequence={
+              <Stack gap="xs" component="span">
+                <span>{chosen.length === 0 ? 'No selected license can be changed this way.' : t.hint[action]}</span>
+                {others > 0 && chosen.length > 0 && (
+                  <span>{`${counted(others, 'license')} of the selection cannot be changed this way and stay as they are.`}</span>
+                )}
+              </Stack>
+            }
+            onConfirm={() => run(action, chosen)}
+          />
+        )
+      })}
+    </SelectionBar>
   )
 }

@@ -3,8 +3,10 @@ import { products } from '@keyward/contract/management/products'
 import { type Template, templates } from '@keyward/contract/management/templates'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { Fragment, type ReactNode } from 'react'
 
 import { type ItemOf, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { lastDayText } from '../../parts/days.ts'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { machineName } from '../../parts/let-through.tsx'
@@ -12,26 +14,27 @@ import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../par
 import { text } from '../../text.ts'
 import { Dialog } from './dialog.tsx'
 
-const t = text.license
 /** The number of slots up to which each is drawn. */
 const MOST_BOXES = 6
 type Machine = ItemOf<typeof machines.listMachines>
 
 /** Returns the text for a license without an expiry: a term that has not started, or "never". */
 export function termOf({ policy: { durationDays } }: Pick<License, 'policy'>): string {
-  return durationDays === null ? text.never : text.licenses.daysFromFirstUse(durationDays)
+  return durationDays === null ? 'never' : text.daysFromFirstUse(durationDays)
 }
 
 export function slotsOf({ policy: { leaseSeconds, maxMachines } }: Pick<License, 'policy'>): string {
-  return leaseSeconds === null || maxMachines === null ? t.fixedSlots : t.floatingSlots(leaseSeconds / 60)
+  return leaseSeconds === null || maxMachines === null
+    ? 'held until they are released'
+    : `floating, free after ${(leaseSeconds / 60).toLocaleString()} minutes without a check`
 }
 
 /** Returns the terms in one phrase, such as "Subscription until 23 Apr 2027, in 5 months". */
 export function termText(one: Pick<License, 'policy'>): string {
   const { type, expiresAt } = one.policy
-  const name = text.licenses.types[type]
+  const name = text.terms[type]
   if (expiresAt === null) return type === 'PERPETUAL' ? name : `${name}, ${termOf(one)}`
-  return t.until(name, lastDayText(expiresAt), distance(expiresAt))
+  return `${name} until ${lastDayText(expiresAt)}, ${distance(expiresAt)}`
 }
 
 /** The machines that hold the slots, one box for each slot. */
@@ -49,11 +52,15 @@ function SlotBoxes({ license: { machines }, holders, isRefused }: SummaryProps) 
       ))}
       {Array.from({ length: free }, (_, index) => (
         <div key={index} className="slot-box" data-state="free">
-          {t.free}
+          free
         </div>
       ))}
     </div>
   )
+}
+
+function Differs() {
+  return <DotBadge color="blue">differs from the template</DotBadge>
 }
 
 interface SummaryProps {
@@ -63,86 +70,53 @@ interface SummaryProps {
 }
 
 /** The slots, the terms and the entitlements of a license. */
-export function SummaryCard({ canWrite, ...props }: SummaryProps & { canWrite: boolean }) {
+export function SummaryCard(props: SummaryProps) {
   const { license: one, isRefused } = props
   const { used, max } = one.machines
   const { data: template } = useRead(
     templates.readTemplate,
     one.templateId === null ? null : { params: { id: one.templateId } },
   )
-  const own = (...names: (keyof Template['policy'])[]) =>
-    template !== undefined &&
-    names.some((name) => template.policy[name] !== one.policy[name]) && (
-      <DotBadge color="blue">{text.templates.differs}</DotBadge>
-    )
+  /** A value, with a mark if one of the fields differs from the template. */
+  const own = (value: ReactNode, ...names: (keyof Template['policy'])[]) => (
+    <>
+      {value}{' '}
+      {template !== undefined && names.some((name) => template.policy[name] !== one.policy[name]) && <Differs />}
+    </>
+  )
+  const { policy, graceEndsAt, externalId } = one
+  const facts: Readonly<Record<string, ReactNode>> = {
+    ...(template && { Template: <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink> }),
+    Terms: own(text.terms[policy.type], 'type', 'durationDays'),
+    'Machines at the same time': own(max ?? 'no limit', 'maxMachines'),
+    Expires: policy.expiresAt === null ? termOf(one) : <LastDay at={policy.expiresAt} />,
+    ...(graceEndsAt !== null && { 'Grace ends': <LastDay at={graceEndsAt} /> }),
+    Slots: own(slotsOf(one), 'leaseSeconds'),
+    'App may free': own(policy.maxReleases ?? 'no limit', 'maxReleases'),
+    'Grace period in days': own(policy.graceDays, 'graceDays'),
+    Files: own(text.files(policy), 'fileDays'),
+    Created: <When at={one.createdAt} />,
+    ...(externalId !== null && { 'External id': <Copyable value={externalId} /> }),
+    Id: <Copyable value={one.id} />,
+  }
   return (
-    <section className="card summary" aria-label={t.summary}>
+    <section className="card summary" aria-label="Terms">
       <div className="summary-head">
-        <h2 className="card-title">{t.machineSlots}</h2>
-        <span className={isRefused ? 'warning-text' : 'dimmed'}>{t.held(used, max)}</span>
+        <h2 className="card-title">Machine slots</h2>
+        <span className={isRefused ? 'warning-text' : 'dimmed'}>
+          {max === null ? `${used} held, no limit` : `${used} of ${max} held`}
+        </span>
       </div>
       <SlotBoxes {...props} />
       <dl className="kv">
-        {template !== undefined && (
-          <>
-            <dt>{text.templates.one}</dt>
-            <dd>
-              <TextLink href={`/templates/${template.id}`}>{template.name}</TextLink>
-            </dd>
-          </>
-        )}
-        <dt>{text.licenses.terms}</dt>
-        <dd>
-          {text.licenses.types[one.policy.type]} {own('type', 'durationDays')}
-        </dd>
-        <dt>{text.licenses.maxMachines}</dt>
-        <dd>
-          {max ?? text.unlimited} {own('maxMachines')}
-        </dd>
-        <dt>{text.licenses.expires}</dt>
-        <dd>{one.policy.expiresAt === null ? termOf(one) : <LastDay at={one.policy.expiresAt} />}</dd>
-        {one.graceEndsAt !== null && (
-          <>
-            <dt>{t.graceEnds}</dt>
-            <dd>
-              <LastDay at={one.graceEndsAt} />
-            </dd>
-          </>
-        )}
-        <dt>{t.slots}</dt>
-        <dd>
-          {slotsOf(one)} {own('leaseSeconds')}
-        </dd>
-        <dt>{t.releases}</dt>
-        <dd>
-          {one.policy.maxReleases ?? text.unlimited} {own('maxReleases')}
-        </dd>
-        <dt>{text.licenses.graceDays}</dt>
-        <dd>
-          {one.policy.graceDays} {own('graceDays')}
-        </dd>
-        <dt>{t.files}</dt>
-        <dd>
-          {t.fileDays(one.policy.fileDays)} {own('fileDays')}
-        </dd>
-        <dt>{text.licenses.createdOn}</dt>
-        <dd>
-          <When at={one.createdAt} />
-        </dd>
-        {one.externalId !== null && (
-          <>
-            <dt>{text.customers.externalId}</dt>
-            <dd>
-              <Copyable value={one.externalId} />
-            </dd>
-          </>
-        )}
-        <dt>Id</dt>
-        <dd>
-          <Copyable value={one.id} />
-        </dd>
+        {Object.entries(facts).map(([term, fact]) => (
+          <Fragment key={term}>
+            <dt>{term}</dt>
+            <dd>{fact}</dd>
+          </Fragment>
+        ))}
       </dl>
-      <Entitlements license={one} canWrite={canWrite} template={template} />
+      <Entitlements license={one} template={template} />
     </section>
   )
 }
@@ -152,11 +126,11 @@ export function CustomerCard({ id }: { id: string }) {
   const { data } = useRead(customers.readCustomer, { params: { id } })
   if (!data) return null
   return (
-    <section className="card summary" aria-label={text.licenses.customer}>
+    <section className="card summary" aria-label="Customer">
       <TextLink href={`/customers/${id}`}>
         <bdi>{data.name ?? data.email}</bdi>
       </TextLink>
-      <Copyable value={data.email} label={t.copyEmail} />
+      <Copyable value={data.email} label="Copy the e-mail address" />
     </section>
   )
 }
@@ -167,32 +141,23 @@ function isSameRecord(one: Readonly<Record<string, unknown>>, other: Readonly<Re
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
 }
 
-export function Entitlements({
-  license: one,
-  canWrite,
-  template,
-}: {
-  license: License
-  canWrite: boolean
-  template: Template | undefined
-}) {
+export function Entitlements({ license: one, template }: { license: License; template: Template | undefined }) {
+  const may = useMay()
   const { data } = useRead(products.readProduct, { params: { id: one.productId } })
   const [isEditing, { open, close }] = useDisclosure(false)
   const defaults = data?.entitlements ?? {}
   return (
-    <section className="summary-part" aria-label={text.entitlements.title}>
+    <section className="summary-part" aria-label="Entitlements">
       <div className="summary-head">
-        <h2 className="card-title">{text.entitlements.title}</h2>
-        {canWrite && (
+        <h2 className="card-title">Entitlements</h2>
+        {may('licenses.write') && (
           <Button size="xs" variant="default" onClick={open}>
-            {text.entitlements.edit}
+            Change
           </Button>
         )}
       </div>
       <EntitlementList defaults={defaults} overrides={one.entitlements} />
-      {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && (
-        <DotBadge color="blue">{text.templates.differs}</DotBadge>
-      )}
+      {template !== undefined && !isSameRecord(template.entitlements, one.entitlements) && <Differs />}
       {isEditing && <Dialog license={one} opened="entitlements" onClose={close} />}
     </section>
   )

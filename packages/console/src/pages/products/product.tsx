@@ -2,55 +2,58 @@
 
 import { apiKeys } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Card, SimpleGrid, Text } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Link, useLocation } from 'wouter'
 
 import { type ItemOf, useCall, useList, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Fact, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
+import { Copyable, Facts, Part, TextLink, Waiting, When } from '../../parts/parts.tsx'
 import { ProductWindow } from '../../parts/product-window.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
-import { RulesTable } from '../rules/rules-table.tsx'
+import { RulesOf } from '../rules/rules-of.tsx'
 import { Templates } from '../templates/templates.tsx'
 
-const t = text.products
 type ApiKey = ItemOf<typeof apiKeys.listApiKeys>
 
 const KEY_COLUMNS: readonly Column<ApiKey>[] = [
-  { title: text.credentials.nameOf, cell: ({ name }) => name },
-  { title: text.credentials.prefix, cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
-  { title: text.credentials.lastUsed, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+  { title: 'Name', cell: ({ name }) => name },
+  { title: 'Begins with', cell: ({ prefix }) => <span className="mono">{prefix}…</span> },
+  { title: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ]
 
 function BoundKeys({ productId }: { productId: string }) {
   const list = useList(apiKeys.listApiKeys, { query: { productId } })
   return (
-    <Part title={t.keys} action={<TextLink href="/credentials">{text.nav.credentials}</TextLink>}>
-      <ListTable list={list} columns={KEY_COLUMNS} empty={<Text c="dimmed">{t.noKeys}</Text>} label={t.keys} />
+    <Part title="API keys of this product" action={<TextLink href="/credentials">API keys</TextLink>}>
+      <ListTable
+        list={list}
+        columns={KEY_COLUMNS}
+        empty="No API key is bound to this product. Keys for all products can check its licenses too."
+        label="API keys of this product"
+      />
     </Part>
   )
 }
 
-export default function ProductPage({ id, me }: { id: string; me: Me }) {
+export default function ProductPage({ id }: { id: string }) {
+  const may = useMay()
   const read = useRead(products.readProduct, { params: { id } })
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
   const remove = useCall(products.deleteProduct, {
-    done: t.deleted,
+    done: 'Deleted the product.',
     onDone: () => navigate('/products'),
   })
-  useRemembered(`/products/${id}`, text.licenses.product, read.data?.name)
+  useRemembered(`/products/${id}`, 'Product', read.data?.name)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { name, entitlements, createdAt } = read.data
-  const may = (permission: string) => me.permissions.includes(permission)
   return (
     <Screen
       title={name}
@@ -58,60 +61,35 @@ export default function ProductPage({ id, me }: { id: string; me: Me }) {
         <>
           {may('licenses.read') && (
             <Button variant="default" component={Link} href={`/licenses?productId=${id}`}>
-              {t.licenses}
+              Show the licenses
             </Button>
           )}
           {may('products.write') && (
             <>
               <Button variant="default" onClick={editing.open}>
-                {t.edit}
+                Change
               </Button>
               <ConfirmButton
-                label={text.delete}
-                title={t.deleteTitle}
+                label="Delete"
+                title="Delete this product?"
                 object={<bdi>{read.data.name}</bdi>}
-                consequence={t.deleteHint}
+                consequence="The access rules of the product are deleted too. A product with licenses cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
-                isPending={remove.isPending}
               />
             </>
           )}
         </>
       }
     >
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term={t.defaults}>
-            <EntitlementList defaults={{}} overrides={entitlements} />
-          </Fact>
-          <Fact term={text.licenses.createdOn}>
-            <When at={createdAt} />
-          </Fact>
-          <Fact term="Id">
-            <Copyable value={id} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
-      <Templates productId={id} canWrite={may('products.write')} />
-      {may('licenses.read') && (
-        <Part
-          title={t.rules}
-          action={
-            may('licenses.write') && (
-              <Button size="xs" variant="default" component={Link} href={`/rules/new?product=${id}`}>
-                {t.newRule}
-              </Button>
-            )
-          }
-        >
-          <RulesTable
-            filters={{ scope: 'PRODUCT', scopeId: id }}
-            label={t.rules}
-            canWrite={may('licenses.write')}
-            empty={<Text c="dimmed">{t.noRules}</Text>}
-          />
-        </Part>
-      )}
+      <Facts
+        facts={{
+          'Default entitlements': <EntitlementList overrides={entitlements} />,
+          Created: <When at={createdAt} />,
+          Id: <Copyable value={id} />,
+        }}
+      />
+      <Templates productId={id} />
+      {may('licenses.read') && <RulesOf scope="PRODUCT" id={id} />}
       {may('credentials.write') && <BoundKeys productId={id} />}
       {isEditing && <ProductWindow before={read.data} onClose={editing.close} />}
     </Screen>

@@ -1,37 +1,35 @@
 /** The window that changes the mode, the expiry and the note of an access rule, and `allowSuspendedOrExpired` of an exclusion. */
 
 import { type AccessRule, accessRules } from '@keyward/contract'
-import { Checkbox, Text, Textarea } from '@mantine/core'
-import { useState } from 'react'
+import { Text } from '@mantine/core'
 
 import { useEdit } from '../../api/edit.ts'
-import { expiryAt, ExpiryField, timeOf } from '../../parts/expiry-field.tsx'
+import { expiryAt, timeOf } from '../../parts/expiry-field.tsx'
+import { orNull, useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
-import { text } from '../../text.ts'
-import { ModeField } from './rule-fields.tsx'
-
-const t = text.rules
+import { ModeField, OptionFields } from './rule-fields.tsx'
 
 export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => void }) {
   const before = expiryAt(rule.expiresAt)
-  const [mode, setMode] = useState(rule.mode)
-  const [expiry, setExpiry] = useState(before)
-  const [note, setNote] = useState(rule.note ?? '')
-  const [isGenerous, setIsGenerous] = useState(rule.allowSuspendedOrExpired)
-  const isExclusion = rule.kind === 'EXCLUSION'
-  const saving = useEdit(accessRules.updateAccessRule, rule, { done: t.saved })
+  const form = useFields({
+    mode: rule.mode,
+    expiry: before,
+    note: rule.note ?? '',
+    isGenerous: rule.allowSuspendedOrExpired,
+  })
+  const saving = useEdit(accessRules.updateAccessRule, rule, { done: 'Changed the rule.' })
   const save = () => {
+    const { mode, expiry, note, isGenerous } = form.values
     const isMoved = expiry.preset !== before.preset || expiry.at !== before.at
-    const body = {
+    return saving.mutateAsync({
       mode,
-      note: note === '' ? null : note,
+      note: orNull(note),
       ...(isMoved && { expiresAt: timeOf(expiry) }),
-      ...(isExclusion && { allowSuspendedOrExpired: isGenerous }),
-    }
-    return saving.mutateAsync(body)
+      ...(rule.kind === 'EXCLUSION' && { allowSuspendedOrExpired: isGenerous }),
+    })
   }
   return (
-    <FormWindow title={t.editTitle} action={text.save} opened onClose={onClose} onSubmit={save}>
+    <FormWindow title="Change this rule" action="Save" onClose={onClose} onSubmit={save}>
       {(errors) => (
         <>
           <div>
@@ -39,25 +37,11 @@ export function EditRule({ rule, onClose }: { rule: AccessRule; onClose: () => v
               {rule.value}
             </Text>
             <Text size="xs" c="dimmed">
-              {t.editHint}
+              The kind, the value and the scope never change. Delete the rule and create another one instead.
             </Text>
           </div>
-          <ModeField value={mode} onChange={setMode} />
-          <ExpiryField value={expiry} onChange={setExpiry} error={errors['expiresAt']} />
-          {isExclusion && (
-            <Checkbox
-              label={t.evenExpired}
-              checked={isGenerous}
-              onChange={(event) => setIsGenerous(event.currentTarget.checked)}
-            />
-          )}
-          <Textarea
-            label={t.note}
-            description={t.noteHint}
-            value={note}
-            onChange={(event) => setNote(event.currentTarget.value)}
-            error={errors['note']}
-          />
+          <ModeField value={form.values.mode} onChange={(mode) => form.change({ mode })} />
+          <OptionFields kind={rule.kind} form={form} errors={errors} />
         </>
       )}
     </FormWindow>

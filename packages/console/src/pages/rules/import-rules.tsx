@@ -1,86 +1,63 @@
 /** Imports access rules from text or a file. Shows a preview, the progress, and the invalid rows. */
 
-import { accessRules, type RuleKind, type RuleType } from '@keyward/contract'
-import { Button, Card, SimpleGrid, Stack, Text, Title } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { accessRules } from '@keyward/contract'
+import { Button, SimpleGrid, Stack, Text } from '@mantine/core'
+import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { type Applied, callAndApply } from '../../api/client.ts'
+import { useLatest } from '../../api/latest.ts'
 import { liveMessage } from '../../api/live.ts'
-import { rejectedRows } from '../../api/rejected-rows.ts'
-import { type BadRow, type Report, startWork } from '../../api/work.ts'
+import { sendRows } from '../../api/rejected-rows.ts'
+import { type BadRow, type Report, useStart } from '../../api/work.ts'
 import { ExpiryField, type Expiry, NEVER, timeOf } from '../../parts/expiry-field.tsx'
 import { ImportEnd, ImportScreen } from '../../parts/import-screen.tsx'
 import { PasteField } from '../../parts/paste-field.tsx'
-import { text } from '../../text.ts'
-import { readRuleRows, type ReadRows, type RuleRow } from './rows.ts'
-import { KindField, type Scope, ScopeField, TypeField } from './rule-fields.tsx'
+import { counted, text } from '../../text.ts'
+import { readRuleRows, type ReadRows } from './rows.ts'
+import { BLACKLISTED_ADDRESSES, DefaultFields, type Defaults } from './rule-fields.tsx'
 
-const t = text.ruleImport
 const PATH = '/rules/import'
 const BATCH = 500
 const MAX_DELETED = 1_000
 const NOTHING: ReadRows = { rows: [], bad: [] }
 
-interface Imported {
-  /** The ids of the created rules. */
-  ids: string[]
-  skipped: number
-  /** The first skipped rows. */
-  covered: BadRow[]
-  bad: BadRow[]
-  applied: Applied | null
-}
-
 /** The ids of the rules that the last import has created. */
 let createdIds: string[] = []
 
-/**
- * Imports a batch without the rows that the API rejects, which are returned in `bad`. The last batch waits until the validators have
- * applied the whole import.
- */
-async function importBatch(rows: readonly RuleRow[], isLast: boolean): Promise<Imported> {
-  if (rows.length === 0) return { ids: [], skipped: 0, covered: [], bad: [], applied: null }
-  try {
-    const body = { rules: rows.map((row) => row.body) }
-    const { result, applied } = await callAndApply(accessRules.importAccessRules, { body }, { waits: isLast })
-    const covered = result.skippedRows.flatMap(({ pointer }) => {
-      const row = rows[Number(pointer.split('/')[2])]
-      return row ? [{ where: row.where, detail: row.body.value }] : []
-    })
-    return { ids: result.ids, skipped: result.skipped, covered, bad: [], applied }
-  } catch (error) {
-    const rejected = rejectedRows(error, 'rules', rows)
-    if (rejected === null) throw error
-    const others = await importBatch(rejected.rest, isLast)
-    return { ...others, bad: [...rejected.bad, ...others.bad] }
-  }
-}
+const resultOf = (skipped: number): string =>
+  `Created ${counted(createdIds.length, 'rule')}. ${skipped.toLocaleString()} existed already.`
 
+/** Imports the rows in batches. The last batch waits until the validators have applied the whole import. */
 async function importAll({ rows, bad: unread }: ReadRows, report: Report): Promise<void> {
   let skipped = 0
   let applied: Applied | null = null
   createdIds = []
   const bad = [...unread]
+  /** The first skipped rows. */
   const covered: BadRow[] = []
   report({ bad })
   for (let at = 0; at < rows.length; at += BATCH) {
     const batch = rows.slice(at, at + BATCH)
-    const imported = await importBatch(batch, at + BATCH >= rows.length)
-    createdIds.push(...imported.ids)
-    skipped += imported.skipped
-    applied = imported.applied
-    bad.push(...imported.bad)
-    covered.push(...imported.covered)
-    report({
-      done: at + batch.length,
-      bad: [...bad],
-      covered: [...covered],
-      summary: t.result(createdIds.length, skipped),
+    const waits = at + BATCH >= rows.length
+    const imported = await sendRows('rules', batch, async (some) => {
+      const body = { rules: some.map((row) => row.body) }
+      return { some, ...(await callAndApply(accessRules.importAccessRules, { body }, { waits })) }
     })
+    bad.push(...imported.bad)
+    if (imported.result) {
+      const { some, result } = imported.result
+      applied = imported.result.applied
+      createdIds.push(...result.ids)
+      skipped += result.skipped
+      for (const { pointer } of result.skippedRows) {
+        const row = some[Number(pointer.split('/')[2])]
+        if (row) covered.push({ where: row.where, detail: row.body.value })
+      }
+    }
+    report({ done: at + batch.length, bad: [...bad], covered: [...covered], summary: resultOf(skipped) })
   }
-  if (createdIds.length > 0) report({ summary: liveMessage(t.result(createdIds.length, skipped), applied) })
+  if (createdIds.length > 0) report({ summary: liveMessage(resultOf(skipped), applied) })
 }
 
 /** Deletes the rules that the last import has created. */
@@ -95,78 +72,48 @@ async function undoImport(report: Report): Promise<void> {
     const reply = await callAndApply(accessRules.deleteAccessRules, { body }, { waits })
     deleted += reply.result.deleted
     applied = reply.applied
-    report({ done: at + body.ids.length, summary: text.rules.deletedMany(deleted) })
+    report({ done: at + body.ids.length, summary: text.deletedRules(deleted) })
   }
-  report({ summary: liveMessage(text.rules.deletedMany(deleted), applied) })
-}
-
-export interface Defaults extends Scope {
-  kind: RuleKind
-  type: RuleType
+  report({ summary: liveMessage(text.deletedRules(deleted), applied) })
 }
 
 /** Returns the rules in `content`, and reads them again when an argument changes. */
-export function useRows(content: string, defaults: Defaults, expiry: Expiry): ReadRows {
-  const [read, setRead] = useState(NOTHING)
-  const { kind, type, scope, scopeId } = defaults
-  useEffect(() => {
-    let isCurrent = true
-    const ends = timeOf(expiry)
-    const fields = {
-      kind,
-      type,
-      scope,
-      ...(scope !== 'ORGANIZATION' && { scopeId }),
-      ...(ends !== null && { expiresAt: ends }),
-    }
-    void readRuleRows(content, fields).then((rows) => isCurrent && setRead(rows))
-    return () => {
-      isCurrent = false
-    }
-  }, [content, kind, type, scope, scopeId, expiry])
-  return read
+export function useRows(content: string, { kind, type, scope, scopeId }: Defaults, expiry: Expiry): ReadRows {
+  const ends = timeOf(expiry)
+  const fields = {
+    kind,
+    type,
+    scope,
+    ...(scope !== 'ORGANIZATION' && { scopeId }),
+    ...(ends !== null && { expiresAt: ends }),
+  }
+  return useLatest(() => readRuleRows(content, fields), NOTHING, [content, kind, type, scope, scopeId, expiry])
 }
 
 function Form() {
-  const queries = useQueryClient()
   const [content, setContent] = useState('')
   const [expiry, setExpiry] = useState(NEVER)
-  const [defaults, setDefaults] = useState<Defaults>({
-    kind: 'BLACKLIST',
-    type: 'IP',
-    scope: 'ORGANIZATION',
-    scopeId: null,
-  })
-  const change = (part: Partial<Defaults>) => setDefaults({ ...defaults, ...part })
+  const [defaults, setDefaults] = useState(BLACKLISTED_ADDRESSES)
   const read = useRows(content, defaults, expiry)
-  const start = () => {
-    void startWork({ title: t.working, path: PATH, all: read.rows.length }, (report) => importAll(read, report)).then(
-      () => queries.invalidateQueries(),
-    )
-  }
+  const start = useStart()
+  const work = { title: 'Import of access rules', path: PATH, all: read.rows.length }
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-      <PasteField label={t.values} description={t.intro} value={content} onChange={setContent} />
+      <PasteField label="Values" description={text.pasteRules} value={content} onChange={setContent} />
       <Stack>
-        <Card withBorder component="section" aria-label={t.defaults}>
-          <Stack>
-            <Title order={2} size="h5">
-              {t.defaults}
-            </Title>
-            <KindField value={defaults.kind} onChange={(kind) => change({ kind, type: 'IP' })} />
-            <TypeField kind={defaults.kind} value={defaults.type} onChange={(type) => change({ type })} />
-            <ScopeField value={defaults} onChange={change} />
-            <ExpiryField value={expiry} onChange={setExpiry} />
-          </Stack>
-        </Card>
+        <DefaultFields value={defaults} onChange={setDefaults}>
+          <ExpiryField value={expiry} onChange={setExpiry} />
+        </DefaultFields>
         <Text role="status" fw={600}>
-          {content.trim() === '' ? t.nothing : t.ready(read.rows.length)}
+          {content.trim() === ''
+            ? 'Paste values to see what will be imported.'
+            : `${counted(read.rows.length, 'rule')} to import`}
         </Text>
         <ImportEnd
-          label={t.import(read.rows.length)}
+          label={`Import ${counted(read.rows.length, 'rule')}`}
           rows={read.rows.length}
           bad={read.bad}
-          onStart={start}
+          onStart={() => start(work, (report) => importAll(read, report))}
           back="/rules"
         />
       </Stack>
@@ -176,19 +123,16 @@ function Form() {
 
 /** The buttons below the result. */
 function Actions() {
-  const queries = useQueryClient()
-  const undo = () =>
-    void startWork({ title: t.undoing, path: PATH, all: createdIds.length }, undoImport).then(() =>
-      queries.invalidateQueries(),
-    )
+  const start = useStart()
+  const undo = { title: 'Deletion of the imported access rules', path: PATH, all: createdIds.length }
   return (
     <>
       <Button component={Link} href="/rules">
-        {t.toRules}
+        Open the rules
       </Button>
       {createdIds.length > 0 && (
-        <Button variant="default" onClick={undo}>
-          {text.undo}
+        <Button variant="default" onClick={() => start(undo, undoImport)}>
+          Undo
         </Button>
       )}
     </>
@@ -196,5 +140,5 @@ function Actions() {
 }
 
 export default function ImportRules() {
-  return <ImportScreen title={t.title} path={PATH} form={<Form />} actions={<Actions />} />
+  return <ImportScreen title="Import access rules" path={PATH} form={<Form />} actions={<Actions />} />
 }

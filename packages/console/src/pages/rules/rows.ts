@@ -8,11 +8,10 @@ import { createAccessRule } from '@keyward/contract'
 import { readCell } from '@keyward/contract/text'
 import { z } from 'zod'
 
+import { checked, gather, noRows, readCsv, type Rows } from '../../api/csv-rows.ts'
 import { checkInput, InputError } from '../../api/input.ts'
 import type { BadRow } from '../../api/work.ts'
 import { text } from '../../text.ts'
-
-const t = text.ruleImport
 type Fields = Readonly<Record<string, unknown>>
 
 export interface RuleRow {
@@ -23,37 +22,23 @@ export interface RuleRow {
   identity: string
 }
 
-export interface ReadRows {
-  rows: RuleRow[]
-  bad: BadRow[]
-}
+export type ReadRows = Rows<RuleRow>
 
 const BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false }
 
 function checkRow(where: string, fields: Fields): RuleRow | BadRow {
-  const body: unknown = fields
-  try {
+  return checked(where, () => {
+    const body: unknown = fields
     checkInput(createAccessRule, body)
-  } catch (error) {
-    if (error instanceof InputError) return { where, detail: error.message }
-    throw error
-  }
-  const { kind, type, value, scope, scopeId } = body
-  const canonical = canonicalRuleValue(type, value)
-  if (canonical === null) return { where, detail: `${RULE_VALUE_ERRORS[type]}; got "${value}"` }
-  return { where, body, identity: [kind, type, canonical, scope, scopeId?.toLowerCase() ?? ''].join('\n') }
-}
-
-function gather(checked: readonly (RuleRow | BadRow)[]): ReadRows {
-  const read: ReadRows = { rows: [], bad: [] }
-  for (const row of checked)
-    if ('body' in row) read.rows.push(row)
-    else read.bad.push(row)
-  return read
+    const { kind, type, value, scope, scopeId } = body
+    const canonical = canonicalRuleValue(type, value)
+    if (canonical === null) throw new InputError({ '': `${RULE_VALUE_ERRORS[type]}; got "${value}"` })
+    return { where, body, identity: [kind, type, canonical, scope, scopeId?.toLowerCase() ?? ''].join('\n') }
+  })
 }
 
 function readLines(content: string, defaults: Fields): ReadRows {
-  const lines = content.split('\n').map((line, index) => ({ where: t.line(index + 1), value: line.trim() }))
+  const lines = content.split('\n').map((line, index) => ({ where: text.line(index + 1), value: line.trim() }))
   const used = lines.filter(({ value }) => value !== '' && !value.startsWith('#'))
   return gather(used.map(({ where, value }) => checkRow(where, { ...defaults, value })))
 }
@@ -74,35 +59,25 @@ function fieldsOf(record: Fields, defaults: Fields): Fields {
   return { ...('scope' in fields ? others : defaults), ...fields }
 }
 
-const csvRecord = z.array(z.object({ record: z.record(z.string(), z.string()), info: z.object({ lines: z.int() }) }))
-
-async function readCsv(content: string, defaults: Fields): Promise<ReadRows> {
-  const { CsvError, parse } = await import('csv-parse/browser/esm/sync')
-  try {
-    const records = csvRecord.parse(
-      parse(content, { columns: true, info: true, skip_empty_lines: true, trim: true, bom: true }),
-    )
-    const read = (record: Record<string, string>) =>
-      Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, readCell(cell)]))
-    return gather(records.map(({ record, info }) => checkRow(t.line(info.lines), fieldsOf(read(record), defaults))))
-  } catch (error) {
-    if (error instanceof CsvError) return { rows: [], bad: [{ where: 'CSV', detail: error.message }] }
-    throw error
-  }
+async function readTable(content: string, defaults: Fields): Promise<ReadRows> {
+  const read = await readCsv(content)
+  if (!Array.isArray(read)) return read
+  const cells = (record: Record<string, string>) =>
+    Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, readCell(cell)]))
+  return gather(read.map(({ where, record }) => checkRow(where, fieldsOf(cells(record), defaults))))
 }
 
 const jsonRules = z.union([z.array(z.unknown()), z.object({ rules: z.array(z.unknown()) })])
 
 function readJson(content: string, defaults: Fields): ReadRows {
-  const failed = (detail: string): ReadRows => ({ rows: [], bad: [{ where: 'JSON', detail }] })
   let value: unknown
   try {
     value = JSON.parse(content)
   } catch {
-    return failed(t.noJson)
+    return noRows('JSON', 'The text is not valid JSON.')
   }
   const parsed = jsonRules.safeParse(value)
-  if (!parsed.success) return failed(t.noArray)
+  if (!parsed.success) return noRows('JSON', 'The JSON must be an array of rules, or an object with the array "rules".')
   const list = Array.isArray(parsed.data) ? parsed.data : parsed.data.rules
   return gather(
     list.map((item, index) => {
@@ -118,5 +93,5 @@ export async function readRuleRows(content: string, defaults: Fields): Promise<R
   if (/^[[{]/.test(trimmed)) return readJson(content, defaults)
   const [heading = ''] = trimmed.split('\n')
   const isCsv = heading.includes(',') && heading.split(',').some((name) => name.trim().replaceAll('"', '') === 'value')
-  return isCsv ? readCsv(content, defaults) : readLines(content, defaults)
+  return isCsv ? readTable(content, defaults) : readLines(content, defaults)
 }

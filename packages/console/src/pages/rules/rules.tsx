@@ -1,30 +1,29 @@
 /** The list of access rules, with filters in the URL, sorting, export, and actions on many rules. */
 
 import { accessRules } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, Menu } from '@mantine/core'
+import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 
 import { hrefOf } from '../../api/client.ts'
+import { useMay } from '../../api/me.ts'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { type Filters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { text } from '../../text.ts'
 import { RulesTable } from './rules-table.tsx'
 
-const t = text.rules
-
 const FILTERS = { matches: null, kind: null, mode: null, type: null, scope: null }
 
-function Actions({ query, canWrite }: { query: Filters<keyof typeof FILTERS>; canWrite: boolean }) {
+function Actions({ query, create }: { query: Filters<keyof typeof FILTERS>; create: ReactNode }) {
   return (
     <>
       <Button variant="default" component={Link} href="/rules/sets">
-        {t.sets}
+        Sets
       </Button>
       <Menu position="bottom-end">
         <Menu.Target>
-          <Button variant="default">{t.export}</Button>
+          <Button variant="default">Export</Button>
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item
@@ -32,83 +31,61 @@ function Actions({ query, canWrite }: { query: Filters<keyof typeof FILTERS>; ca
             href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'csv' } })}
             download
           >
-            {t.exportCsv}
+            These rules as CSV
           </Menu.Item>
           <Menu.Item
             component="a"
             href={hrefOf(accessRules.exportAccessRules, { query: { ...query, format: 'json' } })}
             download
           >
-            {t.exportJson}
+            These rules as JSON
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      {canWrite && (
-        <>
-          <Button variant="default" component={Link} href="/rules/import">
-            {text.ruleImport.open}
-          </Button>
-          <Button component={Link} href="/rules/new">
-            {t.new}
-          </Button>
-        </>
+      {create && (
+        <Button variant="default" component={Link} href="/rules/import">
+          Import
+        </Button>
       )}
+      {create}
     </>
   )
 }
 
-export default function Rules({ me }: { me: Me }) {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+export default function Rules() {
+  const may = useMay()
+  const filters = useUrlFilters(FILTERS)
+  const [query, setFilters, clear] = filters
   const [order, sorting] = useUrlSorting()
-  const canWrite = me.permissions.includes('licenses.write')
+  const create = may('licenses.write') && (
+    <Button component={Link} href="/rules/new">
+      New rule
+    </Button>
+  )
   return (
-    <Screen title={t.title} actions={<Actions query={filters} canWrite={canWrite} />}>
+    <Screen title="Access rules" actions={<Actions query={query} create={create} />}>
       <FilterBar onClear={clear}>
         <TextFilter
-          label={t.covers}
-          placeholder={t.coversHint}
-          value={filters.matches}
+          label="Which rules match …"
+          placeholder="An address, a machine id or a country code"
+          value={query.matches}
           onChange={(matches) => setFilters({ matches })}
         />
-        <ChoiceFilter
-          label={t.kind}
-          names={text.kinds}
-          value={filters.kind}
-          onChange={(kind) => setFilters({ kind })}
-        />
-        <ChoiceFilter
-          label={t.type}
-          names={text.types}
-          value={filters.type}
-          onChange={(type) => setFilters({ type })}
-        />
-        <ChoiceFilter
-          label={t.scope}
-          names={text.scopes}
-          value={filters.scope}
-          onChange={(scope) => setFilters({ scope })}
-        />
-        <ChoiceFilter label={t.mode} names={t.modes} value={filters.mode} onChange={(mode) => setFilters({ mode })} />
+        <ChoiceFilter filters={filters} name="kind" label="Kind" names={text.kinds} />
+        <ChoiceFilter filters={filters} name="type" label="What it matches" names={text.types} />
+        <ChoiceFilter filters={filters} name="scope" label="Applies to" names={text.scopes} />
+        <ChoiceFilter filters={filters} name="mode" label="Mode" names={text.modes} />
       </FilterBar>
       <RulesTable
-        filters={{ ...filters, ...order }}
-        label={t.title}
-        canWrite={canWrite}
+        filters={{ ...query, ...order }}
+        label="Access rules"
         sorting={sorting}
         empty={
-          clear ? (
-            t.emptyFiltered
-          ) : (
-            <>
-              {t.empty}
-              {canWrite && (
-                <Button component={Link} href="/rules/new">
-                  {t.new}
-                </Button>
-              )}
-            </>
-          )
+          clear
+            ? 'No access rule matches these filters.'
+            : 'No access rules yet. Block an address, a machine or a country, or let a machine through.'
         }
+        create={!clear && create}
       />
     </Screen>
   )

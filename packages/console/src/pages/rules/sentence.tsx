@@ -1,48 +1,41 @@
 /** An access rule as a sentence, such as "Block 203.0.113.0/24 for everything". */
 
 import type { AccessRule } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { IconEye, IconShieldCheck, IconShieldLock, IconShieldX } from '@tabler/icons-react'
 
-import { useName } from '../../api/names.ts'
 import { countryName } from '../../parts/country-field.tsx'
-import { LicenseKey } from '../../parts/license-key.tsx'
+import { LicenseKey, Name } from '../../parts/name.tsx'
 import { TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import { setPath } from './paths.ts'
 
-const t = text.rules.sentence
+const t = {
+  verbs: { BLACKLIST: 'Block', EXCLUSION: 'Allow', RESTRICTION: 'Only allow' },
+  would: { BLACKLIST: 'Would block', EXCLUSION: 'Would allow', RESTRICTION: 'Would only allow' },
+}
 const ICONS = { BLACKLIST: IconShieldX, EXCLUSION: IconShieldCheck, RESTRICTION: IconShieldLock } as const
 
-function CustomerName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/customers/${id}`}>{name === '' ? text.types.CUSTOMER : name}</TextLink>
-}
-
-function ProductName({ id }: { id: string }) {
-  const name = useName(id)
-  return <TextLink href={`/products/${id}`}>{name === '' ? text.scopes.PRODUCT : name}</TextLink>
-}
-
 function Value({ rule: { type, value } }: { rule: AccessRule }) {
-  if (type === 'CUSTOMER') return <CustomerName id={value} />
+  if (type === 'CUSTOMER') return <Name id={value} href={`/customers/${value}`} fallback={text.types.CUSTOMER} />
   if (type === 'COUNTRY') return <span className="name">{countryName(value)}</span>
-  return <span className="mono">{value}</span>
+  return <span className="mono">{oneLine(value)}</span>
 }
 
 function Scope({ rule: { scope, scopeId } }: { rule: AccessRule }) {
   if (scope === 'LICENSE' && scopeId !== null)
     return (
       <>
-        {t.forLicense} <LicenseKey id={scopeId} />
+        for the license <LicenseKey id={scopeId} />
       </>
     )
   if (scope === 'PRODUCT' && scopeId !== null)
     return (
       <>
-        {t.for} <ProductName id={scopeId} />
+        for <Name id={scopeId} href={`/products/${scopeId}`} fallback={text.scopes.PRODUCT} />
       </>
     )
-  return t.forEverything
+  return 'for everything'
 }
 
 /** The sentence alone. */
@@ -74,7 +67,7 @@ export function RuleCell({ rule }: { rule: AccessRule }) {
           <span className="sub">
             {set !== null && (
               <>
-                {t.ofSet} <TextLink href={setPath(set)}>{set}</TextLink>{' '}
+                Set <TextLink href={setPath(set)}>{set}</TextLink>{' '}
               </>
             )}
             {note}

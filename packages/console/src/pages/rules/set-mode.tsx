@@ -8,9 +8,18 @@ import { call } from '../../api/client.ts'
 import { useCall } from '../../api/hooks.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { When } from '../../parts/parts.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 
-const t = text.rules
+const t = {
+  setMode: { ENFORCE: 'Enforce together', MONITOR: 'Only monitor' } satisfies Record<RuleMode, string>,
+  setModeTitle: {
+    ENFORCE: 'Let these rules decide checks?',
+    MONITOR: 'Let these rules only count their matches?',
+  } satisfies Record<RuleMode, string>,
+  modeChanged: (count: number, mode: RuleMode) => `${text.modes[mode]}: ${counted(count, 'rule')} changed.`,
+  wouldReject: (rejected: number, checks: number) =>
+    `All of them change in one step. They would have rejected about ${rejected.toLocaleString()} of ${checks.toLocaleString()} checks since`,
+}
 type Selection = Pick<InputOf<typeof accessRules.setAccessRuleMode>['body'], 'ids' | 'set'>
 
 function LastDay({ selection }: { selection: Selection }) {
@@ -19,7 +28,7 @@ function LastDay({ selection }: { selection: Selection }) {
     queryFn: () => call(accessRules.setAccessRuleMode, { body: { mode: 'ENFORCE', ...selection, dryRun: true } }),
     staleTime: 0,
   })
-  if (!data?.lastDay) return t.modeHints.ENFORCE
+  if (!data?.lastDay) return text.modeHints.ENFORCE
   const { from, checks, rejected } = data.lastDay
   return (
     <>
@@ -55,10 +64,9 @@ export function ModeButton({
       {...(size !== undefined && { size })}
       label={t.setMode[mode]}
       title={t.setModeTitle[mode]}
-      consequence={mode === 'ENFORCE' ? <LastDay selection={selection} /> : t.modeHints.MONITOR}
+      consequence={mode === 'ENFORCE' ? <LastDay selection={selection} /> : text.modeHints.MONITOR}
       isDangerous={false}
       onConfirm={() => set.mutateAsync({ body: { mode, ...selection } })}
-      isPending={set.isPending}
     />
   )
 }

@@ -1,25 +1,24 @@
 import { accessRuleSets } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
-import { Button, Card, SimpleGrid } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { Link, useLocation } from 'wouter'
 
 import { callAndApply } from '../../api/client.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { liveMessage } from '../../api/live.ts'
+import { useMay } from '../../api/me.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Fact, Waiting, When } from '../../parts/parts.tsx'
+import { Facts, Waiting, When } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters, useUrlSorting } from '../../parts/url.ts'
-import { text } from '../../text.ts'
+import { counted } from '../../text.ts'
 import { replacePath } from './paths.ts'
 import { RulesTable } from './rules-table.tsx'
 import { ModeButton } from './set-mode.tsx'
 import { putSet, readStored } from './stored-set.ts'
 
-const t = text.ruleSets
-
-export default function RuleSet({ me }: { me: Me }) {
+export default function RuleSet() {
+  const may = useMay()
   const name = useUrlParameters().get('name') ?? ''
   const input = { params: { set: name } }
   const read = useRead(accessRuleSets.readAccessRuleSet, input)
@@ -31,7 +30,7 @@ export default function RuleSet({ me }: { me: Me }) {
       return { before, ...(await callAndApply(accessRuleSets.deleteAccessRuleSet, input)) }
     },
     {
-      done: ({ applied }) => liveMessage(t.deleted, applied),
+      done: ({ applied }) => liveMessage('Deleted the set.', applied),
       undo: ({ before }) => putSet(name, before.rows, null),
       onDone: () => navigate('/rules/sets'),
     },
@@ -39,7 +38,7 @@ export default function RuleSet({ me }: { me: Me }) {
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const { rules, createdAt, updatedAt } = read.data
-  const canWrite = me.permissions.includes('licenses.write')
+  const canWrite = may('licenses.write')
   return (
     <Screen
       title={name}
@@ -47,35 +46,30 @@ export default function RuleSet({ me }: { me: Me }) {
         canWrite && (
           <>
             <Button component={Link} href={replacePath(name)}>
-              {t.replace}
+              Replace
             </Button>
             <ModeButton mode="ENFORCE" selection={{ set: name }} />
             <ConfirmButton
-              label={t.delete}
-              title={t.deleteTitle(name)}
-              consequence={t.deleteHint(rules)}
+              label="Delete the set"
+              title={`Delete the set ${name}?`}
+              consequence={`Deletes the set and its ${counted(rules, 'rule')}. They stop matching within a moment.`}
               onConfirm={() => remove.mutateAsync(undefined)}
             />
           </>
         )
       }
     >
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 3 }} component="dl" m={0}>
-          <Fact term={t.rules}>{rules.toLocaleString()}</Fact>
-          <Fact term={t.updated}>
-            <When at={updatedAt} />
-          </Fact>
-          <Fact term={text.licenses.createdOn}>
-            <When at={createdAt} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
+      <Facts
+        facts={{
+          Rules: rules.toLocaleString(),
+          Updated: <When at={updatedAt} />,
+          Created: <When at={createdAt} />,
+        }}
+      />
       <RulesTable
         filters={{ set: name, ...order }}
-        label={t.rules}
-        canWrite={canWrite}
-        empty={t.emptySet}
+        label="Rules"
+        empty="This set contains no rules."
         sorting={sorting}
       />
     </Screen>

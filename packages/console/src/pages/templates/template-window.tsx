@@ -1,14 +1,15 @@
 import { ORDER_DEFAULTS, type OrderOptions, type Template, templates } from '@keyward/contract/management/templates'
 import { Checkbox, Select, TextInput } from '@mantine/core'
-import { useState } from 'react'
 
 import { useCall } from '../../api/hooks.ts'
 import { EntitlementsField, entitlementsOf, hasProblem, rowsOf } from '../../parts/entitlements-field.tsx'
+import { useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
-import { text } from '../../text.ts'
 import { bodyOf, newPolicy, PolicyFields, policyOf } from '../licenses/policy-fields.tsx'
 
-const t = text.templates
+const t = {
+  quantities: { licenses: 'Creates several licenses', machines: 'Allows more machines' },
+}
 const QUANTITIES = ['licenses', 'machines'] as const
 
 const idsOf = (prices: string): string[] =>
@@ -22,19 +23,19 @@ function Effects({ value, onChange }: { value: OrderOptions; onChange: (value: O
   return (
     <>
       <Select
-        label={t.quantity}
+        label="A quantity in an order"
         data={QUANTITIES.map((one) => ({ value: one, label: t.quantities[one] }))}
         value={value.quantity}
         onChange={(quantity) => quantity !== null && onChange({ ...value, quantity })}
         allowDeselect={false}
       />
       <Checkbox
-        label={t.revokes}
+        label="A refund revokes the licenses"
         checked={value.refund === 'revoke'}
         onChange={(event) => onChange({ ...value, refund: event.currentTarget.checked ? 'revoke' : 'none' })}
       />
       <Checkbox
-        label={t.suspends}
+        label="A dispute suspends the licenses until the payment is confirmed"
         checked={value.dispute === 'suspend'}
         onChange={(event) => onChange({ ...value, dispute: event.currentTarget.checked ? 'suspend' : 'none' })}
       />
@@ -52,19 +53,26 @@ export function TemplateWindow({
   before: Template | null
   onClose: () => void
 }) {
-  const [name, setName] = useState(before?.name ?? '')
-  const [prices, setPrices] = useState(before?.priceIds.join(', ') ?? '')
-  const [orders, setOrders] = useState<OrderOptions>(before?.orders ?? ORDER_DEFAULTS)
-  const [rows, setRows] = useState(rowsOf(before?.entitlements ?? {}))
-  const [policy, setPolicy] = useState(() => ({
-    ...(before === null
-      ? { ...newPolicy(), type: 'PERPETUAL' as const }
-      : policyOf({ policy: { ...before.policy, expiresAt: null } })),
-    startsWithFirstUse: true,
-    ...(before?.policy.durationDays === null && { days: '' }),
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields(() => ({
+    name: before?.name ?? '',
+    prices: before?.priceIds.join(', ') ?? '',
+    orders: before?.orders ?? ORDER_DEFAULTS,
+    rows: rowsOf(before?.entitlements ?? {}),
+    policy: {
+      ...(before === null
+        ? { ...newPolicy(), type: 'PERPETUAL' as const }
+        : policyOf({ policy: { ...before.policy, expiresAt: null } })),
+      startsWithFirstUse: true,
+      ...(before?.policy.durationDays === null && { days: '' }),
+    },
   }))
-  const creating = useCall(templates.createTemplate, { done: t.created, quiet: true })
-  const saving = useCall(templates.updateTemplate, { done: t.saved, quiet: true })
+  const { name, prices, orders, rows, policy } = values
+  const creating = useCall(templates.createTemplate, { done: 'Created the template.', quiet: true })
+  const saving = useCall(templates.updateTemplate, { done: 'Saved the template.', quiet: true })
   const submit = () => {
     const { expiresAt: _, type = 'PERPETUAL', ...terms } = bodyOf(policy)
     const body = {
@@ -80,9 +88,8 @@ export function TemplateWindow({
   }
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
-      opened
+      title={before ? 'Change' : 'New template'}
+      action={before ? 'Save' : 'New template'}
       onClose={onClose}
       size="lg"
       isInvalid={hasProblem(rows)}
@@ -90,29 +97,21 @@ export function TemplateWindow({
     >
       {(errors) => (
         <>
-          <TextInput
-            label={t.nameOf}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errors['name']}
-            required
-            data-autofocus
-          />
+          <TextInput label="Name" {...field('name', errors)} required data-autofocus />
           <PolicyFields
             value={policy}
-            onChange={(part) => setPolicy({ ...policy, ...part, startsWithFirstUse: true })}
+            onChange={(part) => change({ policy: { ...policy, ...part, startsWithFirstUse: true } })}
             errors={errors}
             isTemplate
           />
-          <EntitlementsField rows={rows} onChange={setRows} errors={errors} />
+          <EntitlementsField rows={rows} onChange={(next) => change({ rows: next })} errors={errors} />
           <TextInput
-            label={t.prices}
-            description={t.pricesHint}
-            value={prices}
-            onChange={(event) => setPrices(event.currentTarget.value)}
+            label="Prices in shops"
+            description="The ids of the prices that sell this template, separated by commas."
+            {...field('prices')}
             error={errors['priceIds']}
           />
-          <Effects value={orders} onChange={setOrders} />
+          <Effects value={orders} onChange={(next) => change({ orders: next })} />
         </>
       )}
     </FormWindow>

@@ -1,25 +1,38 @@
 /** One template: its values, and its application to the licenses that have it. */
 
-import type { Me } from '@keyward/contract/management/sign-in'
 import { type AppliedTemplate, type Template, templates } from '@keyward/contract/management/templates'
-import { Alert, Button, Card, SimpleGrid, Text } from '@mantine/core'
+import { Alert, Button, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 
 import { useCall, useRead } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { useRemembered } from '../../api/recent.ts'
 import { Confirm, ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
-import { Copyable, Fact, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
+import { Copyable, Facts, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { slotsOf, termText } from '../licenses/summary.tsx'
 import { TemplateWindow } from './template-window.tsx'
 
-const t = text.templates
+const t = {
+  kept: (count: number) =>
+    `${counted(count, 'license')} ${count === 1 ? 'keeps' : 'keep'} a value of ${count === 1 ? 'its' : 'their'} own:`,
+  fields: {
+    term: 'terms',
+    maxMachines: 'machines',
+    maxReleases: 'releases',
+    leaseSeconds: 'slots',
+    graceDays: 'grace',
+    fileDays: 'files',
+    entitlements: 'entitlements',
+    metadata: 'metadata',
+  },
+}
 const RUNNING_MS = 1_000
 
 const isRunning = (one: Template | undefined) => one?.application?.endedAt === null
@@ -33,7 +46,11 @@ function nameOf(field: string): string {
 function Effect({ effect: { total, changed, kept, examples } }: { effect: AppliedTemplate }) {
   return (
     <>
-      <span>{changed === 0 ? t.nothing : t.changes(changed, total)}</span>
+      <span>
+        {changed === 0
+          ? 'No license has a former value of the template, so nothing will change.'
+          : `${changed.toLocaleString()} of ${counted(total, 'license')} will change.`}
+      </span>
       {kept > 0 && <span> {t.kept(kept)}</span>}
       {examples.kept.map(({ id, key, fields }) => (
         <span key={id} className="sub">
@@ -48,7 +65,7 @@ function Apply({ template: { id, name } }: { template: Template }) {
   const [effect, setEffect] = useState<AppliedTemplate | null>(null)
   const params = { id }
   const preview = useCall(templates.applyTemplate, { onDone: setEffect })
-  const apply = useCall(templates.applyTemplate, { done: t.started })
+  const apply = useCall(templates.applyTemplate, { done: 'Started to change the licenses.' })
   return (
     <>
       <Button
@@ -56,17 +73,16 @@ function Apply({ template: { id, name } }: { template: Template }) {
         loading={preview.isPending}
         variant="default"
       >
-        {t.apply}
+        Apply to licenses
       </Button>
       {effect && (
         <Confirm
-          label={t.apply}
-          title={t.applyTitle}
+          label="Apply to licenses"
+          title="Apply the template to its licenses?"
           object={name}
           consequence={<Effect effect={effect} />}
           onClose={() => setEffect(null)}
           onConfirm={() => apply.mutateAsync({ params, body: {} })}
-          isPending={apply.isPending}
         />
       )}
     </>
@@ -75,12 +91,18 @@ function Apply({ template: { id, name } }: { template: Template }) {
 
 function State({ template: { application, unapplied } }: { template: Template }) {
   if (application !== null && application.endedAt === null)
-    return <Alert role="status">{t.running(application.done, application.total)}</Alert>
-  if (unapplied.length > 0) return <Alert color="yellow">{t.unapplied}</Alert>
-  return application === null ? null : <Text c="dimmed">{t.ended(application.changed)}</Text>
+    return (
+      <Alert role="status">{`Changing licenses: ${application.done.toLocaleString()} of ${counted(application.total, 'license')} read.`}</Alert>
+    )
+  if (unapplied.length > 0)
+    return <Alert color="yellow">The licenses of this template do not have its latest values yet.</Alert>
+  return application === null ? null : (
+    <Text c="dimmed">{`The latest application changed ${counted(application.changed, 'license')}.`}</Text>
+  )
 }
 
-export default function TemplatePage({ id, me }: { id: string; me: Me }) {
+export default function TemplatePage({ id }: { id: string }) {
+  const may = useMay()
   const [interval, setPolling] = useState<number | false>(RUNNING_MS)
   const read = useRead(templates.readTemplate, { params: { id } }, interval)
   const wanted = isRunning(read.data) ? RUNNING_MS : false
@@ -89,16 +111,15 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()
   const remove = useCall(templates.deleteTemplate, {
-    done: t.deleted,
+    done: 'Deleted the template.',
     onDone: () => navigate(`/products/${read.data?.productId ?? ''}`),
   })
-  useRemembered(`/templates/${id}`, t.one, read.data?.name)
+  useRemembered(`/templates/${id}`, 'Template', read.data?.name)
   if (read.error) return <ErrorMessage error={read.error} />
   if (!read.data) return <Waiting />
   const one = read.data
   const { name, productId, entitlements } = one
   const policy = { ...one.policy, expiresAt: null }
-  const may = (permission: string) => me.permissions.includes(permission)
   return (
     <Screen
       title={name}
@@ -106,21 +127,20 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
         <>
           {may('licenses.read') && (
             <Button variant="default" component={Link} href={`/licenses?templateId=${id}`}>
-              {t.licenses}
+              Show the licenses
             </Button>
           )}
           {may('licenses.write') && !isRunning(one) && <Apply template={one} />}
           {may('products.write') && (
             <>
               <Button variant="default" onClick={editing.open}>
-                {t.edit}
+                Change
               </Button>
               <ConfirmButton
-                label={text.delete}
-                title={t.deleteTitle}
-                consequence={t.deleteHint}
+                label="Delete"
+                title="Delete this template?"
+                consequence="A template that licenses have cannot be deleted."
                 onConfirm={() => remove.mutateAsync({ params: { id } })}
-                isPending={remove.isPending}
               />
             </>
           )}
@@ -128,26 +148,20 @@ export default function TemplatePage({ id, me }: { id: string; me: Me }) {
       }
     >
       <State template={one} />
-      <Card withBorder>
-        <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} component="dl" m={0}>
-          <Fact term={text.licenses.product}>
-            <TextLink href={`/products/${productId}`}>{product}</TextLink>
-          </Fact>
-          <Fact term={t.terms}>{termText({ policy })}</Fact>
-          <Fact term={text.licenses.maxMachines}>{policy.maxMachines ?? text.unlimited}</Fact>
-          <Fact term={text.license.slots}>{slotsOf({ policy })}</Fact>
-          <Fact term={text.license.releases}>{policy.maxReleases ?? text.unlimited}</Fact>
-          <Fact term={text.licenses.graceDays}>{policy.graceDays}</Fact>
-          <Fact term={text.license.files}>{text.license.fileDays(policy.fileDays)}</Fact>
-          <Fact term={text.entitlements.title}>
-            <EntitlementList defaults={{}} overrides={entitlements} />
-          </Fact>
-          {one.priceIds.length > 0 && <Fact term={t.prices}>{one.priceIds.join(', ')}</Fact>}
-          <Fact term="Id">
-            <Copyable value={id} />
-          </Fact>
-        </SimpleGrid>
-      </Card>
+      <Facts
+        facts={{
+          Product: <TextLink href={`/products/${productId}`}>{product}</TextLink>,
+          Terms: termText({ policy }),
+          'Machines at the same time': policy.maxMachines ?? 'no limit',
+          Slots: slotsOf({ policy }),
+          'App may free': policy.maxReleases ?? 'no limit',
+          'Grace period in days': policy.graceDays,
+          Files: text.files(policy),
+          Entitlements: <EntitlementList overrides={entitlements} />,
+          ...(one.priceIds.length > 0 && { 'Prices in shops': one.priceIds.join(', ') }),
+          Id: <Copyable value={id} />,
+        }}
+      />
       {isEditing && <TemplateWindow productId={productId} before={one} onClose={editing.close} />}
     </Screen>
   )

@@ -4,37 +4,36 @@ import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense } from 'react'
 
 import { useList } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { DotBadge, Part } from '../../parts/parts.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
-import { text } from '../../text.ts'
 import { termText } from '../licenses/summary.tsx'
 
 /** Loaded when a person opens it, because its fields are large. */
 const TemplateWindow = lazy(async () => ({ default: (await import('./template-window.tsx')).TemplateWindow }))
 
-const t = text.templates
-
 const COLUMNS: readonly Column<Template>[] = [
-  { title: t.nameOf, cell: ({ name }) => name },
-  { title: t.terms, cell: ({ policy }) => termText({ policy: { ...policy, expiresAt: null } }) },
-  { title: text.licenses.machines, cell: ({ policy }) => policy.maxMachines ?? text.unlimited },
+  { title: 'Name', cell: ({ name }) => name },
+  { title: 'Terms', cell: ({ policy }) => termText({ policy: { ...policy, expiresAt: null } }) },
+  { title: 'Machines', cell: ({ policy }) => policy.maxMachines ?? 'no limit' },
   {
     title: '',
-    cell: ({ unapplied }) => unapplied.length > 0 && <DotBadge color="yellow">{t.apply}</DotBadge>,
+    cell: ({ unapplied }) => unapplied.length > 0 && <DotBadge color="yellow">Apply to licenses</DotBadge>,
   },
 ]
 
 /** The templates of a product. */
-export function Templates({ productId, canWrite }: { productId: string; canWrite: boolean }) {
+export function Templates({ productId }: { productId: string }) {
+  const may = useMay()
   const list = useList(templates.listTemplates, { params: { id: productId } })
   const [isCreating, creating] = useDisclosure(false)
   return (
     <Part
-      title={t.title}
+      title="Templates"
       action={
-        canWrite && (
+        may('products.write') && (
           <Button size="xs" variant="default" onClick={creating.open}>
-            {t.new}
+            New template
           </Button>
         )
       }
@@ -43,8 +42,12 @@ export function Templates({ productId, canWrite }: { productId: string; canWrite
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/templates/${id}`}
-        label={t.title}
-        empty={<Text c="dimmed">{t.empty}</Text>}
+        label="Templates"
+        empty={
+          <Text c="dimmed">
+            No templates yet. A template contains the terms of a kind of license, such as "Studio, yearly".
+          </Text>
+        }
       />
       {isCreating && (
         <Suspense>

@@ -2,6 +2,7 @@
 
 import { events } from '@keyward/contract/management/events'
 import type { Delivery } from '@keyward/contract/management/webhooks'
+import { lines } from '@keyward/contract/text'
 import { Alert, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core'
 
 import { ApiError } from '../../api/client.ts'
@@ -12,14 +13,18 @@ import { Window } from '../../parts/window.tsx'
 import { text } from '../../text.ts'
 import { type Attempt, explain } from './outcome.ts'
 
-const t = text.deliveries
+const t = {
+  attempt: (number: number) => `Attempt ${number}`,
+}
 const COLORS: Record<Delivery['status'], string> = { SUCCEEDED: 'teal', PENDING: 'blue', FAILED: 'red' }
 
 /** The status of a delivery. A pending delivery has a different label and color after a failed attempt. */
 export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Delivery }) {
   const isRetrying = status === 'PENDING' && attempts.length > 0
   return (
-    <DotBadge color={isRetrying ? 'orange' : COLORS[status]}>{isRetrying ? t.retrying : t.statuses[status]}</DotBadge>
+    <DotBadge color={isRetrying ? 'orange' : COLORS[status]}>
+      {isRetrying ? 'Trying again' : text.deliveries[status]}
+    </DotBadge>
   )
 }
 
@@ -32,7 +37,7 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
           {t.attempt(number)}
         </Title>
         <Text size="xs" c="dimmed">
-          <When at={at} />, {t.took(durationMs)}
+          <When at={at} />, {text.took(durationMs)}
         </Text>
       </Group>
       <Text size="sm" {...(error !== null && { fw: 600 })}>
@@ -40,17 +45,17 @@ function AttemptPart({ attempt, number }: { attempt: Attempt; number: number }) 
       </Text>
       {status === null && error !== null && (
         <Code block className="snippet">
-          {error}
+          {lines(error)}
         </Code>
       )}
       {response !== null && (
         <>
           <Text size="xs" c="dimmed">
-            {response === '' ? t.noBody : t.response}
+            {response === '' ? 'The response has no body.' : 'Response of the endpoint'}
           </Text>
           {response !== '' && (
             <Code block className="snippet response" tabIndex={0}>
-              {response}
+              {lines(response)}
             </Code>
           )}
         </>
@@ -64,21 +69,21 @@ function SentRequest({ eventId, url }: { eventId: string; url: string }) {
   if (read.error instanceof ApiError && read.error.problem.status === 404)
     return (
       <Text size="sm" c="dimmed">
-        {t.gone}
+        The event is older than 30 days and has been deleted.
       </Text>
     )
   return (
     <details>
-      <summary>{t.request}</summary>
+      <summary>Request that Keyward sent</summary>
       <Stack gap="xs" mt="xs">
         <ErrorMessage error={read.error} />
         {read.data && (
           <Code block className="snippet response" tabIndex={0}>
-            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${JSON.stringify(read.data, null, 2)}`}
+            {`POST ${url}\ncontent-type: application/json\nwebhook-id: ${eventId}\n\n${lines(JSON.stringify(read.data, null, 2))}`}
           </Code>
         )}
         <Text size="xs" c="dimmed">
-          {t.headers}
+          Each attempt also has the headers webhook-timestamp and webhook-signature.
         </Text>
       </Stack>
     </details>
@@ -110,12 +115,12 @@ export function DeliveryWindow({
         </Group>
       }
       size="xl"
-      aria-label={t.detail}
+      aria-label="Delivery"
     >
       <Stack>
         {attempts.length === 0 && (
           <Alert color="blue" icon={<Loader size={16} />} role="status">
-            {t.notSent}
+            {text.notSent}
           </Alert>
         )}
         {attempts
@@ -123,14 +128,14 @@ export function DeliveryWindow({
           .toReversed()}
         {status === 'PENDING' && attempts.length > 0 && (
           <Text size="sm">
-            {t.next}: <When at={nextAttemptAt} />
+            Next attempt: <When at={nextAttemptAt} />
           </Text>
         )}
         <SentRequest eventId={eventId} url={url} />
         {onAgain && (
           <Group justify="flex-end">
             <Button onClick={onAgain} loading={isSending}>
-              {t.again}
+              Send again
             </Button>
           </Group>
         )}

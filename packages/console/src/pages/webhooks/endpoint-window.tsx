@@ -2,17 +2,14 @@
 
 import { EVENT_TYPES } from '@keyward/contract/management/events'
 import { type WebhookEndpoint, webhookEndpoints } from '@keyward/contract/management/webhooks'
-import { Button, Group, MultiSelect, Radio, Stack, Text, TextInput } from '@mantine/core'
-import { useState } from 'react'
+import type { ResultOf } from '@keyward/contract/operations'
+import { MultiSelect, Radio, Stack, TextInput } from '@mantine/core'
 
 import { useEdit } from '../../api/edit.ts'
 import type { FieldErrors } from '../../api/input.ts'
+import { orNull, useFields } from '../../parts/fields.ts'
 import { FormWindow } from '../../parts/form.tsx'
-import { Copyable } from '../../parts/parts.tsx'
-import { Window } from '../../parts/window.tsx'
-import { text } from '../../text.ts'
-
-const t = text.webhooks
+import { SecretWindow } from '../../parts/secret-window.tsx'
 const ALL = '*'
 
 function groupOf(type: string): string {
@@ -22,7 +19,7 @@ function groupOf(type: string): string {
 /** The event types by group. A group with several types begins with the pattern of all its types, such as `license.*`. */
 const CHOICES = [...new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(groupOf))].map((group) => {
   const types = EVENT_TYPES.filter((type) => groupOf(type) === group)
-  const pattern = { value: `${group}.*`, label: `${group}.*: ${t.group(group.replaceAll('_', ' '))}` }
+  const pattern = { value: `${group}.*`, label: `${group}.*: every ${group.replaceAll('_', ' ')} event` }
   const single = types.map((type) => ({ value: type, label: type }))
   return { group: group.replaceAll('_', ' '), items: types.length > 1 ? [pattern, ...single] : single }
 })
@@ -42,19 +39,19 @@ function TypesField({
   return (
     <Stack gap="xs">
       <Radio.Group
-        label={t.types}
+        label="Events to send"
         value={isAll ? 'all' : 'some'}
         onChange={(one) => onChange(one === 'all' ? [ALL] : [])}
       >
         <Stack gap={6} mt={6}>
-          <Radio value="all" label={t.everyEvent} />
-          <Radio value="some" label={t.chosenEvents} />
+          <Radio value="all" label="Every event" />
+          <Radio value="some" label="Only some events" />
         </Stack>
       </Radio.Group>
       {!isAll && (
         <MultiSelect
-          label={t.chosen}
-          description={t.chosenHint}
+          label="Which events"
+          description="A whole group such as license.*, or single types."
           data={CHOICES}
           value={[...value]}
           onChange={onChange}
@@ -70,78 +67,71 @@ function TypesField({
 }
 
 /** Shows a secret until the person confirms that it is stored elsewhere. */
-export function SecretWindow({ secret, onClose }: { secret: string | null; onClose: () => void }) {
-  if (secret === null) return null
+export function EndpointSecret(props: { secret: string; onClose: () => void }) {
   return (
-    <Window
-      onClose={onClose}
-      title={t.secretTitle}
-      size="lg"
+    <SecretWindow
+      {...props}
+      title="Copy the secret now"
+      hint="The secret is not shown again. Your receiver verifies the signature of each request with this secret, so store it there."
+      done="I have copied it"
       closeOnClickOutside={false}
       closeOnEscape={false}
       withCloseButton={false}
-    >
-      <Stack>
-        <Text size="sm">{t.secretHint}</Text>
-        <Copyable value={secret} />
-        <Group justify="flex-end">
-          <Button onClick={onClose}>{t.secretKept}</Button>
-        </Group>
-      </Stack>
-    </Window>
+    />
   )
 }
 
+/** Creates an endpoint, or changes one. */
 export function EndpointWindow({
   before,
   onClose,
   onCreated,
 }: {
-  /** The endpoint to change, or undefined to create one. */
-  before?: WebhookEndpoint
+  before: WebhookEndpoint | null
   onClose: () => void
-  onCreated?: (endpoint: WebhookEndpoint, secret: string | null) => void
+  onCreated?: (endpoint: ResultOf<typeof webhookEndpoints.createWebhookEndpoint>) => void
 }) {
-  const [url, setUrl] = useState(before?.url ?? '')
-  const [types, setTypes] = useState(before?.types ?? [ALL])
-  const [description, setDescription] = useState(before?.description ?? '')
-  const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before ?? null, {
-    done: before ? t.saved : t.created,
-    create: webhookEndpoints.createWebhookEndpoint,
-    onCreated: ({ secret, ...endpoint }) => onCreated?.(endpoint, secret ?? null),
+  const {
+    values,
+    change,
+    text: field,
+  } = useFields({
+    url: before?.url ?? '',
+    types: before?.types ?? [ALL],
+    description: before?.description ?? '',
   })
-  const body = { url: url.trim(), types, description: description === '' ? null : description }
+  const saving = useEdit(webhookEndpoints.updateWebhookEndpoint, before, {
+    done: before ? 'Saved the endpoint.' : 'Created the endpoint.',
+    create: webhookEndpoints.createWebhookEndpoint,
+    ...(onCreated && { onCreated }),
+  })
+  const { url, types, description } = values
   return (
     <FormWindow
-      title={before ? t.edit : t.new}
-      action={before ? text.save : t.new}
-      opened
+      title={before ? 'Change' : 'New endpoint'}
+      action={before ? 'Save' : 'New endpoint'}
       onClose={onClose}
-      onSubmit={() => saving.mutateAsync(body)}
+      onSubmit={() => saving.mutateAsync({ url: url.trim(), types, description: orNull(description) })}
       size="lg"
     >
       {(errors) => (
         <>
           <TextInput
-            label={t.url}
-            description={t.urlHint}
+            label="URL"
+            description="It receives a POST request for each event. It must use https and a public address."
             placeholder="https://hooks.example.com/keyward"
-            value={url}
-            onChange={(event) => setUrl(event.currentTarget.value)}
-            error={errors['url']}
+            {...field('url', errors)}
             classNames={{ input: 'mono' }}
             inputMode="url"
             spellCheck={false}
             required
             data-autofocus
           />
-          <TypesField value={types} onChange={setTypes} errors={errors} />
+          <TypesField value={types} onChange={(next) => change({ types: next })} errors={errors} />
           <TextInput
-            label={t.description}
-            description={t.descriptionHint}
-            value={description}
-            onChange={(event) => setDescription(event.currentTarget.value)}
-            error={errors['description']}
+            label="Description"
+            description="The purpose of the endpoint, such as the name of the program."
+            {...field('description', errors)}
           />
         </>
       )}

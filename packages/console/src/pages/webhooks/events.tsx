@@ -2,6 +2,7 @@
 
 import { actor } from '@keyward/contract'
 import { type Event, events } from '@keyward/contract/management/events'
+import { lines } from '@keyward/contract/text'
 import { Anchor, Code, Stack, Text } from '@mantine/core'
 import { z } from 'zod'
 
@@ -15,9 +16,24 @@ import { nameAmong } from '../../parts/resource-name.ts'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { Window } from '../../parts/window.tsx'
-import { text } from '../../text.ts'
 
-const t = text.events
+const t = {
+  groups: {
+    'license.*': 'Licenses',
+    'machine.*': 'Machines',
+    'access_rule.*': 'Access rules',
+    'access_rules.*': 'Imports of rules',
+    'access_rule_set.*': 'Sets of rules',
+    'customer.*': 'Customers',
+    'product.*': 'Products',
+    'api_key.*': 'API keys',
+    'token.*': 'Tokens',
+    'member.*': 'Members',
+    'signing_key.*': 'Signing keys',
+    'webhook_endpoint.*': 'Webhooks',
+    'quota.*': 'Quotas',
+  },
+}
 const FILTERS = { type: null, resourceId: null }
 /** The members of `data` that most events have. */
 const shown = z.object({ actor: actor.optional(), resource: z.looseObject({ id: z.string().optional() }).optional() })
@@ -31,12 +47,12 @@ function Resource({ of: { type, data } }: { of: Event }) {
 
 function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
   return (
-    <Window onClose={onClose} title={<span className="mono">{one.type}</span>} size="xl" aria-label={t.detail}>
+    <Window onClose={onClose} title={<span className="mono">{one.type}</span>} size="xl" aria-label="Event">
       <Stack gap="sm">
         <Copyable value={one.id} />
-        <Text size="sm">{t.body}</Text>
+        <Text size="sm">The event as endpoints receive it</Text>
         <Code block className="snippet response" tabIndex={0}>
-          {JSON.stringify(one, null, 2)}
+          {lines(JSON.stringify(one, null, 2))}
         </Code>
       </Stack>
     </Window>
@@ -44,36 +60,47 @@ function EventWindow({ of: one, onClose }: { of: Event; onClose: () => void }) {
 }
 
 export default function Events() {
-  const [filters, setFilters, clear] = useUrlFilters(FILTERS)
+  const filters = useUrlFilters(FILTERS)
+  const [query, , clear] = filters
   const [{ event: openId }, setOpen] = useUrlFilters({ event: null })
-  const list = useList(events.listEvents, { query: filters })
+  const list = useList(events.listEvents, { query })
   const columns: readonly Column<Event>[] = [
     {
-      title: t.type,
+      title: 'Type',
       cell: ({ id, type }) => (
-        <Anchor component="button" size="sm" aria-label={t.open(type)} onClick={() => setOpen({ event: id })}>
+        <Anchor
+          component="button"
+          size="sm"
+          aria-label={`Open the event ${type}`}
+          onClick={() => setOpen({ event: id })}
+        >
           <span className="mono event-type">{type}</span>
         </Anchor>
       ),
     },
-    { title: t.resource, cell: (one) => <Resource of={one} /> },
+    { title: 'On', cell: (one) => <Resource of={one} /> },
     {
-      title: t.who,
+      title: 'By',
       cell: ({ data }) => {
         const by = shown.safeParse(data).data?.actor
         return by === undefined ? '' : actorName(by)
       },
     },
-    { title: t.at, cell: ({ timestamp }) => <When at={timestamp} /> },
+    { title: 'At', cell: ({ timestamp }) => <When at={timestamp} /> },
   ]
   const open = list.items.find(({ id }) => id === openId)
   return (
-    <Screen title={t.title} actions={<TextLink href="/webhooks">{text.webhooks.title}</TextLink>}>
-      <Text c="dimmed">{t.intro}</Text>
+    <Screen title="Events" actions={<TextLink href="/webhooks">Webhooks</TextLink>}>
+      <Text c="dimmed">Everything that happened in the last 30 days. Endpoints receive the events of their types.</Text>
       <FilterBar onClear={clear}>
-        <ChoiceFilter label={t.group} names={t.groups} value={filters.type} onChange={(type) => setFilters({ type })} />
+        <ChoiceFilter filters={filters} name="type" label="About" names={t.groups} />
       </FilterBar>
-      <ListTable list={list} columns={columns} label={t.title} empty={clear ? t.emptyFiltered : t.empty} />
+      <ListTable
+        list={list}
+        columns={columns}
+        label="Events"
+        empty={clear ? 'No event matches these filters.' : 'No events in the last 30 days.'}
+      />
       {open && <EventWindow of={open} onClose={() => setOpen({ event: null })} />}
     </Screen>
   )

@@ -3,9 +3,18 @@ import { Alert, Button, Group, Stack, Text } from '@mantine/core'
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react'
 
 import { DotBadge, When } from '../../parts/parts.tsx'
-import { text } from '../../text.ts'
 
-const t = text.webhooks
+const t = {
+  on: 'Receives events',
+  failing: 'Failing',
+  off: 'Turned off',
+  disabled: 'Disabled by Keyward',
+  disabledHint: {
+    GONE: 'The receiver responded with 410 Gone, which means that it wants no more events. If that was a mistake, correct the receiver. Then turn the endpoint on, and send the missed events again.',
+    FAILING:
+      'For five days, no attempt has succeeded. The deliveries below contain the responses. Correct the receiver. Then turn the endpoint on, and send the missed events again.',
+  },
+}
 
 type State = 'on' | 'failing' | 'off' | 'disabled'
 
@@ -26,9 +35,17 @@ export function StateNotice({ endpoint, onTurnOn }: { endpoint: WebhookEndpoint;
   const state = stateOf(endpoint)
   if (state === 'on') return null
   const { disabledReason, failingSince } = endpoint
-  const title = { failing: t.failingTitle, off: t.offTitle, disabled: t.disabledTitle }[state]
+  const title = {
+    failing: 'This endpoint is failing',
+    off: 'This endpoint is turned off',
+    disabled: 'Keyward has disabled this endpoint',
+  }[state]
   const hint =
-    state === 'failing' ? t.failingHint : disabledReason === null ? t.offHint : t.disabledHint[disabledReason]
+    state === 'failing'
+      ? 'The latest attempts have failed. Keyward repeats them, and disables the endpoint after five days without success.'
+      : disabledReason === null
+        ? 'Keyward sends no events to it. Turn the endpoint on to receive events from then on.'
+        : t.disabledHint[disabledReason]
   return (
     <Alert
       color={COLORS[state]}
@@ -42,17 +59,22 @@ export function StateNotice({ endpoint, onTurnOn }: { endpoint: WebhookEndpoint;
         </Text>
         {failingSince !== null && (
           <Text size="sm">
-            {t.failingSince} <When at={failingSince} />
+            Failing since <When at={failingSince} />
           </Text>
         )}
         {state !== 'failing' && onTurnOn !== null && (
           <Group>
             <Button size="xs" onClick={onTurnOn}>
-              {t.turnOn}
+              Turn on
             </Button>
           </Group>
         )}
       </Stack>
     </Alert>
   )
+}
+
+/** The types of the events that an endpoint receives. */
+export function EventTypes({ types }: { types: readonly string[] }) {
+  return types.includes('*') ? 'Every event' : <span className="mono">{types.join(', ')}</span>
 }

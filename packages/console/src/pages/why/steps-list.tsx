@@ -1,15 +1,24 @@
 import { type AccessRule, type License, machines } from '@keyward/contract'
+import { oneLine } from '@keyward/contract/text'
 import { Button, Text, VisuallyHidden } from '@mantine/core'
 import { IconCheck, IconMinus, IconX } from '@tabler/icons-react'
 
 import { useCall } from '../../api/hooks.ts'
+import { useMay } from '../../api/me.ts'
 import { useName } from '../../api/names.ts'
 import { machineName } from '../../parts/let-through.tsx'
 import { Ago, TextLink } from '../../parts/parts.tsx'
 import { text } from '../../text.ts'
 import type { Decision, Step } from './steps.ts'
 
-const t = text.why.steps
+const t = {
+  results: {
+    passed: 'passed',
+    allows: 'lets the check through',
+    rejects: 'rejects the check',
+    skipped: 'not consulted',
+  },
+}
 
 function Rule({ rule: { kind, type, value, note } }: { rule: AccessRule }) {
   const customer = useName(type === 'CUSTOMER' ? value : null)
@@ -53,7 +62,7 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
         )}
         {monitored.length > 0 && (
           <>
-            <p>{t.monitored}</p>
+            <p>These rules are only monitored. They decide nothing.</p>
             <ul className="step-rules">
               {monitored.map((rule) => (
                 <Rule key={rule.id} rule={rule} />
@@ -67,26 +76,27 @@ function StepItem({ step: { title, result, sentence, rules, monitored } }: { ste
 }
 
 /** The machines that hold the slots, each with a button that takes its slot. */
-function Holders({ license, holders, canWrite, onChange }: Remedies & { license: License }) {
-  const release = useCall(machines.removeMachine, { done: text.license.released, onDone: onChange })
+function Holders({ license, holders, onChange }: Remedies & { license: License }) {
+  const may = useMay()
+  const release = useCall(machines.removeMachine, { done: 'Freed the slot.', onDone: onChange })
   return (
     <ul className="holders">
       {holders.map((one) => (
         <li key={one.id} className="slot-box" data-state="refused">
           <div className="grow">
             <bdi className="name">{machineName(one)}</bdi>
-            {one.hostname !== null && <span className="sub mono">{one.machineId}</span>}
+            {one.hostname !== null && <span className="sub mono">{oneLine(one.machineId)}</span>}
           </div>
           <span className="dimmed">
             <Ago at={one.lastSeenAt} />
           </span>
-          {canWrite && (
+          {may('licenses.write') && (
             <Button
               size="xs"
               variant="default"
               onClick={() => release.mutate({ params: { id: license.id, machineId: one.id } })}
             >
-              {text.license.release}
+              Free
             </Button>
           )}
         </li>
@@ -97,7 +107,6 @@ function Holders({ license, holders, canWrite, onChange }: Remedies & { license:
 
 interface Remedies {
   holders: Decision['holders']
-  canWrite: boolean
   onChange: () => void
 }
 
@@ -108,7 +117,7 @@ export function StepsList({
 }: Remedies & { steps: readonly Step[]; license: License | null }) {
   return (
     <>
-      <ol className="steps" aria-label={t.label}>
+      <ol className="steps" aria-label="The decision step by step">
         {steps.map((one) => (
           <StepItem key={one.title} step={one} />
         ))}

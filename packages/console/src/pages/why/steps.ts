@@ -5,7 +5,39 @@ import type { z } from 'zod'
 
 import { text } from '../../text.ts'
 
-const t = text.why.steps
+const t = {
+  rules: { LICENSE: 'Rules of this license', PRODUCT: 'Rules of the product', ORGANIZATION: 'Rules for everything' },
+  status: {
+    title: 'Status',
+    active: 'The license is neither suspended nor revoked.',
+    allowed: 'The license is suspended, but the exclusion also lets suspended licenses through.',
+    SUSPENDED: 'The license is suspended. Reinstate it to let its checks through.',
+    REVOKED: 'The license is revoked. A revocation is final.',
+  },
+  expiry: {
+    title: 'Expiry',
+    never: 'The license never ends.',
+    until: (day: string) => `The license ends on ${day}.`,
+    notStarted: (days: number) => `The term of ${days} days starts with the first valid check.`,
+    since: (day: string) => `The license ended on ${day}. Renew it to let its checks through.`,
+    grace: (day: string) => `The license has expired, and its grace period ends on ${day}.`,
+    over: 'The license has ended. Renew it to let its checks through.',
+    allowed: 'The license has ended, but the exclusion also lets ended licenses through.',
+  },
+  slots: {
+    title: 'Machine slots',
+    noMachineId: 'The license has a machine limit, and the app sent no machine id.',
+    full: (max: number) =>
+      max === 1
+        ? 'The only slot is taken by another machine. Release it, or allow more machines.'
+        : `All ${max} slots are taken by other machines. Release one, or allow more machines.`,
+    excluded: 'The exclusion skips the machine limit, so the check takes no slot.',
+    unlimited: 'The license has no machine limit.',
+    unlimitedWithoutId: 'The license has no machine limit, so it needs no machine id.',
+    holds: 'This machine holds a slot already.',
+    takes: (used: number, max: number) => `${used} of ${max} slots are taken. The machine takes a free one.`,
+  },
+}
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'long', timeStyle: 'short' })
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
 
@@ -43,15 +75,25 @@ function scopeStep({ evaluation }: Decision, scope: (typeof SCOPES)[number], dec
   const found = (result: Step['result'], sentence: string): Step => {
     return { title: t.rules[scope], result, sentence, rules, monitored }
   }
-  if (decided) return found('skipped', t.decidedEarlier)
+  if (decided) return found('skipped', 'Not consulted, because a more specific rule decides.')
   if (decidedBy?.scope === scope) {
-    if (decidedBy.kind === 'EXCLUSION') return found('allows', t.excluded)
-    return found('rejects', t.blacklisted)
+    if (decidedBy.kind === 'EXCLUSION')
+      return found(
+        'allows',
+        'An exclusion lets the check through. Blacklists, broader rules and the machine limit do not apply.',
+      )
+    return found('rejects', 'A blacklist rejects the check.')
   }
   if (restricted?.scope === scope) {
-    return found('rejects', t.restricted(restricted.types.map((type) => text.types[type].toLowerCase()).join(', ')))
+    return found(
+      'rejects',
+      `A restriction allows only certain checks, and this one matches none (${restricted.types.map((type) => text.types[type].toLowerCase()).join(', ')}).`,
+    )
   }
-  return found('passed', rules.length === 0 ? t.noRule : t.satisfied)
+  return found(
+    'passed',
+    rules.length === 0 ? 'No rule matches.' : 'The check satisfies the restriction, so the next rules follow.',
+  )
 }
 
 function statusStep({ evaluation: { code, decidedBy }, license }: Decision): Step {
@@ -94,8 +136,17 @@ const isReached = (steps: readonly Step[]) => !steps.some(({ result }) => result
 /** Returns the steps in the order in which they decide. All steps after a rejection, and the scopes after an exclusion, are skipped. */
 export function stepsOf(decision: Decision, names: { product: string; customer: string }): Step[] {
   const { evaluation, license } = decision
-  if (evaluation.code === 'NOT_FOUND') return [step(t.key.title, 'rejects', t.key.unknown)]
-  const steps = [step(t.key.title, 'passed', license === null ? t.key.known : t.key.of(names.product, names.customer))]
+  if (evaluation.code === 'NOT_FOUND')
+    return [step('License key', 'rejects', 'No license of this organization has this key.')]
+  const steps = [
+    step(
+      'License key',
+      'passed',
+      license === null
+        ? 'A license has this key.'
+        : `The key belongs to a license of ${names.product} for ${names.customer}.`,
+    ),
+  ]
   for (const scope of SCOPES)
     steps.push(
       scopeStep(
@@ -106,7 +157,11 @@ export function stepsOf(decision: Decision, names: { product: string; customer: 
     )
   for (const next of [statusStep, expiryStep, slotStep]) {
     const reached = next(decision)
-    steps.push(isReached(steps) ? reached : step(reached.title, 'skipped', t.notReached))
+    steps.push(
+      isReached(steps)
+        ? reached
+        : step(reached.title, 'skipped', 'Not consulted, because an earlier step rejects the check.'),
+    )
   }
   return steps
 }

@@ -1,7 +1,6 @@
 /** Evaluates a hypothetical check, and explains the decision step by step. */
 
 import { licenses } from '@keyward/contract'
-import type { Me } from '@keyward/contract/management/sign-in'
 import { Button, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
 
@@ -11,12 +10,9 @@ import { fieldErrors } from '../../parts/form.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { useUrlParameters } from '../../parts/url.ts'
-import { text } from '../../text.ts'
 import { decideCheck } from './decide.ts'
 import { DecisionCard } from './decision-card.tsx'
-
-const t = text.why
-export default function Why({ me }: { me: Me }) {
+export default function Why() {
   const given = useUrlParameters()
   const licenseId = given.get('license')
   const read = useRead(licenses.readLicense, licenseId === null ? null : { params: { id: licenseId } })
@@ -38,29 +34,28 @@ export default function Why({ me }: { me: Me }) {
     decide.mutate(undefined)
   }
   const errors = fieldErrors(decide.error)
-  const canWrite = me.permissions.includes('licenses.write')
   return (
-    <Screen title={t.title}>
-      <Text c="dimmed">{t.intro}</Text>
+    <Screen title="Check">
+      <Text c="dimmed">Describe a check to see what decides it. The check is not recorded and takes no slot.</Text>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <form onSubmit={submit} noValidate>
           <Stack>
             <TextInput
-              label={t.licenseKey}
+              label="License key"
               value={licenseKey}
               onChange={(event) => setLicenseKey(event.currentTarget.value)}
               error={errors['licenseKey'] ?? errors['licenseId']}
               required
             />
             <TextInput
-              label={t.machineId}
+              label="Machine id"
               value={machineId}
               onChange={(event) => setMachineId(event.currentTarget.value)}
               error={errors['machineId']}
             />
             <TextInput
-              label={t.address}
-              description={t.addressHint}
+              label="Address"
+              description="An IPv4 or IPv6 address, such as 203.0.113.7."
               value={ip}
               onChange={(event) => setIp(event.currentTarget.value)}
               error={errors['ip']}
@@ -68,7 +63,7 @@ export default function Why({ me }: { me: Me }) {
             <CountryField value={country} onChange={setCountry} error={errors['country']} />
             <div>
               <Button type="submit" loading={decide.isPending} disabled={licenseId !== null && read.isPending}>
-                {t.decide}
+                Decide
               </Button>
             </div>
             {Object.keys(errors).length === 0 && <ErrorMessage error={decide.error} />}
@@ -78,7 +73,6 @@ export default function Why({ me }: { me: Me }) {
           <DecisionCard
             decision={decided}
             machineId={licenseKey.trim() === decided.license?.key ? machineId : ''}
-            canWrite={canWrite}
             onChange={() => decide.mutate(undefined)}
           />
         )}

@@ -1,6 +1,6 @@
 /**
  * Defines the endpoints of alerts (docs/api.md#d4). Validators write the alerts about licenses that more machines try to use than the limit
- * allows. The webhook worker of management writes the alerts about disabled endpoints.
+ * allows. The workers of management write the alerts about disabled endpoints, and about events of shops that wait.
  */
 
 import { type alert, alerts as operations } from '@keyward/contract/management/activity'
@@ -18,11 +18,12 @@ type Alert = z.output<typeof alert>
 const rows: OwnedRows<'alerts', Alert> = {
   table: 'alerts',
   type: 'alert',
-  show: ({ id, kind, licenseId, endpointId, count, firstAt, lastAt, acknowledgedAt }) => ({
+  show: ({ id, kind, licenseId, endpointId, connectionId, count, firstAt, lastAt, acknowledgedAt }) => ({
     id,
     kind,
     licenseId,
     webhookEndpointId: endpointId,
+    connectionId,
     count,
     firstAt: firstAt.toISOString(),
     lastAt: lastAt.toISOString(),
@@ -56,7 +57,8 @@ async function acknowledgeAlert(context: WriteContext, id: string): Promise<Aler
 
 const tag = {
   name: 'Alerts',
-  description: 'Licenses that more machines try to use than their limit allows, and disabled webhook endpoints.',
+  description:
+    'Licenses that more machines try to use than their limit allows, disabled webhook endpoints, and events of shops that wait.',
 }
 
 export const alerts = implement(tag, operations, {

@@ -12,8 +12,8 @@ import { notFound } from '../../http/problem.ts'
 /**
  * The number of used slots. A machine whose lease has ended holds no slot, although its row remains until the next claim (docs/api.md#l3).
  */
-const USED = sql<number>`license_slots.used - case when licenses.lease_seconds is null then 0 else (
-  select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now()) end`
+const USED = sql<number>`license_slots.used - (
+  select count(*)::integer from machines m where m.license_id = licenses.id and m.lease_ends_at <= now())`
 
 export const MS_PER_DAY = 86_400_000
 

@@ -38,14 +38,16 @@ export async function showOrders(context: ReadContext, rows: readonly OrderRow[]
   return rows.map((row) => show(row, licenses))
 }
 
-/** Returns the lines of an order in the order of their creation. */
+/** Returns the lines of an order in the order of their creation. The id may be another one by which the shop refers to the order. */
 export async function readLines(
   context: ReadContext,
   { provider, orderId }: { provider: string; orderId: string },
 ): Promise<Order[]> {
   const { db, organizationId } = context
   const { rows } = await sql<OrderRow>`
-    select * from orders where organization_id = ${organizationId} and provider = ${provider} and order_id = ${orderId}
+    select * from orders where organization_id = ${organizationId} and provider = ${provider} and order_id = coalesce(
+      (select order_id from order_references where organization_id = ${organizationId} and provider = ${provider} and reference = ${orderId}),
+      ${orderId})
     order by id limit 100`.execute(db)
   return showOrders(context, rows)
 }

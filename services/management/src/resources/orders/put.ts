@@ -27,7 +27,11 @@ interface Place {
   orderId: string
   line: string
 }
-type Given = z.output<typeof putOrder>
+/** A request, in which the buyer may be absent if the line is known, and the e-mail address if the customer is known by its external id. */
+type Customer = z.output<typeof putOrder>['customer']
+type Given = Omit<z.output<typeof putOrder>, 'customer'> & {
+  customer?: Omit<Customer, 'email'> & { email?: string | undefined }
+}
 
 /** Returns the template with the id or the price. Throws INVALID_REQUEST unless exactly one template has it. */
 async function soldTemplate(
@@ -49,17 +53,18 @@ async function soldTemplate(
 }
 
 /** Returns the id of the customer with the external id, or otherwise of the oldest one with the e-mail address. Creates a customer if there is none. */
-async function buyer(context: WriteContext, { externalId, email, name }: Given['customer']): Promise<string> {
+async function buyer(context: WriteContext, { externalId, email, name }: Given['customer'] = {}): Promise<string> {
   const { db, organizationId } = context
   // The lock keeps two orders from creating the same customer.
-  const lock = `${organizationId} buyer ${email.toLowerCase()}`
+  const lock = `${organizationId} buyer ${email?.toLowerCase() ?? ''}`
   await sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`.execute(db)
   const { rows } = await sql<{ id: string }>`
     select id from customers
     where organization_id = ${organizationId} and (external_id = ${externalId ?? null}
-      or (lower(email) = lower(${email}) and (external_id is null or ${externalId ?? null}::text is null)))
+      or (lower(email) = lower(${email ?? null}) and (external_id is null or ${externalId ?? null}::text is null)))
     order by external_id is not distinct from ${externalId ?? null} desc, id limit 1`.execute(db)
   const [known] = rows
+  if (known === undefined && email === undefined) throw invalid('#/customer/email', 'is required')
   return known?.id ?? (await insertRow(customerRows, context, { email, name, externalId })).id
 }
 

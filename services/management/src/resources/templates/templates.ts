@@ -16,6 +16,7 @@ import { differences } from '../../crud/differences.ts'
 import { deleteRow, findRow, insertRow, listRows, lockRow, readRow, updateRow } from '../../crud/owned-rows.ts'
 import { ApiError, invalid, invalidRequest } from '../../http/problem.ts'
 import { implement } from '../../operations/implement.ts'
+import { wakeEvents } from '../commerce/inbox.ts'
 import { templateRows, termsOf } from '../licenses/template-rows.ts'
 import { formerAfter, formerOf, type TemplateRow } from '../licenses/template-values.ts'
 import { excessiveEntitlements } from '../products/entitlements.ts'
@@ -61,6 +62,7 @@ async function addTemplate(
   const entitlements = storedEntitlements(input.entitlements) ?? null
   await requireValid(context, productId, { ...policy, entitlements })
   const { type: policyType, ...terms } = policy
+  await wakeEvents(context, priceIds ?? [])
   return insertRow(templateRows, context, {
     productId,
     name,
@@ -86,6 +88,7 @@ async function changeTemplate(
   if (changed === null) return templateRows.show(before)
   const after: TemplateRow = Object.assign({ ...before }, changed)
   await requireValid(context, before.productId, { ...termsOf(after), entitlements: after.entitlements })
+  await wakeEvents(context, priceIds ?? [])
   const former = formerAfter(formerOf(before), before, after)
   const row = await updateRow(templateRows, context, id, { ...changed, former, updatedAt: new Date() })
   await audit(context, {

@@ -1,0 +1,5 @@
+include(CMakeFindDependencyMacro)
+find_dependency(CURL 7.87)
+find_dependency(OpenSSL 3)
+find_dependency(nlohmann_json 3)
+include(${CMAKE_CURRENT_LIST_DIR}/keyward-targets.cmake)
