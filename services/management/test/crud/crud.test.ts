@@ -181,6 +181,8 @@ describe('licenses', () => {
     const refused = await call('POST', `licenses/${id}/renew`, { body: past })
     expect(outcome(refused)).toBe('422 INVALID_REQUEST')
     expect(refused.text).toContain('"#/expiresAt"')
+    const asked = await call('POST', `licenses/${id}/renew`, { body: { ...past, allowEarlier: true } })
+    expect(asked.text).toContain('must be in the future')
     expect(expectBody(await call('GET', `licenses/${id}`), 200, licenseSchema).policy.expiresAt).toBe(expiresAt)
     expect(outcome(await call('PATCH', `licenses/${id}`, { body: { policy: past } }))).toBe('200')
     expect(outcome(await call('POST', `licenses/${id}/renew`, { body: past }))).toBe('200')

@@ -262,6 +262,12 @@ test('changes the mode of many rules in one request, all or none', async () => {
   expect(await modes()).toEqual(['MONITOR', 'MONITOR'])
   expect((await set({ mode: 'ENFORCE', ids: [first.id, second.id] })).body).toEqual({ updated: 2, unchanged: 0 })
   expect(await modes()).toEqual(['ENFORCE', 'ENFORCE'])
+  const data = { mode: 'ENFORCE', updated: 2, ruleIds: [first.id, second.id] }
+  const events = await vendor.call('GET', 'events?type=access_rules.updated')
+  expect(events.body).toMatchObject({ data: [{ data }] })
+  const before = { rules: { count: 2, first: [{ id: first.id, mode: 'MONITOR' }, { id: second.id }] } }
+  const audited = await vendor.call('GET', 'audit-log?action=access_rules.changed')
+  expect(audited.body).toMatchObject({ data: [{ changes: { mode: 'ENFORCE', updated: 2 }, before }] })
   expect((await set({ mode: 'MONITOR', filter: { value: '198.51.100.1' } })).body).toEqual({ updated: 1, unchanged: 0 })
   await vendor.rule({ value: '192.0.2.1', set: 'feed' })
   expect((await set({ mode: 'MONITOR', set: 'feed' })).body).toEqual({ updated: 1, unchanged: 0 })

@@ -100,9 +100,14 @@ test('after a downgrade, a set can swap and remove rules but not grow', async ()
   await harness.call('PATCH', `organizations/${vendor.id}`, { body: { plan: 'FREE' } })
   const swapped = [...rows(17, 1), ...rows(1, 2)]
   expect((await put(swapped)).body).toMatchObject({ created: 1, removed: 1, unchanged: 18 })
-  const grown = await put([...swapped, ...rows(1, 3)])
-  expect(outcome(grown)).toBe('403 RULE_LIMIT_REACHED')
-  expect(JSON.stringify(grown.body)).toContain('The organization has 19, and would have 20.')
+  for (const rules of [
+    [...swapped, ...rows(1, 3)],
+    [...swapped.slice(1), ...rows(2, 3)],
+  ]) {
+    const grown = await put(rules)
+    expect(outcome(grown)).toBe('403 RULE_LIMIT_REACHED')
+    expect(JSON.stringify(grown.body)).toContain('The organization has 19, and would have 20.')
+  }
   expect(outcome(await put([...swapped.slice(1), country('FR')]))).toBe('403 COUNTRY_RULES_NOT_IN_PLAN')
   expect((await put(rows(5, 1))).body).toMatchObject({ created: 0, removed: 13 })
   expect(await unexpired(vendor)).toBe(6)
