@@ -60,6 +60,14 @@ const resources: Record<string, [make: () => Promise<string>, first: object, sec
     { policy: { maxReleases: 4 } },
   ],
   'access-rules': [async () => (await vendor.rule({})).id, { note: 'a' }, { mode: 'MONITOR' }],
+  commerce: [
+    () => {
+      const body = { name: 'Shop', shop: 'stripe', mode: 'test', secret: 'whsec_0123456789abcdef' }
+      return postedId(vendor.call, 'commerce', body)
+    },
+    { name: 'Shop 2' },
+    { states: ['paid'] },
+  ],
   'webhook-endpoints': [
     () => postedId(vendor.call, 'webhook-endpoints', { url: 'http://127.0.0.1:9/hook', types: ['*'] }),
     { description: 'a' },
@@ -196,6 +204,8 @@ test('changes, deletions and actions of the resources with a version accept If-M
     'renewLicense',
     'extendLicense',
     'replaceLicenseKey',
+    'updateConnection',
+    'deleteConnection',
     'updateAccessRule',
     'deleteAccessRule',
     'updateWebhookEndpoint',
