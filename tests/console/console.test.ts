@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 
+import { hasBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { accessibilityTests, violationsOf } from './accessibility.ts'
@@ -15,12 +16,12 @@ import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { sessionTests } from './sessions.ts'
-import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
+import { created, openStage, type Stage } from './stage.ts'
 import { templateTests } from './templates.ts'
 import { undoTests } from './undo.ts'
 import { webhookTests } from './webhooks.ts'
 
-describe.skipIf(!hasBrowser)(`the console (skipped without ${executablePath})`, { timeout: 120_000 }, () => {
+describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_000 }, () => {
   let stage: Stage
 
   beforeAll(async () => {

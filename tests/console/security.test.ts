@@ -2,11 +2,12 @@
 
 import { createServer, type Server } from 'node:http'
 
+import { hasBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
 import { type BrowserContext, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { created, executablePath, hasBrowser, invited, openStage, type Stage } from './stage.ts'
+import { created, invited, openStage, type Stage } from './stage.ts'
 
 const MARKUP = '<img src=x onerror=ran()><script>ran()</script>'
 const COOKIE = 'keyward_session'
@@ -24,7 +25,7 @@ async function serve(html: string): Promise<{ server: Server; port: number }> {
   return { server, port: typeof address === 'object' && address ? address.port : 0 }
 }
 
-describe.skipIf(!hasBrowser)(`attacks (skipped without ${executablePath})`, { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)(`attacks (${WITHOUT_BROWSER})`, { timeout: 60_000 }, () => {
   let stage: Stage
 
   beforeAll(async () => {

@@ -1,9 +1,8 @@
 /** Starts the services and a browser with a signed-in member, which the tests of the console share. */
 
-import { existsSync } from 'node:fs'
-
 import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { launchBrowser } from '@keyward/testkit/browser'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { z } from 'zod'
 
 import {
@@ -15,8 +14,6 @@ import {
   untilReady,
 } from '../faults/support/children.ts'
 
-export const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
-export const hasBrowser = existsSync(executablePath)
 const secrets = z.object({ id: z.string(), managementToken: z.string(), apiKey: z.string() })
 export const created = z.object({ id: z.string() })
 export const invited = z.object({ invitation: z.object({ path: z.string() }) })
@@ -219,7 +216,7 @@ export async function openStage(): Promise<Stage> {
   await untilReady(management, validator)
   const organization = { name: 'Acme', plan: 'STANDARD' }
   const vendor = await send(management.port, '/organizations', organization, secrets, OPERATOR_TOKEN)
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  const browser = await launchBrowser()
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
   context.setDefaultTimeout(TIMEOUT_MS)
   const page = await context.newPage()

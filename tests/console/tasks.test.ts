@@ -8,10 +8,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { hasBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { countInput, type Effort, keyboard, mouse } from './hands.ts'
-import { created, executablePath, hasBrowser, openStage, type Stage } from './stage.ts'
+import { created, openStage, type Stage } from './stage.ts'
 import { TASKS } from './tasks.ts'
 
 const PAGE = join(import.meta.dirname, 'tasks.efforts.md')
@@ -56,46 +57,42 @@ function record(): void {
   )
 }
 
-describe.skipIf(!hasBrowser)(
-  `the tasks of the console (skipped without ${executablePath})`,
-  { timeout: 120_000 },
-  () => {
-    let stage: Stage
-    let counted: Effort
+describe.skipIf(!hasBrowser)(`the tasks of the console (${WITHOUT_BROWSER})`, { timeout: 120_000 }, () => {
+  let stage: Stage
+  let counted: Effort
 
-    beforeAll(async () => {
-      stage = await openStage()
-      stage.context.setDefaultTimeout(TIMEOUT_MS)
-      counted = await countInput(stage.context)
-      const id = await stage.addLicense('EXPI-0000-0000-0001')
-      const policy = { type: 'SUBSCRIPTION', expiresAt: new Date(Date.now() + 9 * DAY_MS).toISOString() }
-      await stage.api(`/licenses/${id}`, { policy }, created, 'PATCH')
-      await stage.check('EXPI-0000-0000-0001', 'm')
+  beforeAll(async () => {
+    stage = await openStage()
+    stage.context.setDefaultTimeout(TIMEOUT_MS)
+    counted = await countInput(stage.context)
+    const id = await stage.addLicense('EXPI-0000-0000-0001')
+    const policy = { type: 'SUBSCRIPTION', expiresAt: new Date(Date.now() + 9 * DAY_MS).toISOString() }
+    await stage.api(`/licenses/${id}`, { policy }, created, 'PATCH')
+    await stage.check('EXPI-0000-0000-0001', 'm')
+  })
+
+  afterAll(async () => {
+    await stage.close()
+    if (records) record()
+  })
+
+  for (const [way, run] of [
+    ['the mouse', 'MOUS'],
+    ['the keyboard alone', 'KEYB'],
+  ] as const)
+    test.each(TASKS)(`$name, with ${way}`, async ({ name, prepare, perform }) => {
+      await prepare?.(stage, run)
+      await stage.open('')
+      Object.assign(counted, { clicks: 0, keys: 0 })
+      await perform(stage, run === 'MOUS' ? mouse(stage.page) : keyboard(stage.page), run)
+      const effort = { ...counted }
+      efforts.set(`${name} ${run}`, effort)
+      expect(run === 'KEYB' ? effort.clicks : 0).toBe(0)
+      if (records) return
+      const limit = recorded().get(name)?.[run === 'MOUS' ? 0 : 1]
+      expect(limit, `${name} is missing in tasks.efforts.md`).toBeDefined()
+      expect(effort.clicks).toBeLessThanOrEqual(limit?.clicks ?? 0)
+      // The number of presses of Tab varies slightly, because links and notes appear and disappear on a page.
+      expect(effort.keys).toBeLessThanOrEqual((limit?.keys ?? 0) * 1.3 + 5)
     })
-
-    afterAll(async () => {
-      await stage.close()
-      if (records) record()
-    })
-
-    for (const [way, run] of [
-      ['the mouse', 'MOUS'],
-      ['the keyboard alone', 'KEYB'],
-    ] as const)
-      test.each(TASKS)(`$name, with ${way}`, async ({ name, prepare, perform }) => {
-        await prepare?.(stage, run)
-        await stage.open('')
-        Object.assign(counted, { clicks: 0, keys: 0 })
-        await perform(stage, run === 'MOUS' ? mouse(stage.page) : keyboard(stage.page), run)
-        const effort = { ...counted }
-        efforts.set(`${name} ${run}`, effort)
-        expect(run === 'KEYB' ? effort.clicks : 0).toBe(0)
-        if (records) return
-        const limit = recorded().get(name)?.[run === 'MOUS' ? 0 : 1]
-        expect(limit, `${name} is missing in tasks.efforts.md`).toBeDefined()
-        expect(effort.clicks).toBeLessThanOrEqual(limit?.clicks ?? 0)
-        // The number of presses of Tab varies slightly, because links and notes appear and disappear on a page.
-        expect(effort.keys).toBeLessThanOrEqual((limit?.keys ?? 0) * 1.3 + 5)
-      })
-  },
-)
+})

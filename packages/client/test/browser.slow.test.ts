@@ -1,19 +1,18 @@
 /** Tests the client in a browser: the example pages online and offline, the vectors, and the size of the bundle. */
 
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
 import vectors from '@keyward/license-file/vectors/license-files.json' with { type: 'json' }
-import { type Browser, chromium } from 'playwright-core'
+import { hasBrowser, launchBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
+import type { Browser } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { type Gateway, startGateway } from '../contract-suite/service/gateway.ts'
 import { type Service, startService } from '../contract-suite/service/service.ts'
 
-const CHROMIUM = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
 test('bundles to less than 21.5 kB gzipped without other imports', async () => {
@@ -22,7 +21,7 @@ test('bundles to less than 21.5 kB gzipped without other imports', async () => {
   expect(imports).toEqual([])
 })
 
-describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM})`, () => {
+describe.skipIf(!hasBrowser)(`in a browser (${WITHOUT_BROWSER})`, () => {
   let browser: Browser | undefined
   const open: { service: Service; gateway: Gateway }[] = []
   afterAll(async () => {
@@ -31,7 +30,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in Chromium (skipped without ${CHROMIUM}
   })
 
   async function newPage() {
-    browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    browser ??= await launchBrowser()
     return browser.newPage()
   }
 

@@ -2,15 +2,12 @@
  * Tests in a browser that the documentation page renders, that its offered requests succeed, and that it loads nothing from another host.
  */
 
-import { existsSync } from 'node:fs'
-
-import { chromium, type Page } from 'playwright-core'
+import { hasBrowser, launchBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
+import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 
 import { startHarness } from '../support/harness.ts'
 import { createVendor } from '../support/vendor.ts'
-
-const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
 
 /** Opens an operation that is in view, enters the token, and sends the request as it is offered. */
 async function sendAsOffered(page: Page, method: string, path: string, token: string) {
@@ -25,14 +22,13 @@ async function sendAsOffered(page: Page, method: string, path: string, token: st
   return { status: response.status(), query: new URL(response.url()).search, body: await response.text() }
 }
 
-test.skipIf(!existsSync(executablePath))(
-  `the offered requests of /docs succeed in a browser (skipped without ${executablePath})`,
+test.skipIf(!hasBrowser)(
+  `the offered requests of /docs succeed in a browser (${WITHOUT_BROWSER})`,
   { timeout: 60_000 },
   async () => {
     const harness = await startHarness()
     const vendor = await createVendor(harness, 'LITE', 'Acme in the browser')
-    // The sandbox is disabled, because tests may run as root. The browser opens only this page.
-    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+    const browser = await launchBrowser()
     try {
       const page = await browser.newPage()
       const requested: string[] = []
