@@ -25,7 +25,7 @@ async function serve(html: string): Promise<{ server: Server; port: number }> {
   return { server, port: typeof address === 'object' && address ? address.port : 0 }
 }
 
-describe.skipIf(!hasBrowser)(`attacks (${WITHOUT_BROWSER})`, { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)(`attacks (${WITHOUT_BROWSER})`, { timeout: 120_000 }, () => {
   let stage: Stage
 
   beforeAll(async () => {
