@@ -27,7 +27,7 @@ interface BodyLimits {
   rows?: SplitterOptions
   /** Whether to hash the body. */
   isHashed: boolean
-  /** Whether to keep the bytes, because a signature covers them. */
+  /** Whether to keep the bytes instead of parsing them, because a signature covers them. */
   isSigned?: boolean
   /** Called with the number of bytes of each decoded chunk before the chunk is kept. Throws to reject the body. */
   take?: (bytes: number) => void
@@ -36,7 +36,7 @@ interface BodyLimits {
 const NO_BYTES = new Uint8Array()
 
 export interface RequestBody {
-  /** The parsed body, or undefined when the request has no body or `split` contains the body. */
+  /** The parsed body, or undefined when the request has no body, or `split` or `bytes` contains the body. */
   value: unknown
   /** The split body of an import, or null for any other request. */
   split: SplitBody | null
@@ -135,5 +135,10 @@ export async function readBody(
   })
   if (splitter) return { value: undefined, split: splitter.end(), hash: digest(), bytes: NO_BYTES }
   const bytes = Buffer.concat(chunks)
-  return { value: parseJson(bytes), split: null, hash: digest(), bytes: isSigned ? bytes : NO_BYTES }
+  return {
+    value: isSigned ? undefined : parseJson(bytes),
+    split: null,
+    hash: digest(),
+    bytes: isSigned ? bytes : NO_BYTES,
+  }
 }

@@ -123,6 +123,51 @@ test.each(SHOPS)('%s: rejects a wrong signature and another body', async (shop) 
   expect(await inbox(connectionId)).toEqual([])
 })
 
+test('verifies the signature of a body before it parses the body', async () => {
+  const connectionId = await connect('stripe')
+  const post = (headers: Record<string, string>) =>
+    vendor.call('POST', `commerce/${connectionId}/events`, { token: null, raw: '{"id":', headers })
+  expect(outcome(await post({}))).toBe('401 UNAUTHENTICATED')
+  expect(outcome(await post(signatureOf('stripe', '{"id":', '1')))).toBe('400 MALFORMED_JSON')
+})
+
+test('a slow event delays no event of another organization', async () => {
+  const { connectionId, history, template } = await purchase('polar')
+  const other = { vendor: await createVendor(harness), ...HISTORIES.polar('other', Date.now()) }
+  const holder = await harness.database.pool.connect()
+  try {
+    await holder.query('begin')
+    await holder.query('select from license_templates where id = $1 for update', [template.id])
+    await send(connectionId, 'polar', history.events[0]!)
+    const blocked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    await expect.poll(async () => (await harness.database.pool.query(blocked)).rowCount).toBeGreaterThan(0)
+    const slow = { vendor, connectionId }
+    vendor = other.vendor
+    await vendor.template({ priceIds: [other.priceId] })
+    const fast = await connect('polar')
+    await send(fast, 'polar', other.events[0]!)
+    await settled(fast)
+    vendor = slow.vendor
+    expect(await states(connectionId)).toEqual(['PENDING'])
+  } finally {
+    await holder.query('rollback')
+    holder.release()
+  }
+  await settled(connectionId)
+})
+
+test('an event that sells more than 500 licenses fails at once, and changes nothing', async () => {
+  await vendor.template({ priceIds: ['price_many'] })
+  const connectionId = await connect('stripe')
+  const line = { quantity: 100, price: 'price_many', period: { end: 4_000_000_000 } }
+  const data = Array.from({ length: 6 }, (_, i) => ({ ...line, id: `il_${i}` }))
+  const object = { id: 'in_many', customer_email: 'ada@example.com', lines: { data } }
+  const body = { id: 'evt_many', type: 'invoice.paid', livemode: true, created: 1_700_000_000, data: { object } }
+  await send(connectionId, 'stripe', { id: 'evt_many', body })
+  await expect.poll(async () => (await inbox(connectionId))[0]?.error).toContain('got 6 lines and 600.')
+  expect(await licenses()).toEqual([])
+})
+
 test.each(['stripe', 'paddle', 'polar'] as const)('%s: rejects a signature of another time', async (shop) => {
   const { connectionId, history } = await purchase(shop)
   const at = (seconds: number) => send(connectionId, shop, history.events[0]!, { nowMs: Date.now() + 1_000 * seconds })

@@ -71,6 +71,13 @@ test('a refund that arrives before its payment leaves no license', async () => {
   })
 })
 
+test('a change from the future counts as now, so a later refund still counts', async () => {
+  const { id: templateId } = await vendor.template()
+  const { occurredAt } = await put({ templateId, state: 'paid', occurredAt: at(365) })
+  expect(Date.parse(occurredAt)).toBeLessThanOrEqual(Date.now())
+  expect((await put({ templateId, state: 'refunded' })).licenses).toMatchObject([{ status: 'revoked' }])
+})
+
 test('a quantity creates several licenses, or one license for several machines', async () => {
   const policy = { type: 'PERPETUAL', maxMachines: 3 }
   const several = await vendor.template({ policy })

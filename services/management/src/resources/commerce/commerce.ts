@@ -116,7 +116,7 @@ export const commerce = implement(tag, operations, {
       'repeated event is not stored again.',
     errors: ['ORGANIZATION_SUSPENDED', 'QUOTA_EXCEEDED'],
     detached: true,
-    handle: ({ dependencies, params, body, received }) => receive(dependencies, params.id, body, received),
+    handle: ({ dependencies, params, received }) => receive(dependencies, params.id, received),
   },
   listShopEvents: {
     summary: 'List the events of a shop',

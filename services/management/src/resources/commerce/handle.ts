@@ -11,7 +11,7 @@ import { z } from 'zod'
 
 import type { WriteContext } from '../../context.ts'
 import { changeRow, insertRow } from '../../crud/owned-rows.ts'
-import { invalid } from '../../http/problem.ts'
+import { ApiError, invalid } from '../../http/problem.ts'
 import { customerRows } from '../customers/customer-rows.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import { put } from '../orders/put.ts'
@@ -101,6 +101,10 @@ async function hasCustomer({ db, organizationId }: WriteContext, externalId: str
   return rows.length > 0
 }
 
+/** The maximum number of lines of an event, and of what they sell together. Other organizations wait while an event is handled. */
+const MAX_LINES = 100
+const MAX_SOLD = 500
+
 /** The limits of `PUT /orders`. */
 const storable = z.object({
   orderId: text(200),
@@ -147,17 +151,23 @@ async function putLines(
 ): Promise<string[]> {
   const { state, occurredAt, customer } = change
   const lines = change.lines.filter(({ template }) => template !== 'none')
+  const sold = lines.reduce((sum, { quantity }) => sum + quantity, 0)
+  if (lines.length > MAX_LINES || sold > MAX_SOLD)
+    throw new ApiError(
+      'INVALID_REQUEST',
+      `An event must have at most ${MAX_LINES} lines with a total quantity of at most ${MAX_SOLD}; got ${lines.length} lines and ${sold}.`,
+    )
   const prices = lines.flatMap(({ template, priceId }) =>
     template === undefined && priceId !== undefined ? [priceId] : [],
   )
   const mapped = prices.length === 0 ? new Set<string>() : await mappedPrices(context, prices)
   for (const one of lines) {
-    const sold = soldBy(one)
-    if ('priceId' in sold && !mapped.has(sold.priceId)) continue
+    const product = soldBy(one)
+    if ('priceId' in product && !mapped.has(product.priceId)) continue
     const { paidThrough } = one
     const { line, quantity } = storable.parse({ ...one, orderId })
     const given = {
-      ...sold,
+      ...product,
       state,
       occurredAt,
       quantity,

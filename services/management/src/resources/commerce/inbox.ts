@@ -8,6 +8,7 @@ import type { z } from 'zod'
 import { runInside } from '../../admission/fair-gate.ts'
 import { shareOf } from '../../admission/gates.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
+import { parseJson } from '../../http/json.ts'
 import { listPage, type Page, type PageQuery } from '../../http/pagination.ts'
 import { ApiError, notFound, quote } from '../../http/problem.ts'
 import type { Dependencies } from '../../operations/dependencies.ts'
@@ -51,7 +52,8 @@ async function findConnection({ gates, readDb }: Dependencies, id: string): Prom
   return row
 }
 
-function parsed(connection: ConnectionRow, body: unknown, request: SignedRequest): ReceivedEvent[] {
+function parsed(connection: ConnectionRow, request: SignedRequest): ReceivedEvent[] {
+  const body = parseJson(request.bytes)
   let events: ReceivedEvent[]
   try {
     events = SHOPS[connection.shop].eventsOf(body, request)
@@ -74,12 +76,11 @@ function parsed(connection: ConnectionRow, body: unknown, request: SignedRequest
 
 /**
  * Stores the events of a request whose signature is valid. An event that is already in the inbox is not stored again. Throws NOT_FOUND,
- * UNAUTHENTICATED, ORGANIZATION_SUSPENDED, INVALID_REQUEST and QUOTA_EXCEEDED.
+ * UNAUTHENTICATED, ORGANIZATION_SUSPENDED, MALFORMED_JSON, INVALID_REQUEST and QUOTA_EXCEEDED.
  */
 export async function receive(
   dependencies: Dependencies,
   connectionId: string,
-  body: unknown,
   request: SignedRequest,
 ): Promise<{ stored: number }> {
   const connection = await findConnection(dependencies, connectionId)
@@ -88,7 +89,7 @@ export async function receive(
     const detail = `The header ${receiver.signatureHeader} must contain a signature of the body with the secret of the connection, made in the last 5 minutes.`
     throw new ApiError('UNAUTHENTICATED', detail)
   }
-  const events = parsed(connection, body, request)
+  const events = parsed(connection, request)
   const { id, organizationId } = connection
   const column = (pick: (event: ReceivedEvent) => string) => events.map(pick)
   const { gates, db } = dependencies

@@ -94,7 +94,9 @@ export function fieldsOf(header: string | undefined, separator: string): Map<str
   const fields = new Map<string, string[]>()
   for (const part of (header ?? '').split(separator)) {
     const [name = '', value = ''] = part.trim().split('=', 2)
-    fields.set(name, [...(fields.get(name) ?? []), value])
+    const values = fields.get(name)
+    if (values) values.push(value)
+    else fields.set(name, [value])
   }
   return fields
 }
@@ -112,8 +114,14 @@ export const quantity = z
   .int()
   .nullish()
   .transform((value) => value ?? 1)
-export const seconds = z.number().transform((value) => new Date(value * 1_000))
-export const milliseconds = z.number().transform((value) => new Date(value))
+export const milliseconds = z
+  .number()
+  .transform((value) => new Date(value))
+  .pipe(z.date())
+export const seconds = z
+  .number()
+  .transform((value) => value * 1_000)
+  .pipe(milliseconds)
 export const time = z.iso.datetime({ offset: true }).transform((value) => new Date(value))
 /** An id that a shop sends as a number or as text. */
 export const numericId = z.union([z.number(), z.string()]).transform(String)

@@ -23,9 +23,10 @@ import type { ConnectionRow } from './secrets.ts'
 const POLL_MS = 250
 const COUNT_MS = 15_000
 const LOG_INTERVAL_MS = 10_000
-/** The maximum numbers of organizations in one round, and of organizations whose events are handled at once. */
+/** The maximum number of organizations in one round. */
 const MAX_ORGANIZATIONS = 1_000
-const MAX_RUNNING = 4
+/** The number of rounds at once. A slow event delays only its own organization and one of the rounds. */
+const ROUNDS = 4
 const MAX_ERROR_LENGTH = 500
 
 type WorkerOptions = Pick<Dependencies, 'db' | 'transaction' | 'gates' | 'log'> & { registry: Registry }
@@ -213,34 +214,33 @@ export function createCommerceWorker(options: WorkerOptions): CommerceWorker {
   }
   /** Handles one event of each organization, so that none waits for the long queue of another. Returns whether there may be more. */
   const round = async (signal: AbortSignal): Promise<boolean> => {
-    const rest = await dueOrganizations(options)
     let isMore = false
-    const run = async (): Promise<void> => {
-      for (let next = rest.pop(); next !== undefined && !signal.aborted; next = rest.pop())
-        isMore = (await handleOne(next)) || isMore
+    for (const organizationId of await dueOrganizations(options)) {
+      if (signal.aborted) return false
+      isMore = (await handleOne(organizationId)) || isMore
     }
-    await Promise.all(Array.from({ length: MAX_RUNNING }, run))
     return isMore
   }
 
-  const pause = new Pause()
+  const pauses = Array.from({ length: ROUNDS }, () => new Pause())
+  const wake = () => pauses.forEach((pause) => pause.wake())
   const onError = (err: unknown) => logFailure({ err })
-  const run = async (signal: AbortSignal): Promise<number> => {
-    pause.begin()
-    while ((await round(signal)) && !signal.aborted);
-    if (!signal.aborted) await pause.wait(POLL_MS)
-    return 0
-  }
   const start = () => {
+    const rounds = pauses.map((pause) => async (signal: AbortSignal): Promise<number> => {
+      pause.begin()
+      while ((await round(signal)) && !signal.aborted);
+      if (!signal.aborted) await pause.wait(POLL_MS)
+      return 0
+    })
     const stops = [
-      repeat(run, { everyMs: POLL_MS, onError }),
+      ...rounds.map((run) => repeat(run, { everyMs: POLL_MS, onError })),
       repeat(createGauge(registry, db), { everyMs: COUNT_MS, onError }),
     ]
     return async () => {
       const stopped = stops.map((stop) => stop())
-      pause.wake()
+      wake()
       await Promise.all(stopped)
     }
   }
-  return { wake: pause.wake, start }
+  return { wake, start }
 }

@@ -22,6 +22,9 @@ import { optionsOf } from '../licenses/template-rows.ts'
 import type { TemplateRow } from '../licenses/template-values.ts'
 import { type OrderRow, showOrders } from './order-rows.ts'
 
+/** The difference between the clocks of shop and service up to which a time in the future is accepted. */
+const CLOCK_TOLERANCE_MS = 300_000
+
 interface Place {
   provider: string
   orderId: string
@@ -130,8 +133,14 @@ async function follow(context: WriteContext, row: OrderRow, before: OrderRow, te
   }
 }
 
+/** Returns the time of a change. A time in the future counts as now, because it would make all later changes appear to be earlier. */
+function plausible(occurredAt: Date | undefined): Date {
+  const isPlausible = occurredAt !== undefined && occurredAt.getTime() <= Date.now() + CLOCK_TOLERANCE_MS
+  return isPlausible ? occurredAt : new Date()
+}
+
 export async function put(context: WriteContext, place: Place, input: Given): Promise<Order> {
-  const given = { ...input, occurredAt: input.occurredAt ?? new Date() }
+  const given = { ...input, occurredAt: plausible(input.occurredAt) }
   const template = await soldTemplate(context, given)
   const { row: before, isNew } = await lockLine(context, place, template, given)
   const shown = async (row: OrderRow) => (await showOrders(context, [row]))[0]!
