@@ -67,7 +67,7 @@ export interface VerifyCommand {
 
 /** A call of the client that the last `open` has created. */
 export type Call =
-  | { command: 'validate' | 'activate' | 'deactivate' | 'refreshFile' }
+  | { command: 'validate' | 'activate' | 'deactivate' | 'refreshFile' | 'requestCode' }
   /** Imports the license file in the text. */
   | { command: 'importFile'; file: string }
 

@@ -1,9 +1,9 @@
-/** The cases of entitlements, used slots, and the calls `refreshFile` and `importFile`. */
+/** The cases of entitlements, used slots, and the calls `refreshFile`, `importFile` and `requestCode`. */
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-import { generateKeyPair } from '@keyward/license-file'
+import { generateKeyPair, parseRequestCode } from '@keyward/license-file'
 
 import { NO_FILE, OFFLINE_VALID, offlineRejection, ONLINE_VALID, requireEqual, type World } from '../world.ts'
 import { DAY_MS, getFile, restartOffline, type Scenario } from './scenario.ts'
@@ -215,4 +215,49 @@ const imports: Scenario[] = [
   },
 ]
 
-export const callScenarios: readonly Scenario[] = [...entitlements, ...slots, ...refreshes, ...imports]
+async function requestCode({ program }: World): Promise<string> {
+  const { code } = await program.send({ command: 'requestCode' })
+  return typeof code === 'string' ? code : ''
+}
+
+const withoutNetwork: Scenario[] = [
+  {
+    name: 'the request code contains the license key, the machine id and the host name, and stays the same',
+    async run(world) {
+      const request = { licenseKey: world.service.licenseKey, machineId: '"Maschine" ü 🖥', hostname: 'C:\\Zoë/1' }
+      await world.open({ ...request, licenseKey: 'k7qx 93fm ttrw h2zd' })
+      const code = await requestCode(world)
+      requireEqual('the request', await parseRequestCode(code), request)
+      requireEqual('the second code', await requestCode(world), code)
+      await world.open({ hostname: null })
+      const unnamed = { licenseKey: request.licenseKey, machineId: 'machine-1' }
+      requireEqual('the request without a host name', await parseRequestCode(await requestCode(world)), unnamed)
+      await world.open({ machineId: null })
+      requireEqual('the code without a machine id', await requestCode(world), '')
+      requireEqual('the requests to the service', world.gateway.requests, [])
+    },
+  },
+  {
+    name: 'a machine without a network imports the file for its request code, and every other machine rejects this file',
+    async run(world) {
+      await restartOffline(world)
+      world.service.fileMachine = (await parseRequestCode(await requestCode(world)))?.machineId ?? null
+      const file = await issueFile(world)
+      await world.requireImport(file, { imported: true })
+      await world.requireResult('validate', OFFLINE_VALID)
+      for (const machineId of ['machine-2', 'MACHINE-1', null]) {
+        await world.open({ machineId })
+        await world.requireResult('validate', offlineRejection('WRONG_MACHINE'))
+        await world.requireImport(file, { imported: false, reason: 'WRONG_MACHINE' })
+      }
+    },
+  },
+]
+
+export const callScenarios: readonly Scenario[] = [
+  ...entitlements,
+  ...slots,
+  ...refreshes,
+  ...imports,
+  ...withoutNetwork,
+]

@@ -151,6 +151,10 @@ const received: Scenario[] = [
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileKey = 'AAAA-BBBB-CCCC-DDDD')),
   },
   {
+    name: 'a received file is not stored if it belongs to another machine',
+    run: (world) => requireRejectedFile(world, ({ service }) => (service.fileMachine = 'machine-2')),
+  },
+  {
     name: 'an HTML page that arrives instead of a file is not stored',
     run: (world) => requireRejectedFile(world, ({ service }) => (service.fileText = '<html>Please log in</html>')),
   },

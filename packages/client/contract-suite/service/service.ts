@@ -37,6 +37,8 @@ export interface Service {
   entitlements: Record<string, true | number | string> | null
   /** The wrong license key in issued files, or null for the correct one. */
   fileKey: string | null
+  /** The machine of issued files, or null for files that every machine may use. */
+  fileMachine: string | null
   /** A text that is sent instead of files, or null. */
   fileText: string | null
   /** Returns the time at which files are issued. */
@@ -82,6 +84,7 @@ export async function startService(): Promise<Service> {
     productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
     entitlements: { edition: 'pro', seats: 5 },
     fileKey: null,
+    fileMachine: null,
     fileText: null,
     now: Date.now,
     answers: new AnswerSigner(),
@@ -179,7 +182,7 @@ function decide(service: Service, key: string | undefined, machine: string | und
   return 'VALID'
 }
 
-function file({ license, licenseKey, productId, entitlements, signer, fileKey, now }: Service): string {
+function file({ license, licenseKey, productId, entitlements, signer, fileKey, fileMachine, now }: Service): string {
   const { maxMachines, expiresAt, graceEndsAt } = license
   const end = graceEndsAt ?? expiresAt
   const issuedMs = now()
@@ -187,6 +190,7 @@ function file({ license, licenseKey, productId, entitlements, signer, fileKey, n
     licenseKey: fileKey ?? licenseKey,
     licenseId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a01',
     ...(productId === null ? {} : { productId }),
+    ...(fileMachine !== null && { machineId: fileMachine }),
     customerEmail: 'ada@example.com',
     policy: {
       type: expiresAt === null ? 'PERPETUAL' : 'SUBSCRIPTION',

@@ -31,9 +31,8 @@ static std::unique_ptr<keyward::LicenseClient> open(const json& command) {
 static std::string judge(const json& command) {
     keyward::Keys keys;
     for (const json& key : command["publicKeys"]) keys[key["keyId"]] = keyward::read_public_key(key["publicKey"]);
-    const std::string product_id = keyward::text_of(command, "productId");
-    return keyward::judge(command["file"], keys, command["licenseKey"], product_id, command["nowMs"], command["latestSeenMs"])
-        .outcome;
+    const keyward::FileUser user{command["licenseKey"], keyward::text_of(command, "productId"), keyward::text_of(command, "machineId")};
+    return keyward::judge(command["file"], keys, user, command["nowMs"], command["latestSeenMs"]).outcome;
 }
 
 static std::string verify(const json& command) {
@@ -92,6 +91,7 @@ int main() {
         }
         else if (name == "activate") result = reply(client->activate());
         else if (name == "deactivate") result = reply(client->deactivate());
+        else if (name == "requestCode") result["code"] = client->request_code();
         else if (name == "refreshFile") result = reply(client->refresh_file());
         else if (name == "importFile") result = reply(client->import_file(command["file"]));
         else try {

@@ -25,6 +25,7 @@ inline const std::map<std::string, std::string>& offline_messages() {
         {"UNKNOWN_KEY", "This version of the app cannot read the stored license file. Connect to the internet and try again."},
         {"WRONG_LICENSE", "The stored license file belongs to another license key. Connect to the internet and try again."},
         {"WRONG_PRODUCT", "The stored license file belongs to another product. Connect to the internet and try again."},
+        {"WRONG_MACHINE", "The stored license file belongs to another machine. Connect to the internet and try again."},
         {"FILE_EXPIRED", "The license has expired. Renew the license, connect to the internet and try again."},
         {"REFRESH_NEEDED", "The license must be checked online again. Connect to the internet and try again."},
         {"CLOCK_SET_BACK", "The clock of this machine is wrong. Set the correct date and time and try again."},
@@ -116,8 +117,8 @@ public:
     }
 
     // Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
-    // BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed. The
-    // stored file is kept then.
+    // BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
+    // The stored file is kept then.
     Result refresh_file() { return fetch_file(Clock::now() + options_.timeout); }
 
     // Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. Returns IMPORTED,
@@ -130,16 +131,26 @@ public:
             const std::lock_guard lock(mutex_);
             state = read_state(options_.storage);
         }
-        const auto judged = judge(file, keys_, options_.license_key, options_.product_id, options_.now_ms(), state.latest_seen_ms);
+        const auto judged = judge(file, keys_, user(), options_.now_ms(), state.latest_seen_ms);
         if (!judged.file) return failed("offline", "NOT_IMPORTED", for_apps(judged.outcome));
         if (!store(file)) return failed("offline", "NOT_IMPORTED", "NOT_STORED");
         return stored("offline", "IMPORTED", *judged.file);
+    }
+
+    // Returns the code with which a person requests the file of this machine, for a machine without network access. The vendor turns the code
+    // into a file for `import_file`. Returns an empty text without a machine_id.
+    std::string request_code() const {
+        json request = {{"licenseKey", options_.license_key}, {"machineId", options_.machine_id}};
+        if (!options_.hostname.empty()) request["hostname"] = options_.hostname;
+        return options_.machine_id.empty() ? "" : request_code_of(request);
     }
 
 private:
     static void require(bool condition, const std::string& message) {
         if (!condition) throw std::invalid_argument(message);
     }
+
+    FileUser user() const { return {options_.license_key, options_.product_id, options_.machine_id}; }
 
     json body(const char* key_field) const {
         json content = {{key_field, options_.license_key}};
@@ -175,7 +186,7 @@ private:
             const Stored* stored = state.find(options_.license_key);
             rejected_as = rejected_as_.empty() && stored != nullptr ? stored->rejected_as : rejected_as_;
             if (stored != nullptr && rejected_as.empty())
-                judged = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms);
+                judged = judge(stored->file, keys_, user(), now_ms, state.latest_seen_ms);
             state.latest_seen_ms = std::max(state.latest_seen_ms, now_ms);
         });
         if (judged.file) {
@@ -208,7 +219,7 @@ private:
         };
         const Result result = transport_.call(file_path, body("licenseKey"), deadline, read, {}).result;
         if (!text) return result;
-        const Judgement judged = verify(*text, keys_, options_.license_key, options_.product_id);
+        const Judgement judged = verify(*text, keys_, user());
         if (!judged.file) return failed("online", "BAD_FILE", for_apps(judged.outcome));
         if (!store(*text)) return failed("online", "NOT_STORED", "");
         return stored("online", "REFRESHED", *judged.file);
@@ -239,7 +250,7 @@ private:
         const Stored* stored = state.find(options_.license_key);
         if (stored == nullptr) return true;
         const auto now_ms = options_.now_ms();
-        const auto file = judge(stored->file, keys_, options_.license_key, options_.product_id, now_ms, state.latest_seen_ms).file;
+        const auto file = judge(stored->file, keys_, user(), now_ms, state.latest_seen_ms).file;
         if (!file || file->expires_at != expires_at) return true;
         return now_ms >= file->issued_ms + std::min(day_ms, (file->refresh_after_ms - file->issued_ms) / 2);
     }

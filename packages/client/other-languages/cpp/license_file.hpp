@@ -1,4 +1,4 @@
-// Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network.
+// Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F8). Uses neither a clock nor a network.
 // Requires C++17, OpenSSL 3 and nlohmann-json.
 #pragma once
 
@@ -32,6 +32,7 @@ using Entitlements = std::map<std::string, std::variant<bool, std::int64_t, std:
 struct LicenseFile {
     std::string license_key;
     std::string product_id; // empty in files of earlier versions
+    std::string machine_id; // empty in files for all machines
     std::string key_id;
     std::optional<std::string> expires_at; // ISO 8601 in UTC; none if the license never expires
     std::int64_t issued_ms = 0;
@@ -43,6 +44,13 @@ struct LicenseFile {
     bool is_expired(std::int64_t now_ms) const;
     // The end of the grace period, or the expiry of a license without one.
     std::optional<std::string> ends_at() const { return grace_ends_at ? grace_ends_at : expires_at; }
+};
+
+// The app that uses a file.
+struct FileUser {
+    std::string license_key;
+    std::string product_id; // empty to accept files of all products
+    std::string machine_id; // empty to reject files for one machine
 };
 
 // GOOD with the file, or the first problem without a file.
@@ -144,6 +152,7 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     const json payload = parse_object(bytes);
     for (const char* name : {"licenseKey", "licenseId", "customerEmail", "kid"})
         if (text_of(payload, name).empty()) return std::nullopt;
+    if (payload.contains("machineId") && text_of(payload, "machineId").empty()) return std::nullopt;
     const auto found = payload.find("policy");
     if (found == payload.end() || !found->is_object()) return std::nullopt;
     const json& policy = *found;
@@ -159,13 +168,13 @@ inline std::optional<LicenseFile> parse_payload(const std::string& bytes) {
     const auto refresh_after = to_ms(text_of(payload, "refreshAfter"));
     if (!issued || !refresh_after || (!never_expires && !to_ms(expires_at))) return std::nullopt;
     const auto expiry = never_expires ? std::nullopt : std::optional(expires_at);
-    return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "kid"),
-                       expiry, *issued, *refresh_after, text_of(payload, "refreshAfter"), time_of(policy, "graceEndsAt"),
+    return LicenseFile{text_of(payload, "licenseKey"), text_of(payload, "productId"), text_of(payload, "machineId"),
+                       text_of(payload, "kid"), expiry, *issued, *refresh_after, text_of(payload, "refreshAfter"), time_of(policy, "graceEndsAt"),
                        read_entitlements(payload).value_or(Entitlements{})};
 }
 
-// Verifies the form, the signature, the license and the product of a file, independent of the time.
-inline Judgement verify(const std::string& text, const Keys& keys, const std::string& license_key, const std::string& product_id) {
+// Verifies the form, the signature, the license, the product and the machine of a file, independent of the time.
+inline Judgement verify(const std::string& text, const Keys& keys, const FileUser& user) {
     const auto dot = text.find('.');
     if (text.size() > max_file_length || dot == std::string::npos) return {"MALFORMED", {}};
     const auto payload = decode_base64(std::string_view(text).substr(0, dot), letters + "-_");
@@ -176,16 +185,15 @@ inline Judgement verify(const std::string& text, const Keys& keys, const std::st
     const auto key = keys.find(file->key_id);
     if (key == keys.end()) return {"UNKNOWN_KEY", {}};
     if (!is_signed(key->second, *payload, *signature)) return {"BAD_SIGNATURE", {}};
-    if (file->license_key != license_key) return {"WRONG_LICENSE", {}};
-    if (!product_id.empty() && file->product_id != product_id) return {"WRONG_PRODUCT", {}};
+    if (file->license_key != user.license_key) return {"WRONG_LICENSE", {}};
+    if (!user.product_id.empty() && file->product_id != user.product_id) return {"WRONG_PRODUCT", {}};
+    if (!file->machine_id.empty() && file->machine_id != user.machine_id) return {"WRONG_MACHINE", {}};
     return {"GOOD", file};
 }
 
-// Judges a file at a time. latest_seen_ms is the latest time that the app has observed, or 0. product_id is the product id
-// of the app, or empty to accept files of all products.
-inline Judgement judge(const std::string& text, const Keys& keys, const std::string& license_key,
-                       const std::string& product_id, std::int64_t now_ms, std::int64_t latest_seen_ms) {
-    Judgement verified = verify(text, keys, license_key, product_id);
+// Judges a file at a time. latest_seen_ms is the latest time that the app has observed, or 0.
+inline Judgement judge(const std::string& text, const Keys& keys, const FileUser& user, std::int64_t now_ms, std::int64_t latest_seen_ms) {
+    Judgement verified = verify(text, keys, user);
     if (!verified.file) return verified;
     const LicenseFile& file = *verified.file;
     if (now_ms < std::max(file.issued_ms, latest_seen_ms) - clock_tolerance_ms) return {"CLOCK_SET_BACK", {}};

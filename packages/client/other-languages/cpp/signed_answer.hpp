@@ -1,4 +1,4 @@
-// Verifies signed responses (docs/api.md, G1 to G5). Uses neither a clock nor a network.
+// Makes request codes and verifies signed responses (docs/api.md, F9 and G1 to G5). Uses neither a clock nor a network.
 #pragma once
 
 #include "license_file.hpp"
@@ -44,6 +44,12 @@ inline std::string sha256(const std::string& data) {
     unsigned char digest[32];
     EVP_Digest(data.data(), data.size(), digest, nullptr, EVP_sha256(), nullptr);
     return std::string(reinterpret_cast<const char*>(digest), sizeof digest);
+}
+
+// Returns the code of a request for the file of a machine (F9).
+inline std::string request_code_of(const json& request) {
+    const std::string body = "KWR1." + encode_base64url(request.dump(-1, ' ', false, json::error_handler_t::replace));
+    return body + "." + encode_base64url(sha256(body)).substr(0, 8);
 }
 
 // Returns 16 random bytes in base64url. Returns an empty text when the system has no random numbers; the service then rejects the request.

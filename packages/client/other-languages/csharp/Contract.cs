@@ -60,6 +60,9 @@ while (Console.ReadLine() is { } line)
                 reply = new { error = error.Message };
             }
             break;
+        case "requestCode":
+            reply = new { code = client!.RequestCode() };
+            break;
         case "deactivate":
             reply = Describe(await client!.DeactivateAsync());
             break;
@@ -98,7 +101,8 @@ static string Judge(JsonElement command)
     var keys = Keys(command).ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
     var now = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("nowMs").GetInt64());
     var latestSeen = DateTimeOffset.FromUnixTimeMilliseconds(command.GetProperty("latestSeenMs").GetInt64());
-    return LicenseFile.Judge(Text(command, "file")!, keys, Text(command, "licenseKey")!, Text(command, "productId"), now, latestSeen).Outcome;
+    var user = new LicenseFileUser(Text(command, "licenseKey")!, Text(command, "productId"), Text(command, "machineId"));
+    return LicenseFile.Judge(Text(command, "file")!, keys, user, now, latestSeen).Outcome;
 }
 
 static string Verify(JsonElement command)

@@ -66,14 +66,14 @@ public sealed partial class LicenseClient
         ["UNKNOWN_KEY"] = "This version of the app cannot read the stored license file. Connect to the internet and try again.",
         ["WRONG_LICENSE"] = "The stored license file belongs to another license key. Connect to the internet and try again.",
         ["WRONG_PRODUCT"] = "The stored license file belongs to another product. Connect to the internet and try again.",
+        ["WRONG_MACHINE"] = "The stored license file belongs to another machine. Connect to the internet and try again.",
         ["FILE_EXPIRED"] = "The license has expired. Renew the license, connect to the internet and try again.",
         ["REFRESH_NEEDED"] = "The license must be checked online again. Connect to the internet and try again.",
         ["CLOCK_SET_BACK"] = "The clock of this machine is wrong. Set the correct date and time and try again.",
     };
 
     private readonly LicenseOptions options;
-    private readonly string licenseKey;
-    private readonly string? productId;
+    private readonly LicenseFileUser user;
     private readonly Dictionary<string, Ed25519PublicKeyParameters> keys;
     private readonly LicenseTransport transport;
     private readonly LicenseStorage storage;
@@ -98,8 +98,8 @@ public sealed partial class LicenseClient
             throw new ArgumentException("LicenseKey and PublicKeys are required.");
         this.options = options;
         keys = options.PublicKeys.ToDictionary(each => each.Key, each => LicenseFile.ReadPublicKey(each.Value));
-        licenseKey = NormalizeLicenseKey(options.LicenseKey);
-        productId = options.ProductId?.ToLowerInvariant(); // as in license files
+        // The product id is in lower case, as in license files.
+        user = new LicenseFileUser(NormalizeLicenseKey(options.LicenseKey), options.ProductId?.ToLowerInvariant(), options.MachineId);
         transport = new LicenseTransport(options.BaseUrl.TrimEnd('/'), options.ApiKey, options.Timeout, options.RequireSignature ? keys : new());
         storage = new LicenseStorage(options.Storage);
     }
@@ -133,7 +133,7 @@ public sealed partial class LicenseClient
 
     /// <summary>
     /// Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
-    /// BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed.
+    /// BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
     /// The stored file is kept then.
     /// </summary>
     public Task<LicenseResult> RefreshFileAsync(CancellationToken cancellation = default) => FetchFileAsync(Stopwatch.StartNew(), cancellation);
@@ -151,6 +151,18 @@ public sealed partial class LicenseClient
         return new LicenseResult("offline", "NOT_IMPORTED", Reason: judged.File is null ? ForApps(judged) : "NOT_STORED");
     }
 
+    /// <summary>
+    /// Returns the code with which a person requests the file of this machine, for a machine without network access. The vendor turns the code into
+    /// a file for <c>ImportFile</c>. Returns null without a machine id.
+    /// </summary>
+    public string? RequestCode()
+    {
+        if (string.IsNullOrEmpty(user.MachineId)) return null;
+        var request = new Dictionary<string, string> { ["licenseKey"] = user.LicenseKey, ["machineId"] = user.MachineId };
+        if (!string.IsNullOrEmpty(options.Hostname)) request["hostname"] = options.Hostname;
+        return LicenseFile.RequestCode(request);
+    }
+
     [GeneratedRegex("[\\s\u2010-\u2015\u2212-]+")]
     private static partial Regex Separators();
 
@@ -166,7 +178,7 @@ public sealed partial class LicenseClient
 
     private Dictionary<string, object> Body(string keyField)
     {
-        var body = new Dictionary<string, object> { [keyField] = licenseKey };
+        var body = new Dictionary<string, object> { [keyField] = user.LicenseKey };
         if (!string.IsNullOrEmpty(options.MachineId)) body["fingerprint"] = options.MachineId;
         return body;
     }
@@ -204,7 +216,7 @@ public sealed partial class LicenseClient
         string? rejection = null;
         Change(state =>
         {
-            var stored = state.Find(licenseKey);
+            var stored = state.Find(user.LicenseKey);
             rejection = rejectedAs ?? stored?.RejectedAs;
             if (stored is not null && rejection is null) judged = JudgeAt(stored.File, state, now);
             state.LatestSeenMs = Math.Max(state.LatestSeenMs, now.ToUnixTimeMilliseconds());
@@ -248,7 +260,7 @@ public sealed partial class LicenseClient
         var call = transport.CallAsync(LicenseTransport.FilePath, Body("licenseKey"), elapsed, Read, default, cancellation);
         var (result, _, _, _) = await call.ConfigureAwait(false);
         if (received is null) return result;
-        var verified = LicenseFile.Verify(received, keys, licenseKey, productId);
+        var verified = LicenseFile.Verify(received, keys, user);
         if (verified.File is not { } file) return new LicenseResult("online", "BAD_FILE", Reason: ForApps(verified));
         return Store(received) ? Stored("online", "REFRESHED", file) : new LicenseResult("online", "NOT_STORED");
     }
@@ -257,7 +269,7 @@ public sealed partial class LicenseClient
     private bool Store(string file) => Change(state =>
     {
         rejectedAs = null;
-        state.Add(licenseKey, file);
+        state.Add(user.LicenseKey, file);
     });
 
     private static LicenseResult Stored(string source, string code, LicenseFile file) =>
@@ -270,13 +282,13 @@ public sealed partial class LicenseClient
     private bool IsDue(DateTimeOffset? expiresAt)
     {
         var (state, now) = (storage.Read(), options.Now());
-        if (state.Find(licenseKey) is not { } stored || JudgeAt(stored.File, state, now).File is not { } file) return true;
+        if (state.Find(user.LicenseKey) is not { } stored || JudgeAt(stored.File, state, now).File is not { } file) return true;
         var halfLife = (file.RefreshAfter - file.IssuedAt) / 2;
         return file.ExpiresAt != expiresAt || now >= file.IssuedAt + (halfLife < Day ? halfLife : Day);
     }
 
     private Judgement JudgeAt(string file, LicenseState state, DateTimeOffset now) =>
-        LicenseFile.Judge(file, keys, licenseKey, productId, now, TimeOf(state.LatestSeenMs));
+        LicenseFile.Judge(file, keys, user, now, TimeOf(state.LatestSeenMs));
 
     /// <summary>Returns a stored time. A time outside the range of dates comes from an edited storage and counts as absent.</summary>
     private static DateTimeOffset TimeOf(long ms) =>
@@ -300,7 +312,7 @@ public sealed partial class LicenseClient
     private void Reject(LicenseState state, string? code)
     {
         rejectedAs = code;
-        state.Reject(licenseKey, code);
+        state.Reject(user.LicenseKey, code);
     }
 
     /// <summary>Reads the state, applies the edit and writes the result. Returns false if the write failed.</summary>

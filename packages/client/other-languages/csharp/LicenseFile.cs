@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Security.Cryptography;
 using System.Text;
 using System.Text.Json;
 using Org.BouncyCastle.Crypto.Parameters;
@@ -10,11 +11,17 @@ namespace Keyward;
 public sealed record Judgement(string Outcome, LicenseFile? File = null);
 
 /// <summary>
-/// The payload of a verified license file (docs/api.md, F1 to F7). The class uses neither a clock nor a network.
+/// The app that uses a file. Without a product id, it accepts files of all products. Without a machine id, it rejects files for one machine.
+/// </summary>
+public sealed record LicenseFileUser(string LicenseKey, string? ProductId, string? MachineId);
+
+/// <summary>
+/// The payload of a verified license file (docs/api.md, F1 to F9). The class uses neither a clock nor a network.
 /// </summary>
 public sealed record LicenseFile(
     string LicenseKey,
     string? ProductId,
+    string? MachineId,
     string KeyId,
     DateTimeOffset? ExpiresAt,
     DateTimeOffset IssuedAt,
@@ -31,19 +38,15 @@ public sealed record LicenseFile(
     // The DER bytes that precede the key in SEQUENCE { SEQUENCE { OID 1.3.101.112 } BIT STRING { 32 bytes } }.
     private static readonly byte[] SpkiPrefix = Convert.FromHexString("302a300506032b6570032100");
 
-    /// <summary>
-    /// Judges a file. <c>latestSeen</c> is the latest time that the app has observed, or the epoch. <c>productId</c> is the
-    /// product id of the app, or null to accept files of all products.
-    /// </summary>
+    /// <summary>Judges a file. <c>latestSeen</c> is the latest time that the app has observed, or the epoch.</summary>
     public static Judgement Judge(
         string text,
         IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys,
-        string licenseKey,
-        string? productId,
+        LicenseFileUser user,
         DateTimeOffset now,
         DateTimeOffset latestSeen)
     {
-        var verified = Verify(text, keys, licenseKey, productId);
+        var verified = Verify(text, keys, user);
         if (verified.File is not { } file) return verified;
         var passed = file.IssuedAt > latestSeen ? file.IssuedAt : latestSeen;
         if (passed - now > ClockTolerance) return new Judgement("CLOCK_SET_BACK");
@@ -51,12 +54,11 @@ public sealed record LicenseFile(
         return file.RefreshAfter <= now ? new Judgement("REFRESH_NEEDED") : verified;
     }
 
-    /// <summary>Verifies the form, the signature, the license and the product of a file, independent of the time.</summary>
+    /// <summary>Verifies the form, the signature, the license, the product and the machine of a file, independent of the time.</summary>
     public static Judgement Verify(
         string text,
         IReadOnlyDictionary<string, Ed25519PublicKeyParameters> keys,
-        string licenseKey,
-        string? productId)
+        LicenseFileUser user)
     {
         var parts = text.Length > MaxLength ? Array.Empty<string>() : text.Split('.');
         if (parts.Length != 2) return new Judgement("MALFORMED");
@@ -65,9 +67,10 @@ public sealed record LicenseFile(
         if (Parse(payload) is not { } file) return new Judgement("MALFORMED");
         if (!keys.TryGetValue(file.KeyId, out var key)) return new Judgement("UNKNOWN_KEY");
         if (!IsSigned(key, payload, signature)) return new Judgement("BAD_SIGNATURE");
-        if (file.LicenseKey != licenseKey) return new Judgement("WRONG_LICENSE");
-        if (productId is not null && file.ProductId != productId) return new Judgement("WRONG_PRODUCT");
-        return new Judgement("GOOD", file);
+        if (file.LicenseKey != user.LicenseKey) return new Judgement("WRONG_LICENSE");
+        if (user.ProductId is not null && file.ProductId != user.ProductId) return new Judgement("WRONG_PRODUCT");
+        var isForMachine = file.MachineId is null || file.MachineId == user.MachineId;
+        return isForMachine ? new Judgement("GOOD", file) : new Judgement("WRONG_MACHINE");
     }
 
     internal static bool IsSigned(Ed25519PublicKeyParameters key, byte[] data, byte[] signature)
@@ -131,6 +134,8 @@ public sealed record LicenseFile(
         if (!policy.TryGetProperty("maxMachines", out var limit) || !policy.TryGetProperty("expiresAt", out var expires)) return null;
         var texts = new[] { "licenseKey", "licenseId", "customerEmail", "kid" };
         if (texts.Any(name => string.IsNullOrEmpty(Text(payload, name)))) return null;
+        var machineId = Text(payload, "machineId");
+        if (payload.TryGetProperty("machineId", out _) && string.IsNullOrEmpty(machineId)) return null;
         var isLimit = limit.ValueKind == JsonValueKind.Number && limit.TryGetInt64(out var number) && number >= 1;
         if (limit.ValueKind != JsonValueKind.Null && !isLimit) return null;
         var neverExpires = expires.ValueKind == JsonValueKind.Null;
@@ -144,7 +149,8 @@ public sealed record LicenseFile(
         var graceEndsAt = ParseTime(Text(policy, "graceEndsAt"));
         var (licenseKey, productId, keyId) = (Text(payload, "licenseKey")!, Text(payload, "productId"), Text(payload, "kid")!);
         var entitlements = ReadEntitlements(payload) ?? new Dictionary<string, object>();
-        return new LicenseFile(licenseKey, productId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value, graceEndsAt, entitlements);
+        return new LicenseFile(
+            licenseKey, productId, machineId, keyId, expiresAt, issuedAt.Value, refreshAfter.Value, graceEndsAt, entitlements);
     }
 
     /// <summary>
@@ -178,6 +184,13 @@ public sealed record LicenseFile(
         {
             return null;
         }
+    }
+
+    /// <summary>Returns the code of a request for the file of a machine (F9).</summary>
+    internal static string RequestCode(Dictionary<string, string> request)
+    {
+        var body = "KWR1." + Encode(JsonSerializer.SerializeToUtf8Bytes(request));
+        return $"{body}.{Encode(SHA256.HashData(Encoding.UTF8.GetBytes(body)))[..8]}";
     }
 
     /// <summary>Encodes bytes as base64url without padding.</summary>

@@ -31,6 +31,7 @@ var offlineMessages = map[string]string{
 	"UNKNOWN_KEY":    "This version of the app cannot read the stored license file. Connect to the internet and try again.",
 	"WRONG_LICENSE":  "The stored license file belongs to another license key. Connect to the internet and try again.",
 	"WRONG_PRODUCT":  "The stored license file belongs to another product. Connect to the internet and try again.",
+	"WRONG_MACHINE":  "The stored license file belongs to another machine. Connect to the internet and try again.",
 	"FILE_EXPIRED":   "The license has expired. Renew the license, connect to the internet and try again.",
 	"REFRESH_NEEDED": "The license must be checked online again. Connect to the internet and try again.",
 	"CLOCK_SET_BACK": "The clock of this machine is wrong. Set the correct date and time and try again.",
@@ -178,7 +179,7 @@ func (c *Client) Deactivate(ctx context.Context) Result {
 }
 
 // RefreshFile fetches and stores a license file now. It returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service
-// issues no file. BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the
+// issues no file. BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the
 // storage failed. The stored file is kept then.
 func (c *Client) RefreshFile(ctx context.Context) Result {
 	return c.fetchFile(ctx, time.Now().Add(c.options.Timeout))
@@ -191,7 +192,7 @@ func (c *Client) ImportFile(text string) Result {
 	c.mutex.Lock()
 	latestSeen := readState(c.options.Storage).latestSeen()
 	c.mutex.Unlock()
-	outcome, file := Judge(text, c.keys, c.options.LicenseKey, c.options.ProductID, c.options.Now(), latestSeen)
+	outcome, file := Judge(text, c.keys, c.user(), c.options.Now(), latestSeen)
 	if file == nil {
 		return Result{Source: "offline", Code: "NOT_IMPORTED", Reason: forApps(outcome)}
 	}
@@ -199,6 +200,23 @@ func (c *Client) ImportFile(text string) Result {
 		return Result{Source: "offline", Code: "NOT_IMPORTED", Reason: "NOT_STORED"}
 	}
 	return Result{Source: "offline", Code: "IMPORTED", ExpiresAt: file.ExpiresAt, RefreshAfter: &file.RefreshAfter}
+}
+
+// RequestCode returns the code with which a person requests the file of this machine, for a machine without network access. The vendor turns
+// the code into a file for ImportFile. It returns "" without a MachineID.
+func (c *Client) RequestCode() string {
+	if c.options.MachineID == "" {
+		return ""
+	}
+	request := map[string]string{"licenseKey": c.options.LicenseKey, "machineId": c.options.MachineID}
+	if c.options.Hostname != "" {
+		request["hostname"] = c.options.Hostname
+	}
+	return requestCode(request)
+}
+
+func (c *Client) user() FileUser {
+	return FileUser{c.options.LicenseKey, c.options.ProductID, c.options.MachineID}
 }
 
 func (c *Client) body(keyField, hostname string) map[string]any {
@@ -253,7 +271,7 @@ func (c *Client) decideOffline(detail string) Result {
 			result.RejectedAs = c.rejectedAs
 		}
 		if stored != nil && result.RejectedAs == "" {
-			outcome, file := Judge(stored.File, c.keys, c.options.LicenseKey, c.options.ProductID, now, state.latestSeen())
+			outcome, file := Judge(stored.File, c.keys, c.user(), now, state.latestSeen())
 			if file != nil {
 				result.Valid, result.Code, result.Reason, result.ExpiresAt = true, "VALID", "", file.ExpiresAt
 				result.RefreshAfter = &file.RefreshAfter
@@ -302,7 +320,7 @@ func (c *Client) fetchFile(ctx context.Context, deadline time.Time) Result {
 	if result.Code != "RECEIVED" {
 		return result.Result
 	}
-	outcome, file := Verify(text, c.keys, c.options.LicenseKey, c.options.ProductID)
+	outcome, file := Verify(text, c.keys, c.user())
 	if file == nil {
 		return Result{Source: "online", Code: "BAD_FILE", Reason: forApps(outcome)}
 	}
@@ -335,7 +353,7 @@ func (c *Client) isDue(expiresAt *time.Time) bool {
 	if stored == nil {
 		return true
 	}
-	_, file := Judge(stored.File, c.keys, c.options.LicenseKey, c.options.ProductID, now, state.latestSeen())
+	_, file := Judge(stored.File, c.keys, c.user(), now, state.latestSeen())
 	if file == nil || (file.ExpiresAt == nil) != (expiresAt == nil) || (expiresAt != nil && !expiresAt.Equal(*file.ExpiresAt)) {
 		return true
 	}

@@ -2,6 +2,7 @@ package keyward
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -23,12 +24,20 @@ const (
 type File struct {
 	LicenseKey   string
 	ProductID    string // "" in files of earlier versions
+	MachineID    string // "" in files for all machines
 	KeyID        string
 	ExpiresAt    *time.Time // nil if the license never expires
 	IssuedAt     time.Time
 	RefreshAfter time.Time
 	GraceEndsAt  *time.Time     // the end of the grace period; nil without one
 	Entitlements map[string]any // as in Result; empty if the license has none
+}
+
+// FileUser is the app that uses a file.
+type FileUser struct {
+	LicenseKey string
+	ProductID  string // "" accepts files of all products
+	MachineID  string // "" rejects files for one machine
 }
 
 // Keys maps key ids to public keys.
@@ -51,9 +60,9 @@ func ReadPublicKey(text string) (ed25519.PublicKey, error) {
 }
 
 // Judge returns GOOD with the file, or the first problem of the file. latestSeen is the latest time that the app has observed,
-// or the zero time. productID is the product id of the app, or "" to accept files of all products.
-func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen time.Time) (string, *File) {
-	outcome, file := Verify(text, keys, licenseKey, productID)
+// or the zero time.
+func Judge(text string, keys Keys, user FileUser, now, latestSeen time.Time) (string, *File) {
+	outcome, file := Verify(text, keys, user)
 	if outcome != "GOOD" {
 		return outcome, nil
 	}
@@ -72,8 +81,8 @@ func Judge(text string, keys Keys, licenseKey, productID string, now, latestSeen
 	return "GOOD", file
 }
 
-// Verify verifies the form, the signature, the license and the product of a file, independent of the time.
-func Verify(text string, keys Keys, licenseKey, productID string) (string, *File) {
+// Verify verifies the form, the signature, the license, the product and the machine of a file, independent of the time.
+func Verify(text string, keys Keys, user FileUser) (string, *File) {
 	parts := strings.Split(text, ".")
 	if len(text) > maxFileLength || len(parts) != 2 {
 		return "MALFORMED", nil
@@ -90,12 +99,22 @@ func Verify(text string, keys Keys, licenseKey, productID string) (string, *File
 	switch {
 	case !ed25519.Verify(key, payload, signature):
 		return "BAD_SIGNATURE", nil
-	case file.LicenseKey != licenseKey:
+	case file.LicenseKey != user.LicenseKey:
 		return "WRONG_LICENSE", nil
-	case productID != "" && file.ProductID != productID:
+	case user.ProductID != "" && file.ProductID != user.ProductID:
 		return "WRONG_PRODUCT", nil
+	case file.MachineID != "" && file.MachineID != user.MachineID:
+		return "WRONG_MACHINE", nil
 	}
 	return "GOOD", file
+}
+
+// requestCode returns the code of a request for the file of a machine (docs/api.md, F9).
+func requestCode(request map[string]string) string {
+	text, _ := json.Marshal(request)
+	body := "KWR1." + base64.RawURLEncoding.EncodeToString(text)
+	sum := sha256.Sum256([]byte(body))
+	return body + "." + base64.RawURLEncoding.EncodeToString(sum[:])[:8]
 }
 
 // decode decodes base64url without padding. The decoder ignores line breaks, so the text is compared with the encoding of
@@ -130,7 +149,11 @@ func parsePayload(data []byte) *File {
 		return nil
 	}
 	product, _ := payload["productId"].(string)
-	file := &File{LicenseKey: payload["licenseKey"].(string), ProductID: product, KeyID: payload["kid"].(string)}
+	machine, _ := payload["machineId"].(string)
+	if _, isGiven := payload["machineId"]; isGiven && machine == "" {
+		return nil
+	}
+	file := &File{LicenseKey: payload["licenseKey"].(string), ProductID: product, MachineID: machine, KeyID: payload["kid"].(string)}
 	var isIssued, isRefreshed, isExpiry bool
 	file.IssuedAt, isIssued = parseTime(payload["issuedAt"])
 	file.RefreshAfter, isRefreshed = parseTime(payload["refreshAfter"])

@@ -20,6 +20,7 @@ final class LicenseClient
         'UNKNOWN_KEY' => 'This version of the app cannot read the stored license file. Connect to the internet and try again.',
         'WRONG_LICENSE' => 'The stored license file belongs to another license key. Connect to the internet and try again.',
         'WRONG_PRODUCT' => 'The stored license file belongs to another product. Connect to the internet and try again.',
+        'WRONG_MACHINE' => 'The stored license file belongs to another machine. Connect to the internet and try again.',
         'FILE_EXPIRED' => 'The license has expired. Renew the license, connect to the internet and try again.',
         'REFRESH_NEEDED' => 'The license must be checked online again. Connect to the internet and try again.',
         'CLOCK_SET_BACK' => 'The clock of this machine is wrong. Set the correct date and time and try again.',
@@ -125,8 +126,8 @@ final class LicenseClient
 
     /**
      * Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
-     * BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed. The
-     * stored file is kept then.
+     * BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
+     * The stored file is kept then.
      */
     public function refreshFile(): Result
     {
@@ -141,11 +142,22 @@ final class LicenseClient
     {
         $text = trim($text);
         $latestSeenMs = $this->state->read()['latestSeenMs'];
-        [$outcome, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, ($this->now)(), $latestSeenMs, $this->productId);
+        [$outcome, $file] = $this->judge($text, ($this->now)(), $latestSeenMs);
         if ($file !== null && $this->store($text)) {
             return Result::stored('offline', 'IMPORTED', $file);
         }
         return new Result('offline', 'NOT_IMPORTED', reason: $file === null ? self::forApps($outcome) : 'NOT_STORED');
+    }
+
+    /**
+     * Returns the code with which a person requests the file of this machine, for a machine without network access. The vendor turns the code
+     * into a file for importFile(). Returns null without a machine id.
+     */
+    public function requestCode(): ?string
+    {
+        $hostname = $this->hostname === null ? [] : ['hostname' => $this->hostname];
+        $request = ['licenseKey' => $this->licenseKey, 'machineId' => $this->machineId] + $hostname;
+        return $this->machineId === null || $this->machineId === '' ? null : LicenseFile::requestCode($request);
     }
 
     /** Returns a generated key in upper case with hyphens. Returns any other text unchanged. */
@@ -154,6 +166,12 @@ final class LicenseClient
         $trimmed = preg_replace('/^\s+|\s+$/u', '', $text) ?? $text;
         $key = strtoupper(preg_replace('/[\s\x{2010}-\x{2015}\x{2212}-]+/u', '-', $trimmed) ?? $text);
         return preg_match(self::GENERATED_KEY, $key) === 1 ? $key : $text;
+    }
+
+    /** @return array{string, ?LicenseFile} */
+    private function judge(string $file, float $nowMs, float $latestSeenMs): array
+    {
+        return LicenseFile::judge($file, $this->keys, $this->licenseKey, $nowMs, $latestSeenMs, $this->productId, $this->machineId);
     }
 
     /** @return array<string, mixed> */
@@ -200,7 +218,7 @@ final class LicenseClient
         $rejectedAs = $this->rejectedAs ?? $stored['rejectedAs'] ?? null;
         [$outcome, $file] = $stored === null || $rejectedAs !== null
             ? ['NO_FILE', null]
-            : LicenseFile::judge($stored['file'], $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs'], $this->productId);
+            : $this->judge($stored['file'], $nowMs, $state['latestSeenMs']);
         $this->change(static function (array &$state) use ($nowMs): void {
             $state['latestSeenMs'] = max($state['latestSeenMs'], $nowMs);
         });
@@ -241,7 +259,8 @@ final class LicenseClient
         if ($received->code !== 'RECEIVED') {
             return $received;
         }
-        [$outcome, $file] = LicenseFile::verify($received->message, $this->keys, $this->licenseKey, $this->productId);
+        $owner = [$this->licenseKey, $this->productId, $this->machineId];
+        [$outcome, $file] = LicenseFile::verify($received->message, $this->keys, ...$owner);
         if ($file === null) {
             return new Result('online', 'BAD_FILE', reason: self::forApps($outcome));
         }
@@ -271,7 +290,7 @@ final class LicenseClient
         $nowMs = ($this->now)();
         $state = $this->state->read();
         $text = $state['licenses'][$this->licenseKey]['file'] ?? '';
-        [, $file] = LicenseFile::judge($text, $this->keys, $this->licenseKey, $nowMs, $state['latestSeenMs'], $this->productId);
+        [, $file] = $this->judge($text, $nowMs, $state['latestSeenMs']);
         if ($file === null || $file->expiresAt !== $expiresAt) {
             return true;
         }

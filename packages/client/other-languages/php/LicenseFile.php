@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Keyward;
 
-/** Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F7). Uses neither a clock nor a network. */
+/** Verifies license files: Ed25519 signatures over JSON (docs/api.md, F1 to F9). Uses neither a clock nor a network. */
 final class LicenseFile
 {
     private const CLOCK_TOLERANCE_MS = 5 * 60 * 1000;
@@ -15,6 +15,7 @@ final class LicenseFile
     private function __construct(
         public readonly string $licenseKey,
         public readonly ?string $productId,
+        public readonly ?string $machineId,
         public readonly string $kid,
         public readonly ?string $expiresAt,
         public readonly float $issuedMs,
@@ -31,6 +32,7 @@ final class LicenseFile
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
      * @param ?string $productId the product id of the app; null accepts files of all products
+     * @param ?string $machineId the machine id of the app; null rejects files for one machine
      * @return array{string, ?LicenseFile}
      */
     public static function judge(
@@ -40,8 +42,9 @@ final class LicenseFile
         float $nowMs,
         float $latestSeenMs,
         ?string $productId = null,
+        ?string $machineId = null,
     ): array {
-        [$outcome, $file] = self::verify($text, $keys, $licenseKey, $productId);
+        [$outcome, $file] = self::verify($text, $keys, $licenseKey, $productId, $machineId);
         if ($file === null) {
             return [$outcome, null];
         }
@@ -56,12 +59,12 @@ final class LicenseFile
     }
 
     /**
-     * Verifies the form, the signature, the license and the product of a file, independent of the time.
+     * Verifies the form, the signature, the license, the product and the machine of a file, independent of the time.
      *
      * @param array<string, string> $keys the 32 bytes of each public key by its id
      * @return array{string, ?LicenseFile}
      */
-    public static function verify(string $text, array $keys, string $licenseKey, ?string $productId): array
+    public static function verify(string $text, array $keys, string $licenseKey, ?string $productId, ?string $machineId): array
     {
         $parts = strlen($text) > self::MAX_LENGTH ? [] : array_map(self::decode(...), explode('.', $text));
         if (count($parts) !== 2 || $parts[0] === null || strlen($parts[1] ?? '') !== SODIUM_CRYPTO_SIGN_BYTES) {
@@ -79,6 +82,7 @@ final class LicenseFile
             !$isSigned => 'BAD_SIGNATURE',
             $file->licenseKey !== $licenseKey => 'WRONG_LICENSE',
             $productId !== null && $file->productId !== $productId => 'WRONG_PRODUCT',
+            $file->machineId !== null && $file->machineId !== $machineId => 'WRONG_MACHINE',
             default => null,
         };
         return $problem === null ? ['GOOD', $file] : [$problem, null];
@@ -124,7 +128,8 @@ final class LicenseFile
         if (!$policy instanceof \stdClass || !property_exists($policy, 'maxMachines') || !property_exists($policy, 'expiresAt')) {
             return null;
         }
-        foreach (['licenseKey', 'licenseId', 'customerEmail', 'kid'] as $name) {
+        $machine = property_exists($payload, 'machineId') ? ['machineId'] : [];
+        foreach (['licenseKey', 'licenseId', 'customerEmail', 'kid', ...$machine] as $name) {
             if (!is_string($payload->$name ?? null) || $payload->$name === '') {
                 return null;
             }
@@ -145,7 +150,8 @@ final class LicenseFile
         $grace = self::toMs($policy->graceEndsAt ?? null) === null ? null : $policy->graceEndsAt;
         $refreshAfter = $payload->refreshAfter;
         $granted = self::readEntitlements($payload->entitlements ?? null) ?? [];
-        return new self($payload->licenseKey, $productId, $payload->kid, $expiresAt, $issuedMs, $refreshAfterMs, $refreshAfter, $grace, $granted);
+        $owner = [$payload->licenseKey, $productId, $payload->machineId ?? null, $payload->kid];
+        return new self(...$owner, ...[$expiresAt, $issuedMs, $refreshAfterMs, $refreshAfter, $grace, $granted]);
     }
 
     /**
@@ -158,6 +164,17 @@ final class LicenseFile
         $given = $value instanceof \stdClass ? (array) $value : [null];
         $isGood = static fn (mixed $each): bool => $each === true || is_int($each) || is_string($each);
         return array_filter($given, $isGood) === $given ? $given : null;
+    }
+
+    /**
+     * Returns the code of a request for the file of a machine (F9).
+     *
+     * @param array<string, string> $request
+     */
+    public static function requestCode(array $request): string
+    {
+        $body = 'KWR1.' . self::encode(json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE));
+        return "$body." . substr(self::encode(hash('sha256', $body, true)), 0, 8);
     }
 
     /** Decodes base64url without padding. Returns null unless the text is the canonical encoding. */

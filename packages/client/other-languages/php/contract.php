@@ -48,8 +48,10 @@ while (($line = fgets(STDIN)) !== false) {
     } elseif ($command['command'] === 'judge') {
         $keys = array_map(Keyward\LicenseFile::readPublicKey(...), $keys);
         ['file' => $file, 'licenseKey' => $key, 'nowMs' => $now, 'latestSeenMs' => $latest] = $command;
-        [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest, $command['productId']);
+        [$outcome] = Keyward\LicenseFile::judge($file, $keys, $key, $now, $latest, $command['productId'], $command['machineId']);
         $reply = ['outcome' => $outcome];
+    } elseif ($command['command'] === 'requestCode') {
+        $reply = ['code' => $client->requestCode()];
     } elseif ($command['command'] === 'verify') {
         [['keyId' => $keyId, 'publicKey' => $key]] = $command['publicKeys'];
         ['signature' => $signature, 'path' => $path, 'status' => $status, 'apiKey' => $apiKey] = $command;

@@ -31,7 +31,8 @@ def open_client(command):
 def judge(command):
     keys = {key["keyId"]: license_file.read_public_key(key["publicKey"]) for key in command["publicKeys"]}
     now, latest = command["nowMs"], command["latestSeenMs"]
-    return license_file.judge(command["file"], keys, command["licenseKey"], now, latest, command["productId"])[0]
+    user = license_file.FileUser(command["licenseKey"], command["productId"], command["machineId"])
+    return license_file.judge(command["file"], keys, user, now, latest)[0]
 
 
 def verify(command):
@@ -87,6 +88,8 @@ for line in sys.stdin:
             result = {"error": str(error)}
     elif command["command"] == "validateAndCancel":
         result = asyncio.run(validate_and_cancel(client, command["afterMs"] / 1000))
+    elif command["command"] == "requestCode":
+        result = {"code": client.request_code()}
     elif command["command"] == "refreshFile":
         result = reply(asyncio.run(client.refresh_file()))
     elif command["command"] == "importFile":

@@ -63,6 +63,8 @@ func main() {
 			reply = write(client.Deactivate(ctx))
 		case "refreshFile":
 			reply = write(client.RefreshFile(ctx))
+		case "requestCode":
+			reply["code"] = client.RequestCode()
 		case "importFile":
 			reply = write(client.ImportFile(sent.File))
 		}
@@ -99,7 +101,8 @@ func judge(sent command) string {
 		keys[key.KeyID], _ = keyward.ReadPublicKey(key.PublicKey)
 	}
 	now, latestSeen := time.UnixMilli(sent.NowMs), time.UnixMilli(sent.LatestSeenMs)
-	outcome, _ := keyward.Judge(sent.File, keys, sent.LicenseKey, sent.ProductID, now, latestSeen)
+	user := keyward.FileUser{LicenseKey: sent.LicenseKey, ProductID: sent.ProductID, MachineID: sent.MachineID}
+	outcome, _ := keyward.Judge(sent.File, keys, user, now, latestSeen)
 	return outcome
 }
 

@@ -53,6 +53,7 @@ final class Contract {
                 }
                 case "activate" -> write(reply, client.activate());
                 case "deactivate" -> write(reply, client.deactivate());
+                case "requestCode" -> reply.put("code", client.requestCode());
                 case "refreshFile" -> write(reply, client.refreshFile());
                 default -> write(reply, client.importFile(text(command, "file")));
             }
@@ -82,8 +83,8 @@ final class Contract {
         eachKey(command, (id, key) -> keys.put(id, LicenseFile.readPublicKey(key)));
         Instant now = Instant.ofEpochMilli(number(command, "nowMs"));
         Instant latestSeen = Instant.ofEpochMilli(number(command, "latestSeenMs"));
-        String productId = text(command, "productId");
-        return LicenseFile.judge(text(command, "file"), keys, text(command, "licenseKey"), productId, now, latestSeen).outcome();
+        var user = new LicenseFile.User(text(command, "licenseKey"), text(command, "productId"), text(command, "machineId"));
+        return LicenseFile.judge(text(command, "file"), keys, user, now, latestSeen).outcome();
     }
 
     private static String verify(Map<String, Object> command) {

@@ -28,6 +28,7 @@ public final class LicenseClient {
     private static final Pattern LOCAL_HOST = Pattern.compile("localhost|.+\\.localhost|127(\\.\\d+){3}|\\[::1\\]");
 
     private static final Map<String, String> OFFLINE_MESSAGES = Map.of(
+            "WRONG_MACHINE", "The stored license file belongs to another machine. Connect to the internet and try again.",
             "NO_FILE", "The license could not be checked. Connect to the internet and try again.",
             "BAD_SIGNATURE", "The stored license file is damaged. Connect to the internet and try again.",
             "UNKNOWN_KEY", "This version of the app cannot read the stored license file. Connect to the internet and try again.",
@@ -40,9 +41,7 @@ public final class LicenseClient {
             + " machine. Connect to the internet and try again.";
 
     private final Map<String, PublicKey> keys;
-    private final String licenseKey;
-    private final String productId;
-    private final String machineId;
+    private final LicenseFile.User user;
     private final String hostname;
     private final Duration timeout;
     private final boolean entitlements;
@@ -57,9 +56,8 @@ public final class LicenseClient {
 
     private LicenseClient(Builder options, Map<String, PublicKey> keys) {
         this.keys = keys;
-        licenseKey = normalizeLicenseKey(options.licenseKey);
-        productId = options.productId == null ? null : options.productId.toLowerCase(Locale.ROOT); // as in license files
-        machineId = options.machineId;
+        String productId = options.productId == null ? null : options.productId.toLowerCase(Locale.ROOT); // as in license files
+        user = new LicenseFile.User(normalizeLicenseKey(options.licenseKey), productId, options.machineId);
         hostname = options.hostname;
         timeout = options.timeout;
         entitlements = options.entitlements;
@@ -99,7 +97,7 @@ public final class LicenseClient {
 
     /**
      * Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
-     * BAD_FILE: the received file is for another license or product, or no shipped key has signed it. NOT_STORED: the storage failed.
+     * BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
      * The stored file is kept then.
      */
     public Result refreshFile() {
@@ -112,10 +110,25 @@ public final class LicenseClient {
      */
     public synchronized Result importFile(String text) {
         Instant latestSeen = Instant.ofEpochMilli(storage.read().latestSeenMs);
-        var judged = LicenseFile.judge(text.strip(), keys, licenseKey, productId, clock.instant(), latestSeen);
+        var judged = LicenseFile.judge(text.strip(), keys, user, clock.instant(), latestSeen);
         boolean isGood = judged.file() != null;
         if (isGood && store(text.strip())) return Result.stored("offline", "IMPORTED", judged.file());
         return Result.failed("offline", "NOT_IMPORTED", isGood ? "NOT_STORED" : forApps(judged), null, null);
+    }
+
+    /**
+     * Returns the code with which a person requests the file of this machine, for a machine without network access. The vendor turns the code into
+     * a file for {@link #importFile}. Returns null without a machine id.
+     */
+    public String requestCode() {
+        Map<String, Object> request = new LinkedHashMap<>(Map.of("licenseKey", user.licenseKey()));
+        request.put("machineId", user.machineId());
+        if (hostname != null) request.put("hostname", hostname);
+        return hasMachineId() ? LicenseFile.requestCode(request) : null;
+    }
+
+    private boolean hasMachineId() {
+        return user.machineId() != null && !user.machineId().isEmpty();
     }
 
     /** Returns a generated key in upper case with hyphens. Returns any other text unchanged. */
@@ -126,8 +139,8 @@ public final class LicenseClient {
 
     private Map<String, Object> body(String keyField) {
         Map<String, Object> body = new LinkedHashMap<>();
-        body.put(keyField, licenseKey);
-        if (machineId != null && !machineId.isEmpty()) body.put("fingerprint", machineId);
+        body.put(keyField, user.licenseKey());
+        if (hasMachineId()) body.put("fingerprint", user.machineId());
         return body;
     }
 
@@ -151,11 +164,11 @@ public final class LicenseClient {
     private synchronized Result decideOffline(String detail) {
         Instant now = clock.instant();
         Storage.State state = storage.read();
-        Storage.Stored stored = state.find(licenseKey);
+        Storage.Stored stored = state.find(user.licenseKey());
         String rejection = rejectedAs != null || stored == null ? rejectedAs : stored.rejectedAs();
         var judged = stored == null || rejection != null
                 ? new LicenseFile.Judgement("NO_FILE", null)
-                : LicenseFile.judge(stored.file(), keys, licenseKey, productId, now, Instant.ofEpochMilli(state.latestSeenMs));
+                : LicenseFile.judge(stored.file(), keys, user, now, Instant.ofEpochMilli(state.latestSeenMs));
         change(changed -> changed.latestSeenMs = Math.max(changed.latestSeenMs, now.toEpochMilli()));
         LicenseFile file = judged.file();
         if (file != null) {
@@ -183,7 +196,7 @@ public final class LicenseClient {
                 status == 200 ? Result.online("RECEIVED", text) : Transport.readRejection(Json.parseObject(text));
         Result received = transport.call(Transport.FILE_PATH, body("licenseKey"), deadline, reader, null).result();
         if (!received.code().equals("RECEIVED")) return received;
-        var verified = LicenseFile.verify(received.message(), keys, licenseKey, productId);
+        var verified = LicenseFile.verify(received.message(), keys, user);
         if (verified.file() == null) return Result.failed("online", "BAD_FILE", forApps(verified), null, null);
         return store(received.message()) ? Result.stored("online", "REFRESHED", verified.file()) : Result.online("NOT_STORED", null);
     }
@@ -192,7 +205,7 @@ public final class LicenseClient {
     private boolean store(String file) {
         return change(state -> {
             rejectedAs = null;
-            state.add(licenseKey, file);
+            state.add(user.licenseKey(), file);
         });
     }
 
@@ -204,10 +217,10 @@ public final class LicenseClient {
     /** Returns whether a new file is due: there is no good file, it is a day or half of its lifetime old, or its expiry differs. */
     private boolean isDue(Instant expiresAt) {
         Storage.State state = storage.read();
-        Storage.Stored stored = state.find(licenseKey);
+        Storage.Stored stored = state.find(user.licenseKey());
         if (stored == null) return true;
         Instant latestSeen = Instant.ofEpochMilli(state.latestSeenMs);
-        LicenseFile file = LicenseFile.judge(stored.file(), keys, licenseKey, productId, clock.instant(), latestSeen).file();
+        LicenseFile file = LicenseFile.judge(stored.file(), keys, user, clock.instant(), latestSeen).file();
         if (file == null || !Objects.equals(file.expiresAt(), expiresAt)) return true;
         Duration halfLife = Duration.between(file.issuedAt(), file.refreshAfter()).dividedBy(2);
         return !clock.instant().isBefore(file.issuedAt().plus(halfLife.compareTo(DAY) < 0 ? halfLife : DAY));
@@ -227,7 +240,7 @@ public final class LicenseClient {
 
     private void reject(Storage.State state, String code) {
         rejectedAs = code;
-        state.reject(licenseKey, code);
+        state.reject(user.licenseKey(), code);
     }
 
     /** Returns false if the change could not be written. A rejection then stays in force in this process. */

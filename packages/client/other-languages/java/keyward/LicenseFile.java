@@ -19,10 +19,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/** The payload of a verified license file (docs/api.md, F1 to F7). The class uses neither a clock nor a network. */
+/** The payload of a verified license file (docs/api.md, F1 to F9). The class uses neither a clock nor a network. */
 public record LicenseFile(
         String licenseKey,
         String productId,
+        String machineId,
         String keyId,
         Instant expiresAt,
         Instant issuedAt,
@@ -37,16 +38,15 @@ public record LicenseFile(
     static final DateTimeFormatter TIME =
             DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
 
+    /** The app that uses a file. A null product accepts files of all products. A null machine rejects files for one machine. */
+    public record User(String licenseKey, String productId, String machineId) {}
+
     /** The outcome of a judgement: GOOD with the file, or the first problem without a file. */
     public record Judgement(String outcome, LicenseFile file) {}
 
-    /**
-     * Judges a file. {@code latestSeen} is the latest time that the app has observed, or the epoch. {@code productId} is the
-     * product id of the app, or null to accept files of all products.
-     */
-    public static Judgement judge(
-            String text, Map<String, PublicKey> keys, String licenseKey, String productId, Instant now, Instant latestSeen) {
-        Judgement verified = verify(text, keys, licenseKey, productId);
+    /** Judges a file. {@code latestSeen} is the latest time that the app has observed, or the epoch. */
+    public static Judgement judge(String text, Map<String, PublicKey> keys, User user, Instant now, Instant latestSeen) {
+        Judgement verified = verify(text, keys, user);
         LicenseFile file = verified.file;
         if (file == null) return verified;
         Instant passed = file.issuedAt.isAfter(latestSeen) ? file.issuedAt : latestSeen;
@@ -56,8 +56,8 @@ public record LicenseFile(
         return now.isBefore(file.refreshAfter) ? verified : new Judgement("REFRESH_NEEDED", null);
     }
 
-    /** Verifies the form, the signature, the license and the product of a file, independent of the time. */
-    public static Judgement verify(String text, Map<String, PublicKey> keys, String licenseKey, String productId) {
+    /** Verifies the form, the signature, the license, the product and the machine of a file, independent of the time. */
+    public static Judgement verify(String text, Map<String, PublicKey> keys, User user) {
         String[] parts = text.length() > MAX_LENGTH ? new String[0] : text.split("\\.", -1);
         byte[] payload = parts.length == 2 ? decode(parts[0]) : null;
         byte[] signature = parts.length == 2 ? decode(parts[1]) : null;
@@ -66,9 +66,10 @@ public record LicenseFile(
         PublicKey key = keys.get(file.keyId);
         if (key == null) return new Judgement("UNKNOWN_KEY", null);
         if (!isSigned(key, payload, signature)) return new Judgement("BAD_SIGNATURE", null);
-        if (!file.licenseKey.equals(licenseKey)) return new Judgement("WRONG_LICENSE", null);
-        if (productId != null && !productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
-        return new Judgement("GOOD", file);
+        if (!file.licenseKey.equals(user.licenseKey)) return new Judgement("WRONG_LICENSE", null);
+        if (user.productId != null && !user.productId.equals(file.productId)) return new Judgement("WRONG_PRODUCT", null);
+        boolean isForMachine = file.machineId == null || file.machineId.equals(user.machineId);
+        return isForMachine ? new Judgement("GOOD", file) : new Judgement("WRONG_MACHINE", null);
     }
 
     /** Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Throws an IllegalArgumentException for another text. */
@@ -107,7 +108,8 @@ public record LicenseFile(
     private static LicenseFile parse(byte[] bytes) {
         Map<String, Object> payload = Json.parseObject(decodeText(bytes));
         if (!(payload.get("policy") instanceof Map<?, ?> policy)) return null;
-        boolean hasTexts = Stream.of("licenseKey", "licenseId", "customerEmail", "kid")
+        boolean hasTexts = Stream.of("licenseKey", "licenseId", "customerEmail", "kid", "machineId")
+                .filter(name -> !name.equals("machineId") || payload.containsKey(name))
                 .allMatch(name -> payload.get(name) instanceof String text && !text.isEmpty());
         Object limit = policy.get("maxMachines");
         boolean hasLimit = policy.containsKey("maxMachines")
@@ -126,6 +128,7 @@ public record LicenseFile(
         return new LicenseFile(
                 (String) payload.get("licenseKey"),
                 productId,
+                (String) payload.get("machineId"),
                 (String) payload.get("kid"),
                 expiresAt,
                 issuedAt,
@@ -145,6 +148,12 @@ public record LicenseFile(
             read.put((String) each.getKey(), isInteger ? (Object) ((Double) member).longValue() : member);
         }
         return read;
+    }
+
+    /** Returns the code of a request for the file of a machine (F9). */
+    static String requestCode(Map<String, Object> request) {
+        String body = "KWR1." + SignedAnswer.encode(Json.write(request).getBytes(StandardCharsets.UTF_8));
+        return body + "." + SignedAnswer.encode(SignedAnswer.sha256(body.getBytes(StandardCharsets.UTF_8))).substring(0, 8);
     }
 
     static boolean isSigned(PublicKey key, byte[] payload, byte[] signature) {

@@ -95,7 +95,7 @@ public record SignedAnswer(String signature, String path, int status, String api
         return new String(bytes, StandardCharsets.ISO_8859_1);
     }
 
-    private static byte[] sha256(byte[]... parts) {
+    static byte[] sha256(byte[]... parts) {
         try {
             MessageDigest digest = MessageDigest.getInstance("SHA-256");
             for (byte[] part : parts) digest.update(part);

@@ -23,8 +23,8 @@ from typing import Callable, Mapping, Optional, Union
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from .files import replace_file
-from .license_file import (ends_at, is_entitlements, is_time, judge, parse_object, read_public_key, to_ms, verify,
-                           verify_answer)  # fmt: skip
+from .license_file import (FileUser, ends_at, is_entitlements, is_time, judge, parse_object, read_public_key, request_code,
+                           to_ms, verify, verify_answer)  # fmt: skip
 
 DAY_MS = 24 * 60 * 60 * 1000
 FILE_PATH = "/api/v1/licenses/file"
@@ -42,6 +42,7 @@ OFFLINE_MESSAGES = {
     "UNKNOWN_KEY": "This version of the app cannot read the stored license file. Connect to the internet and try again.",
     "WRONG_LICENSE": "The stored license file belongs to another license key. Connect to the internet and try again.",
     "WRONG_PRODUCT": "The stored license file belongs to another product. Connect to the internet and try again.",
+    "WRONG_MACHINE": "The stored license file belongs to another machine. Connect to the internet and try again.",
     "FILE_EXPIRED": "The license has expired. Renew the license, connect to the internet and try again.",
     "REFRESH_NEEDED": "The license must be checked online again. Connect to the internet and try again.",
     "CLOCK_SET_BACK": "The clock of this machine is wrong. Set the correct date and time and try again.",
@@ -120,7 +121,7 @@ class LicenseClient:
             raise ValueError("license_key and public_keys are required.")
         self._keys = {key_id: read_public_key(key) for key_id, key in public_keys.items()}
         self._license_key = normalize_license_key(license_key)
-        self._product_id = product_id and product_id.lower()  # as in license files
+        self._user = FileUser(self._license_key, product_id and product_id.lower(), machine_id)  # product ids as in license files
         self._require_signature, self._entitlements = require_signature, entitlements
         self._latest_signed_ms = 0.0  # the time of the latest signed response in this process
         self._identity = {"fingerprint": machine_id} if machine_id else {}
@@ -157,7 +158,7 @@ class LicenseClient:
         """Fetches and stores a license file now.
 
         Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file. BAD_FILE: the received file is for
-        another license or product, or no shipped key has signed it. NOT_STORED: the storage failed. The stored file is kept then.
+        another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed. The stored file is kept then.
         """
         return self._fetch_file(time.monotonic() + self._timeout)
 
@@ -167,12 +168,20 @@ class LicenseClient:
         Returns IMPORTED, or NOT_IMPORTED with the `reason` of an offline refusal or NOT_STORED.
         """
         file, latest = text.strip(), self._read()["latestSeenMs"]
-        outcome, payload = judge(file, self._keys, self._license_key, self._now(), latest, self._product_id)
+        outcome, payload = judge(file, self._keys, self._user, self._now(), latest)
         if outcome == "GOOD" and not self._change(file=file):
             outcome = "NOT_STORED"
         if outcome != "GOOD":
             return Result("offline", "NOT_IMPORTED", reason=_for_apps(outcome))
         return Result("offline", "IMPORTED", expires_at=payload["policy"]["expiresAt"], refresh_after=payload["refreshAfter"])
+
+    def request_code(self) -> Optional[str]:
+        """Returns the code with which a person requests the file of this machine, for a machine without network access.
+
+        The vendor turns the code into a file for `import_file`. Returns None without a `machine_id`.
+        """
+        request = {"licenseKey": self._license_key, "machineId": self._user.machine_id, **self._hostname}
+        return request_code(request) if self._identity else None
 
     def _check(self, path: str, body: dict, read: Callable) -> Result:
         body = {**body, **self._identity, **({"include": ["entitlements"]} if self._entitlements else {})}
@@ -198,7 +207,7 @@ class LicenseClient:
         if file is None or rejected_as is not None:
             outcome, payload = "NO_FILE", None
         else:
-            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
+            outcome, payload = judge(file, self._keys, self._user, now, state["latestSeenMs"])
         self._change(seen_ms=now)
         if outcome == "GOOD":
             expires_at, refresh_after = payload["policy"]["expiresAt"], payload["refreshAfter"]
@@ -219,7 +228,7 @@ class LicenseClient:
         state, now = self._read(), self._now()
         file = self._find(state).get("file")
         if file is not None and self._rejected_as is None:
-            outcome, payload = judge(file, self._keys, self._license_key, now, state["latestSeenMs"], self._product_id)
+            outcome, payload = judge(file, self._keys, self._user, now, state["latestSeenMs"])
             if outcome == "GOOD" and payload["policy"]["expiresAt"] == expires_at:
                 issued, until = to_ms(payload["issuedAt"]), to_ms(payload["refreshAfter"])
                 if now < issued + min(DAY_MS, (until - issued) / 2):
@@ -239,7 +248,7 @@ class LicenseClient:
             return error.result
         if isinstance(file, Result):
             return file
-        outcome, payload = verify(file, self._keys, self._license_key, self._product_id)
+        outcome, payload = verify(file, self._keys, self._user)
         if outcome != "GOOD":
             return Result("online", "BAD_FILE", reason=_for_apps(outcome))
         if not self._change(file=file):
@@ -398,6 +407,9 @@ class AsyncLicenseClient:
 
     async def import_file(self, text: str) -> Result:
         return await self._run(self._client.import_file, text)
+
+    def request_code(self) -> Optional[str]:
+        return self._client.request_code()
 
     async def _run(self, call: Callable[..., Result], *arguments: str) -> Result:
         cancelled = threading.Event()

@@ -1,11 +1,11 @@
-"""Verifies license files and signed responses (docs/api.md, F1 to F7 and G1 to G5). Uses neither a clock nor a network."""
+"""Verifies license files and signed responses (docs/api.md, F1 to F9 and G1 to G5). Uses neither a clock nor a network."""
 
 import base64
 import hashlib
 import json
 import re
 from datetime import datetime, timezone
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -19,10 +19,17 @@ _DELEGATION = re.compile(rb"keyward-delegation-v1 ([\w-]+) " + _TIME + b" " + _T
 _STATEMENT = re.compile(rb"keyward-answers-v1 " + _TIME + rb" ([\w-]{43})")
 
 
-def judge(file: str, keys: dict, license_key: str, now_ms: float, latest_seen_ms: float,
-          product_id: Optional[str] = None) -> tuple:  # fmt: skip
+class FileUser(NamedTuple):
+    """The app that uses a file. Without a product id, it accepts files of all products. Without a machine id, it rejects files for a machine."""
+
+    license_key: str
+    product_id: Optional[str] = None
+    machine_id: Optional[str] = None
+
+
+def judge(file: str, keys: dict, user: FileUser, now_ms: float, latest_seen_ms: float) -> tuple:
     """Returns GOOD or the first problem of a file, and its payload. The time is a parameter."""
-    outcome, payload = verify(file, keys, license_key, product_id)
+    outcome, payload = verify(file, keys, user)
     if outcome != "GOOD":
         return outcome, None
     end = ends_at(payload["policy"])
@@ -38,8 +45,8 @@ def ends_at(policy: dict) -> Optional[str]:
     return policy["graceEndsAt"] if is_time(policy.get("graceEndsAt")) else policy["expiresAt"]
 
 
-def verify(file: str, keys: dict, license_key: str, product_id: Optional[str]) -> tuple:
-    """Verifies the form, the signature, the license and the product of a file, independent of the time."""
+def verify(file: str, keys: dict, user: FileUser) -> tuple:
+    """Verifies the form, the signature, the license, the product and the machine of a file, independent of the time."""
     parts = [_decode(part) for part in file.split(".")] if len(file) <= MAX_FILE_LENGTH else []
     if len(parts) != 2 or parts[0] is None or parts[1] is None or len(parts[1]) != 64:
         return "MALFORMED", None
@@ -53,11 +60,17 @@ def verify(file: str, keys: dict, license_key: str, product_id: Optional[str]) -
         return "UNKNOWN_KEY", None
     if not _is_signed(keys[payload["kid"]], parts[0], parts[1]):
         return "BAD_SIGNATURE", None
-    if payload["licenseKey"] != license_key:
+    if payload["licenseKey"] != user.license_key:
         return "WRONG_LICENSE", None
-    if product_id is not None and payload.get("productId") != product_id:
+    if user.product_id is not None and payload.get("productId") != user.product_id:
         return "WRONG_PRODUCT", None
-    return "GOOD", payload
+    return ("GOOD", payload) if payload.get("machineId") in (None, user.machine_id) else ("WRONG_MACHINE", None)
+
+
+def request_code(request: dict) -> str:
+    """Returns the code of a request for the file of a machine (docs/api.md, F9)."""
+    body = "KWR1." + encode(json.dumps(request, separators=(",", ":")).encode())
+    return f"{body}.{encode(hashlib.sha256(body.encode()).digest())[:8]}"
 
 
 def verify_answer(signature: Optional[str], path: str, status: int, api_key: str, request: bytes, response: bytes,
@@ -81,9 +94,9 @@ def verify_answer(signature: Optional[str], path: str, status: int, api_key: str
         return "BAD_SIGNATURE", None
     if not delegates[2] <= states[1] < delegates[3]:  # times of this form have the order of their texts
         return "DELEGATION_EXPIRED", None
-    hashes = " ".join(_encode(hashlib.sha256(each).digest()) for each in (api_key.encode(), request, response))
+    hashes = " ".join(encode(hashlib.sha256(each).digest()) for each in (api_key.encode(), request, response))
     node = _climb(hashlib.sha256(f"keyward-answer-v1 {path} {status} {hashes}".encode()).digest(), steps)
-    if node is None or _encode(node) != states[2].decode():
+    if node is None or encode(node) != states[2].decode():
         return "OTHER_ANSWER", None
     signed_ms = to_ms(states[1].decode())
     return ("BACK_DATED", None) if signed_ms < latest_signed_ms - CLOCK_TOLERANCE_MS else ("GOOD", signed_ms)
@@ -130,6 +143,7 @@ def _is_payload(payload: dict) -> bool:
     if not isinstance(policy, dict) or not {"maxMachines", "expiresAt"} <= policy.keys():
         return False
     texts = [payload.get(name) for name in ("licenseKey", "licenseId", "customerEmail", "kid")]
+    texts += [payload["machineId"]] if "machineId" in payload else []
     limit, expires_at = policy["maxMachines"], policy["expiresAt"]
     return (
         all(isinstance(text, str) and text != "" for text in texts)
@@ -159,10 +173,10 @@ def _decode(text: str) -> Optional[bytes]:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    return data if _encode(data) == text else None
+    return data if encode(data) == text else None
 
 
-def _encode(data: bytes) -> str:
+def encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 

@@ -1,6 +1,5 @@
 """A machine id that depends on no hardware: the hash of a key pair, which is created once and kept in a file."""
 
-import base64
 import hashlib
 import os
 import re
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import (Encoding, NoEncryption
                                                           load_pem_private_key)  # fmt: skip
 
 from .files import write_draft
+from .license_file import encode
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def machine_key(path: str) -> MachineKey:
     if key is None:
         raise FileNotFoundError(f"The machine key {path} was deleted while it was read.")
     digest = hashlib.sha256(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).digest()
-    machine_id = "mk1_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    machine_id = "mk1_" + encode(digest)
     return MachineKey(machine_id, is_new, _is_ephemeral(os.path.realpath(folder)))
 
 
