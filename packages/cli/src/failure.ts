@@ -8,6 +8,8 @@ export const EXIT = {
   apiError: 1,
   /** The command or its input is wrong. The command stopped before further requests. */
   usage: 2,
+  /** `apply --dry-run` found changes. Programs for continuous integration expect this code. */
+  wouldChange: 2,
   /** The service is not reachable or temporarily unavailable. */
   unreachable: 3,
   /** The verdict of `check` is not VALID, or `status` found no validator or one that is not ready. */

@@ -11,6 +11,7 @@ import { asFailure, ValidationFailure } from './api.ts'
 import { CliCommand } from './command.ts'
 import { addApiKeyCommands } from './commands/api-keys.ts'
 import { addCheckCommand, NegativeResult } from './commands/check.ts'
+import { addConfigurationCommands } from './commands/configuration/commands.ts'
 import { addConnectionCommands } from './commands/connections.ts'
 import { addCustomerCommands } from './commands/customers.ts'
 import { addEventCommands } from './commands/events.ts'
@@ -41,8 +42,8 @@ Flags set the address and the credentials. The next sources are KEYWARD_URL, KEY
 .keyward/demo.json, which "npm start" and "npx keyward" write. Requests to other machines contain the token, so they
 require https or --allow-http (KEYWARD_ALLOW_HTTP=1).
 
-Exit codes: 0 success, 1 error of the service, 2 wrong usage, 3 service not reachable, 4 rejected check or validators that
-are not ready.
+Exit codes: 0 success, 1 error of the service, 2 wrong usage or changes that "apply --dry-run" found, 3 service not
+reachable, 4 rejected check or validators that are not ready.
 
 Completion: put packages/cli/bin on the PATH and run  source <(keyward complete bash)  or zsh, fish, powershell.`
 
@@ -76,6 +77,7 @@ function createProgram(context: RunContext): CliCommand {
   addMachineCommands(program)
   addRuleCommands(program)
   addSetCommands(program)
+  addConfigurationCommands(program)
   addSearchCommand(program)
   addCheckCommand(program)
   addActivityCommands(program)

@@ -6,7 +6,7 @@ import { oneLine } from '@keyward/contract/text'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
-import { EXIT, Failure } from '../failure.ts'
+import { EXIT, type ExitCode, Failure } from '../failure.ts'
 import { findById } from './license-format.ts'
 
 const flagsOf = z.object({ machine: z.string().optional(), ip: z.string().optional(), country: z.string().optional() })
@@ -30,10 +30,10 @@ export function addCheckCommand(parent: CliCommand): void {
     })
 }
 
-/** A failure without a message. A command throws it after its output, to exit with the code 4. */
+/** A failure without a message. A command throws it after its output, to exit with a code. */
 export class NegativeResult extends Failure {
-  constructor() {
-    super(EXIT.negative, '')
+  constructor(exitCode: ExitCode = EXIT.negative) {
+    super(exitCode, '')
   }
 }
 
