@@ -5,12 +5,15 @@
 
 import { randomBytes } from 'node:crypto'
 
-import { createPool } from '@keyward/database'
+import { createPool, isPermissionDenied } from '@keyward/database'
 
 import { scramVerifier } from './scram.ts'
 
 /** The default time limits of the statements of validators, in milliseconds. The longest statement loads the index. */
 const VALIDATOR_TIMEOUTS = { statement_timeout: 600_000, idle_in_transaction_session_timeout: 60_000 }
+
+/** The maximum size of the temporary files of a connection. Statements of validators write none that is nearly as large. */
+const TEMPORARY_FILES = '1GB'
 
 type GroupRole = 'keyward_validator' | 'keyward_management'
 
@@ -55,11 +58,16 @@ async function resetSettings(pool: ReturnType<typeof createPool>, name: string):
   for (const { datname } of rows) await runFormatted(pool, 'alter role %I in database %I reset all', name, datname)
   for (const [setting, ms] of Object.entries(VALIDATOR_TIMEOUTS))
     await runFormatted(pool, 'alter role %I set %I = %L', name, setting, String(ms))
+  // Only an administrator may set this limit, and the login cannot change it.
+  await runFormatted(pool, 'alter role %I set temp_file_limit = %L', name, TEMPORARY_FILES).catch((error: unknown) => {
+    if (!isPermissionDenied(error)) throw error
+  })
 }
 
 /**
  * Revokes functions of Postgres from PUBLIC in the database of the connection. Large objects would let any login fill the disk, and advisory
- * locks would let it stop background work of management, which keeps the permission. The user must be a superuser.
+ * locks would let it stop background work of management, which keeps the permission. Also lets management end transactions of validators
+ * (`endStuckValidators`). The user must be a superuser.
  */
 const RESTRICT_FUNCTIONS = `
   do $$
@@ -76,6 +84,7 @@ const RESTRICT_FUNCTIONS = `
         execute format('grant execute on function %s to keyward_management, %I', found.signature, owner);
       end if;
     end loop;
+    grant pg_signal_backend, pg_read_all_stats to keyward_management;
   end $$`
 
 export async function restrictFunctions(client: Pick<ReturnType<typeof createPool>, 'query'>): Promise<void> {

@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-import { createPool } from '@keyward/database'
+import { createPool, endStuckValidators } from '@keyward/database'
 import { createTestDatabase, insertOrganization, onServer, SERVER_VARIABLE, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -251,6 +251,8 @@ describe('with ADMIN_DATABASE_URL', () => {
         await client.query(`select prune_change_log(interval '1 day', 1)`)
         const { rows } = await client.query(`show statement_timeout`)
         expect(rows).toEqual([{ statement_timeout: '10min' }])
+        expect((await client.query('show temp_file_limit')).rows).toEqual([{ temp_file_limit: '1GB' }])
+        await expect(client.query('set temp_file_limit = -1')).rejects.toThrow(/permission denied/)
         const more = (work: () => Promise<unknown>) =>
           onServer(withLogin(ownerUrl, validators[1] ?? '', passwords[1] ?? ''), work)
         await more(() => expect(more(() => Promise.resolve())).rejects.toThrow(/too many connections for role/))
@@ -258,6 +260,17 @@ describe('with ADMIN_DATABASE_URL', () => {
       await onServer(withLogin(ownerUrl, management, password), (client) =>
         client.query('select pg_try_advisory_xact_lock(1)'),
       )
+      await onServer(withLogin(ownerUrl, validators[1] ?? '', passwords[1] ?? ''), async (reader) => {
+        await reader.query('begin; select from organizations')
+        await onServer(withLogin(ownerUrl, validators[0] ?? '', passwords[0] ?? ''), async (holder) => {
+          await holder.query('begin; select pg_current_xact_id()')
+          const ended = () =>
+            onServer(withLogin(ownerUrl, management, password), (client) => endStuckValidators(client, 0))
+          expect(await ended()).toBe(1)
+          await expect(holder.query('select 1')).rejects.toThrow(/connection|terminat/i)
+        })
+        await reader.query('commit')
+      })
       // A login may lock itself out. The next migration ends that.
       const first = withLogin(ownerUrl, validators[0] ?? '', passwords[0] ?? '')
       const { pathname } = new URL(ownerUrl)

@@ -46,7 +46,13 @@ export {
   type ReleaseOutcome,
   releaseSlots,
 } from './slots/slots.ts'
-export { forgetValidator, noteValidator, type ValidatorDetails, type ValidatorNote } from './validators.ts'
+export {
+  endStuckValidators,
+  forgetValidator,
+  noteValidator,
+  type ValidatorDetails,
+  type ValidatorNote,
+} from './validators.ts'
 export {
   type ActivityColumns,
   BATCH_ROWS,

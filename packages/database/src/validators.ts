@@ -49,3 +49,20 @@ export async function noteValidator(client: Pick<pg.ClientBase, 'query'>, note: 
 export async function forgetValidator(client: Pick<pg.ClientBase, 'query'>, id: string): Promise<void> {
   await client.query('select forget_validator($1::uuid)', [id])
 }
+
+/**
+ * Ends the connections of validators whose transaction has written something and is older than `seconds`. Such a transaction holds locks of
+ * licenses, which delay their revocation. The transactions of validators take milliseconds, so only a stolen login holds one open. Returns
+ * the number of ended connections. Does nothing without the permissions that a migration with ADMIN_DATABASE_URL grants.
+ */
+export async function endStuckValidators(client: Pick<pg.ClientBase, 'query'>, seconds: number): Promise<number> {
+  const { rowCount } = await client.query(
+    `select pg_terminate_backend(a.pid)
+     from pg_stat_activity a
+     join pg_auth_members m on m.member = a.usesysid and m.roleid = 'keyward_validator'::regrole
+     where a.datname = current_database() and a.backend_xid is not null and a.xact_start < now() - make_interval(secs => $1)
+       and pg_has_role('pg_signal_backend', 'member')`,
+    [seconds],
+  )
+  return rowCount ?? 0
+}

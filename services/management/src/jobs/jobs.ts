@@ -1,11 +1,11 @@
 /**
  * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas. Also
- * signs the delegations of signing keys, and applies templates to their licenses.
+ * signs the delegations of signing keys, applies templates to their licenses, and ends transactions that a validator holds open.
  * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
  * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
  */
 
-import { createPool } from '@keyward/database'
+import { createPool, endStuckValidators } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
 import { type Logger, repeat, throttledLog } from '@keyward/runtime'
 import { sql } from 'kysely'
@@ -26,7 +26,7 @@ import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 import { createStorageMeter } from './storage.ts'
 
-/** These connections suffice for one statement of each of the seven jobs and three statements of the webhook worker at the same time. */
+/** These connections suffice for one statement of each of the eight jobs and two statements of the webhook worker at the same time. */
 const CONNECTIONS = 10
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
@@ -35,6 +35,9 @@ const BLACKLISTED_MS = 5_000
 const DELEGATIONS_MS = 1_000
 const STORAGE_MS = 60_000
 const TEMPLATES_MS = 1_000
+const STUCK_MS = 10_000
+/** The age from which a transaction of a validator counts as stuck. */
+const STUCK_SECONDS = 30
 /** The minimum time between two log entries about errors. During an outage of Postgres, every run fails. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -63,9 +66,8 @@ interface JobOptions {
 
 /** Starts the jobs and the delivery of webhooks. Returns a function that stops both and resolves when the running jobs have ended. */
 export function startJobs({ config, log, keyring, registry, onError }: JobOptions): () => Promise<void> {
-  const db = createDatabase(
-    createPool(config.databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError }),
-  )
+  const pool = createPool(config.databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError })
+  const db = createDatabase(pool)
   const sender = createSender(config.webhookNetwork)
   const worker = new WebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
   const logFailure = throttledLog(log, 'events could not be written', { level: 'error', intervalMs: LOG_INTERVAL_MS })
@@ -74,6 +76,10 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
     intervalMs: LOG_INTERVAL_MS,
   })
   const onFailure = (err: unknown) => logFailure({ err })
+  const endStuck = async () => {
+    const connections = await endStuckValidators(pool, STUCK_SECONDS)
+    if (connections > 0) log.warn({ connections }, 'connections of validators with stuck transactions were ended')
+  }
   const jobs = [
     repeat((signal) => writeAllOccurrences(db, signal), { everyMs: OCCURRENCES_MS, onError: onFailure }),
     repeat(async (signal) => writeDueEvents(db, await databaseTime(db), signal), {
@@ -87,6 +93,7 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
       everyMs: DELEGATIONS_MS,
       onError: (err) => logDelegations({ err }),
     }),
+    repeat(endStuck, { everyMs: STUCK_MS, onError: onFailure }),
     repeat(createStorageMeter(db, registry, log), { everyMs: STORAGE_MS, onError: onFailure }),
   ]
   return async () => {
