@@ -97,6 +97,29 @@ test('releases slots up to the limit, and records requests beyond it', async () 
   expect([await limited(none), await limited(any)]).toEqual([['m0 1'], []])
 })
 
+test('combines the requests beyond the limit by days of UTC, whatever the time zone of the session', async () => {
+  const id = await license(0, 1)
+  const client = await validator.connect()
+  // In one transaction, all requests have the same time.
+  await client.query('begin')
+  for (const zone of ['Asia/Kolkata', 'Pacific/Marquesas']) {
+    await client.query(`set local time zone '${zone}'`)
+    await releaseSlots(client, [release(id, 'm0')])
+  }
+  await client.query('commit')
+  client.release()
+  expect(await limited(id)).toEqual(['m0 2'])
+  const { rows } = await database.pool.query<{ key: string; at: Date }>(
+    `select d.id::text as key, d.at from daily_entries d join activity a on a.at = d.at and right(a.id::text, 18) = right(d.id::text, 18)
+     where a.license_id = $1`,
+    [id],
+  )
+  expect(rows).toHaveLength(1)
+  const { key, at } = rows[0]!
+  const day = Number.parseInt(key.slice(0, 13).replace('-', ''), 16)
+  expect(day).toBe(at.getTime() - (at.getTime() % 86_400_000))
+})
+
 test('counts only releases by apps in the last 30 days and since the limit was set', async () => {
   const id = await license(null, 6)
   await outcomes([release(id, 'm0')])
