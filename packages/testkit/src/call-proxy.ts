@@ -13,22 +13,34 @@ export interface CallProxy {
   /** The URL of the database through the proxy. */
   readonly url: string
   /**
-   * Breaks the connection of the n-th call from now on, of all connections together: before Postgres receives the call, or after it has
-   * executed the call and before the program receives the response.
+   * Breaks the connection of the n-th call from now on, of all these connections together: before Postgres receives the call, or after it
+   * has executed the call and before the program receives the response.
    */
-  readonly arm: (n: number, when: 'before' | 'after') => void
+  readonly arm: (n: number, when: 'before' | 'after', of?: Calls) => void
   /** Ends the effect of `arm`. Returns whether a connection was broken. */
   readonly disarm: () => boolean
   readonly close: () => Promise<void>
 }
 
+/** The calls that are counted. Background work makes calls at any time, which would change the number of a call. Default: all calls. */
+export interface Calls {
+  /** The application name of the connections. */
+  readonly application?: string
+  /** Whether only the calls of transactions are counted, from `begin` to `commit`. */
+  readonly inTransactions?: boolean
+}
+
 export async function startCallProxy(databaseUrl: string): Promise<CallProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
-  const armed = { left: 0, when: 'before' as 'before' | 'after', hasBroken: false }
+  const armed = { left: 0, when: 'before' as 'before' | 'after', hasBroken: false, of: {} as Calls }
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname)
     let calls = 0
+    let application: string | null = null
+    let isInTransaction = false
+    const isCounted = (): boolean =>
+      (armed.of.application ?? application) === application && (isInTransaction || armed.of.inTransactions !== true)
     /** The call after whose response the connection breaks. */
     let lastCall = Infinity
     const cut = (): void => {
@@ -47,12 +59,16 @@ export async function startCallProxy(databaseUrl: string): Promise<CallProxy> {
     client.on('data', (data) => {
       for (const message of sentBy(data)) {
         const isCall = message[0] === SIMPLE_QUERY || message[0] === SYNC
+        application ??= /application_name\0([^\0]*)/.exec(message.toString())?.[1] ?? ''
+        const query = message[0] === SIMPLE_QUERY ? message.toString('utf8', 5, message.length - 1) : ''
+        if (query.startsWith('begin')) isInTransaction = true
         if (isCall) calls++
-        if (isCall && armed.left > 0 && --armed.left === 0) {
+        if (isCall && armed.left > 0 && isCounted() && --armed.left === 0) {
           armed.hasBroken = true
           if (armed.when === 'before') return cut()
           lastCall = calls
         }
+        if (/(commit|rollback)$/.test(query)) isInTransaction = false
         upstream.write(message)
       }
     })
@@ -73,7 +89,7 @@ export async function startCallProxy(databaseUrl: string): Promise<CallProxy> {
   url.host = `127.0.0.1:${address.port}`
   return {
     url: url.href,
-    arm: (n, when) => void Object.assign(armed, { left: n, when, hasBroken: false }),
+    arm: (n, when, of = {}) => void Object.assign(armed, { left: n, when, hasBroken: false, of }),
     disarm: () => {
       armed.left = 0
       return armed.hasBroken
