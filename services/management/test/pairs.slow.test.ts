@@ -1,24 +1,38 @@
 /**
  * Combines the features of licenses in pairs, in both orders, over HTTP. The state that the API returns before each check is given to the
- * naive model. The verdict, the slot, the records and the events of the check must be those of the model. A new feature is a line of
- * FEATURES.
+ * naive model. The verdict, the slot, the records and the events of the check must be those of the model. The same applies to the license
+ * files of apps and of single machines. A new feature is a line of FEATURES.
  */
 
 import { parseNetwork, readRuleMatch } from '@keyward/address'
-import { accessRule, createdApiKey, license as licenseSchema } from '@keyward/contract'
+import {
+  accessRule,
+  createdApiKey,
+  filesEndWithLease,
+  license as licenseSchema,
+  machine as machineSchema,
+} from '@keyward/contract'
 import { activityEntry } from '@keyward/contract/management/activity'
 import { checkCounts } from '@keyward/contract/management/analytics'
 import { template as templateSchema } from '@keyward/contract/management/templates'
 import { verdictV2 } from '@keyward/contract/validation'
 import { uuidToBytes } from '@keyward/database'
 import { type AccessRuleRecord, type LicenseRecord, NOT_STARTED } from '@keyward/engine'
-import { naiveDecide, type NaiveVerdict } from '@keyward/engine/naive'
+import {
+  naiveAppFile,
+  type NaiveCheck,
+  naiveDecide,
+  naiveMachineFile,
+  type NaiveVerdict,
+  type World,
+} from '@keyward/engine/naive'
+import { parsePayload } from '@keyward/license-file'
 import { startValidatorProcess, type ValidatorProcess } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { type Harness, startHarness } from './support/harness.ts'
-import { createVendor, expectBody, type Vendor } from './support/vendor.ts'
+import { createVendor, expectBody, outcome, type Vendor } from './support/vendor.ts'
 
 const DAY_MS = 86_400_000
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString()
@@ -30,6 +44,10 @@ interface Subject {
   apiKey: { secret: string; productId: string | null }
   /** The verdicts of the model, one for each check. */
   expected: NaiveVerdict[]
+  /** The machine of each issued file, or an empty text if the machine is not recorded. */
+  files: string[]
+  /** The events of files for single machines. */
+  fileEvents: string[]
 }
 
 interface Sent {
@@ -61,13 +79,14 @@ const FEATURES: Readonly<Record<string, (subject: Subject) => Promise<unknown>>>
   'key of another product': async (one) => useKeyOf(one, await one.vendor.product('Other')),
   'merged customer': mergeCustomer,
   template: applyTemplate,
+  'file for one machine': issueMachineFile,
 }
 
 let harness: Harness
 let validator: ValidatorProcess
 
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness({ TRUSTED_PROXIES: 'all' })
   validator = await startValidatorProcess(harness.database, { TRUSTED_PROXIES: 'all' })
 })
 afterAll(async () => {
@@ -132,6 +151,8 @@ async function readList<Item extends z.ZodType>({ vendor }: Subject, path: strin
   return expectBody(await vendor.call('GET', `${path}?limit=100`), 200, listOf(item)).data
 }
 
+const readMachines = (one: Subject) => readList(one, `licenses/${one.licenseId}/machines`, machineSchema)
+
 async function readLicense({ vendor, licenseId }: Subject) {
   return expectBody(await vendor.call('GET', `licenses/${licenseId}`), 200, licenseSchema)
 }
@@ -172,13 +193,13 @@ function ruleRecord(vendor: Vendor, rule: z.output<typeof accessRule>): AccessRu
   }
 }
 
-/** Returns the verdict of the model in the state that the API returns. */
-async function decide(one: Subject, { machineId, ip }: Sent): Promise<NaiveVerdict> {
+/** Returns the state that the API returns, for the model. */
+async function stateFor(one: Subject, { machineId, ip }: Sent): Promise<{ world: World; given: NaiveCheck }> {
   const { vendor, licenseId, apiKey } = one
   const license = await readLicense(one)
-  const machines = await readList(one, `licenses/${licenseId}/machines`, z.object({ machineId: z.string() }))
+  const machines = await readMachines(one)
   const rules = await readList(one, 'access-rules', accessRule)
-  const world = {
+  const world: World = {
     products: [],
     licenses: [licenseRecord(vendor, license)],
     rules: rules.map((rule) => ruleRecord(vendor, rule)),
@@ -195,13 +216,14 @@ async function decide(one: Subject, { machineId, ip }: Sent): Promise<NaiveVerdi
     address: parseNetwork(ip),
     country: null,
   }
-  return naiveDecide(world, given, Date.now())
+  return { world, given }
 }
 
 /** Sends a check, and compares the verdict and the slots of the license with the model. */
 async function check(one: Subject, sent: Sent): Promise<void> {
   const before = await readLicense(one)
-  const expected = await decide(one, sent)
+  const { world, given } = await stateFor(one, sent)
+  const expected = naiveDecide(world, given, Date.now())
   one.expected.push(expected)
   const response = await fetch(`http://127.0.0.1:${validator.port}/api/v2/license/validate`, {
     method: 'POST',
@@ -220,6 +242,59 @@ async function check(one: Subject, sent: Sent): Promise<void> {
   expect('graceEndsAt' in verdict ? verdict.graceEndsAt : undefined).toBe(graceEndsAt)
 }
 
+/** Requests a file for an app, and compares the outcome and the end of the file with the model. No file takes a slot. */
+async function requestFile(one: Subject, sent: Sent): Promise<void> {
+  const { world, given } = await stateFor(one, sent)
+  const verdict = naiveDecide(world, given, Date.now())
+  const code = naiveAppFile(verdict, Date.now())
+  const before = await readLicense(one)
+  const response = await harness.call('POST', 'licenses/file', {
+    token: one.apiKey.secret,
+    headers: { 'x-forwarded-for': sent.ip },
+    body: { licenseKey: before.key, fingerprint: sent.machineId },
+  })
+  expect(outcome(response)).toBe(code === 'VALID' ? '200' : `409 ${code}`)
+  expect((await readLicense(one)).machines.used).toBe(before.machines.used)
+  if (code !== 'VALID') return
+  const machine = (await readMachines(one)).find(({ machineId }) => machineId === sent.machineId)
+  one.files.push(machine?.machineId ?? '')
+  const { leaseSeconds } = before.policy
+  const isBound = filesEndWithLease(before.policy)
+  const leaseEnd = verdict.excluded ? null : (machine?.leaseEndsAt ?? null)
+  const lifetimeMs = isBound && leaseSeconds !== null ? leaseSeconds * 1_000 : 30 * DAY_MS
+  expectEnd(response.text, before, (issuedAtMs) =>
+    isBound && leaseEnd !== null ? Date.parse(leaseEnd) : issuedAtMs + lifetimeMs,
+  )
+}
+
+/** Requests a file that only the machine m-1 can use, and compares the outcome, the slot and the end of the file with the model. */
+async function issueMachineFile(one: Subject): Promise<void> {
+  const { world, given } = await stateFor(one, INSIDE)
+  const { code, isClaim } = naiveMachineFile(world, given, Date.now())
+  const before = await readLicense(one)
+  const body = { machineId: INSIDE.machineId }
+  const headers = { prefer: 'wait=10' }
+  const response = await one.vendor.call('POST', `licenses/${one.licenseId}/file`, { body, headers })
+  expect(outcome(response)).toBe(code === 'VALID' ? '200' : `409 ${code}`)
+  expect((await readLicense(one)).machines.used - before.machines.used).toBe(isClaim ? 1 : 0)
+  if (code !== 'VALID') return
+  const { machineId, leaseEndsAt } = (await readMachines(one)).find((each) => each.machineId === INSIDE.machineId)!
+  one.files.push(machineId)
+  one.fileEvents.push('license.file_issued', ...(isClaim ? ['machine.activated'] : []))
+  const endsAt = expectEnd(response.text, before, (issuedAtMs) => issuedAtMs + 30 * DAY_MS)
+  expect(leaseEndsAt).toBe(endsAt)
+}
+
+/** Compares the end of a file with `end`, or with the end of the license if that is sooner. Returns the end. */
+function expectEnd(text: string, license: z.output<typeof licenseSchema>, end: (issuedAtMs: number) => number): string {
+  const payload = parsePayload(Buffer.from(text.split('.')[0] ?? '', 'base64url'))
+  const { expiresAt, graceDays } = license.policy
+  const licenseEndMs = expiresAt === null ? Infinity : Date.parse(expiresAt) + graceDays * DAY_MS
+  const endMs = Math.min(licenseEndMs, end(Date.parse(payload?.issuedAt ?? '')))
+  expect(payload?.refreshAfter).toBe(new Date(endMs).toISOString())
+  return payload?.refreshAfter ?? ''
+}
+
 const isClaim = ({ code, slot }: NaiveVerdict) => code === 'VALID' && slot === 'claim'
 const isStart = ({ code, slot, license }: NaiveVerdict) =>
   code === 'VALID' && license?.expiresAtMs === NOT_STARTED && (slot === 'claim' || slot === 'start')
@@ -230,6 +305,8 @@ function tally(names: readonly string[], counts: readonly number[] = names.map((
   return Object.fromEntries(Object.entries(sums).filter(([, count]) => count > 0))
 }
 
+const EVENTS: ReadonlySet<string> = new Set(['machine.activated', 'license.started', 'license.file_issued'])
+
 /** Returns the counters, the analytics, the activity and the events of all checks. */
 async function recordsOf(one: Subject): Promise<object> {
   const { vendor, licenseId } = one
@@ -238,6 +315,7 @@ async function recordsOf(one: Subject): Promise<object> {
   const { data } = expectBody(analytics, 200, checkCounts)
   const entries = await readList(one, `licenses/${licenseId}/activity`, activityEntry)
   const checks = entries.filter(({ type }) => type === 'CHECK')
+  const files = entries.filter(({ type }) => type === 'FILE_ISSUED')
   const events = (await readList(one, 'events', z.object({ type: z.string() }))).map(({ type }) => type)
   return {
     matches: tally(
@@ -252,20 +330,26 @@ async function recordsOf(one: Subject): Promise<object> {
       checks.map(({ code }) => code ?? ''),
       checks.map(({ count }) => count),
     ),
-    events: tally(events.filter((type) => type === 'machine.activated' || type === 'license.started')),
+    files: tally(
+      files.map(({ machineId }) => machineId ?? ''),
+      files.map(({ count }) => count),
+    ),
+    events: tally(events.filter((type) => EVENTS.has(type))),
     alerts: events.includes('license.limit_exceeded'),
   }
 }
 
 /** Returns the records that the checks must cause according to the model. */
-function expectedRecords({ expected }: Subject): object {
+function expectedRecords({ expected, files, fileEvents }: Subject): object {
   const recorded = expected.filter(({ excluded }) => !excluded)
   const codes = (list: readonly NaiveVerdict[]) => tally(list.map(({ code }) => code))
   return {
     matches: tally(expected.flatMap(({ matched }) => matched.map(({ id }) => idText(id)))),
     analytics: codes(recorded),
     activity: codes(recorded.filter(({ license }) => license !== null)),
+    files: tally(files),
     events: tally([
+      ...fileEvents,
       ...expected.filter(isClaim).map(() => 'machine.activated'),
       ...expected.filter(isStart).map(() => 'license.started'),
     ]),
@@ -290,10 +374,13 @@ test.concurrent.for(pairs)('$first, then $second', async ({ first, second }) => 
     licenseId: id,
     apiKey: { secret: vendor.apiKey, productId: null },
     expected: [],
+    files: [],
+    fileEvents: [],
   }
   await FEATURES[first]!(one)
   if (first !== second) await FEATURES[second]!(one)
   for (const sent of CHECKS) await check(one, sent)
+  for (const sent of [INSIDE, OUTSIDE, { ...INSIDE, machineId: 'm-4' }]) await requestFile(one, sent)
   const isRecorded = async () => expect(await recordsOf(one)).toEqual(expectedRecords(one))
   await vi.waitFor(isRecorded, { timeout: 40_000, interval: 500 })
 })

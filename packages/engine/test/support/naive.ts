@@ -1,5 +1,5 @@
 /**
- * The specification of a verdict as a program over plain arrays: rules V1 to V9, V12 to V16, L1 and L3 of docs/api.md.
+ * The specification of a verdict as a program over plain arrays: rules V1 to V9, V12 to V16, L1, L3, F3, F4 and F8 of docs/api.md.
  * Start reading here. The engine (`src/read/decide.ts`) computes the same verdict from its index, and tests check that
  * the two agree over random worlds. This file uses only types and constants of the engine.
  */
@@ -56,6 +56,8 @@ export interface NaiveVerdict {
    */
   slot: 'none' | 'claim' | 'record' | 'start' | 'lease'
 }
+
+export type FileCode = Code | 'NOT_STARTED' | 'MACHINE_NOT_ACTIVE'
 
 const SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const
 
@@ -137,6 +139,28 @@ export function naiveDecide(world: World, check: NaiveCheck, nowMs: number): Nai
   if (isKnown(world, license, machineId)) return { ...verdict, code: 'VALID', slot: isLeased ? 'lease' : 'none' }
   if (limit === null) return { ...verdict, code: 'VALID', slot: 'record' }
   return { ...verdict, code: license.used < limit ? 'VALID' : 'TOO_MANY_MACHINES', slot: 'claim' }
+}
+
+/** Decides whether the app of a check gets a license file (F3, F4). `verdict` is the verdict of the check. */
+export function naiveAppFile({ code, license, slot }: NaiveVerdict, nowMs: number): FileCode {
+  if (code !== 'VALID' || license === null) return code
+  if (slot === 'claim' && license.expiresAtMs !== NOT_STARTED) return 'MACHINE_NOT_ACTIVE'
+  return fileCodeOf(license, nowMs)
+}
+
+/** Decides whether a machine gets a license file of its own, and whether it takes a slot (F8). No access rule applies. */
+export function naiveMachineFile(world: World, check: NaiveCheck, nowMs: number): { code: FileCode; isClaim: boolean } {
+  const { code, license, slot } = naiveDecide({ ...world, rules: [] }, { ...check, productId: null }, nowMs)
+  const stateCode = license === null ? code : fileCodeOf(license, nowMs)
+  return stateCode === 'VALID'
+    ? { code, isClaim: code === 'VALID' && slot === 'claim' }
+    : { code: stateCode, isClaim: false }
+}
+
+/** F3: the license must be usable, and its term must have started. */
+function fileCodeOf(license: LicenseRecord, nowMs: number): FileCode {
+  const state = stateOf(license, nowMs)
+  return state === 'VALID' && license.expiresAtMs === NOT_STARTED ? 'NOT_STARTED' : state
 }
 
 /** Returns the entitlements of a license's product and those of the license itself (V13). The engine does not merge them. */
