@@ -72,14 +72,14 @@ test('encrypts the bytes of the index', () => {
   expect(Buffer.from(new Uint8Array(organizations!.buffer)).includes(Buffer.from(id(7)))).toBe(true)
 })
 
-/** Runs `run` while the file operation with the number `n` fails. Returns whether it ran so many operations. */
-function failsAt(n: number, run: () => void): boolean {
+/** Runs `run` while the file operation with the number `n` fails. Returns the names of the operations. */
+function failsAt(n: number, run: () => void): string[] {
   const { closeSync, fsyncSync, openSync, renameSync, writeSync } = fs
   const real = { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync }
-  let calls = 0
+  const calls: string[] = []
   function failing<Values extends unknown[], Result>(operation: (...values: Values) => Result) {
     return (...values: Values): Result => {
-      if (++calls === n) throw new Error('no space left')
+      if (calls.push(operation.name) === n) throw new Error('no space left')
       return operation(...values)
     }
   }
@@ -91,7 +91,7 @@ function failsAt(n: number, run: () => void): boolean {
     rmSync: failing(rmSync),
     // A disk that becomes full writes a part of the bytes first.
     writeSync: (file: number, bytes: Uint8Array, at: number) => {
-      if (calls + 1 === n) writeSync(file, bytes, at, Math.floor((bytes.length - at) / 2))
+      if (calls.length + 1 === n) writeSync(file, bytes, at, Math.floor((bytes.length - at) / 2))
       return failing(() => writeSync(file, bytes, at))()
     },
   })
@@ -104,7 +104,7 @@ function failsAt(n: number, run: () => void): boolean {
     Object.assign(fs, real)
     syncBuiltinESMExports()
   }
-  return calls >= n
+  return calls
 }
 
 test('has the former or the new index, whichever file operation fails', () => {
@@ -113,15 +113,22 @@ test('has the former or the new index, whichever file operation fails', () => {
   for (let isReached = true; isReached; n++) {
     write(createFilled(keys.hashKey), keys.fileKey)
     const larger = createFilled(keys.hashKey, 250)
-    isReached = failsAt(n, () => write(larger, keys.fileKey))
+    isReached = failsAt(n, () => write(larger, keys.fileKey)).length >= n
     counts.add(read(keys))
     expect([200, 250]).toContain(read(keys))
-    // The rest of a failed file does not prevent the next one.
+    // The rest of a file of a killed process does not prevent the next one.
+    writeFileSync(`${path}.tmp`, 'rest')
     write(larger, keys.fileKey)
     expect(read(keys)).toBe(250)
   }
   expect(n).toBeGreaterThan(10)
   expect(counts).toEqual(new Set([200, 250]))
+})
+
+test('makes the file durable before it replaces the former one, and then its name', () => {
+  const operations = failsAt(Infinity, () => write(createFilled(keys.hashKey), keys.fileKey))
+  const durable = operations.filter((name) => name === 'fsyncSync' || name === 'renameSync')
+  expect(durable).toEqual(['fsyncSync', 'renameSync', 'fsyncSync'])
 })
 
 test('rejects 1,000 corrupted files', () => {
