@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 
 import { hasBrowser, WITHOUT_BROWSER } from '@keyward/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
@@ -16,6 +17,7 @@ import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
 import { searchTests } from './search.ts'
 import { sessionTests } from './sessions.ts'
+import { shopTests } from './shops.ts'
 import { created, openStage, type Stage } from './stage.ts'
 import { templateTests } from './templates.ts'
 import { undoTests } from './undo.ts'
@@ -32,6 +34,7 @@ describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_
 
   licenseTests(() => stage)
   templateTests(() => stage)
+  shopTests(() => stage)
   searchTests(() => stage)
   overviewTests(() => stage)
 
@@ -112,7 +115,12 @@ describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_
     const id = await stage.addLicense('KEY0-0000-0000-0001')
     await stage.open(`/licenses/${id}`)
     await stage.act('Suspend')
+    await stage.dialog().getByRole('textbox', { name: 'Reason' }).fill('Chargeback of A-1001')
+    await stage.page.keyboard.press('Enter')
     await stage.page.getByText('Suspended', { exact: true }).waitFor()
+    const audit = z.object({ data: z.array(z.looseObject({})) })
+    const { data: entries } = await stage.read(`/audit-log?resourceId=${id}`, audit)
+    expect(JSON.stringify(entries)).toContain('Chargeback of A-1001')
     expect(await stage.check('KEY0-0000-0000-0001', 'm')).toBe('SUSPENDED')
     await stage.button('Undo').click()
     await stage.page.getByText('Active', { exact: true }).waitFor()

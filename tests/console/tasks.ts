@@ -154,6 +154,7 @@ export const TASKS: readonly Task[] = [
       const { page } = stage
       await openLicense(stage, hands, 9, run)
       await hands.act('Suspend')
+      await confirm(stage, hands, 'Suspend')
       await page.getByText('Suspended', { exact: true }).waitFor()
       await hands.press(stage.button('Reinstate'))
       await page.getByText('Active', { exact: true }).waitFor()

@@ -13,6 +13,7 @@ import {
   type Terms,
 } from '@keyward/contract'
 import type { ActivityType } from '@keyward/contract/management/activity'
+import type { Order } from '@keyward/contract/management/orders'
 import type { Delivery } from '@keyward/contract/management/webhooks'
 
 /** Returns a number with its noun, such as "1 license" and "1,200 licenses". */
@@ -49,6 +50,12 @@ export const text = {
     Delivery['status'],
     string
   >,
+  orderStates: {
+    paid: 'Paid',
+    canceled: 'Canceled',
+    refunded: 'Refunded',
+    disputed: 'Disputed',
+  } satisfies Record<Order['state'], string>,
   statuses: {
     active: 'Active',
     grace: 'Grace period',

@@ -10,10 +10,8 @@ import { Screen } from '../parts/page-header.tsx'
 import { DotBadge, KeyText, TextLink, When } from '../parts/parts.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
+import { text } from '../text.ts'
 
-const t = {
-  states: { paid: 'Paid', canceled: 'Canceled', refunded: 'Refunded', disputed: 'Disputed' },
-}
 const FILTERS = { state: null }
 const COLORS = { paid: 'teal', canceled: 'gray', refunded: 'red', disputed: 'yellow' } as const
 
@@ -27,7 +25,7 @@ const COLUMNS: readonly Column<Order>[] = [
       </span>
     ),
   },
-  { title: 'State', cell: ({ state }) => <DotBadge color={COLORS[state]}>{t.states[state]}</DotBadge> },
+  { title: 'State', cell: ({ state }) => <DotBadge color={COLORS[state]}>{text.orderStates[state]}</DotBadge> },
   { title: 'Template', cell: ({ templateId }) => <Name id={templateId} href={`/templates/${templateId}`} /> },
   {
     title: 'Licenses',
@@ -51,13 +49,13 @@ export default function Orders() {
   return (
     <Screen title="Orders">
       <FilterBar onClear={clear}>
-        <ChoiceFilter filters={filters} name="state" label="State" names={t.states} />
+        <ChoiceFilter filters={filters} name="state" label="State" names={text.orderStates} />
       </FilterBar>
       <ListTable
         list={list}
         columns={COLUMNS}
         label="Orders"
-        empty="No orders yet. A shop or your own backend puts them through the API."
+        empty="No orders yet. Connect a shop, or put them through the API."
       />
     </Screen>
   )

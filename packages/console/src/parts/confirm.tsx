@@ -14,6 +14,8 @@ interface ConfirmProps {
   /** The object that changes, such as a license key with its customer. */
   object?: ReactNode
   consequence: ReactNode
+  /** Fields of the change. */
+  fields?: ReactNode
   onConfirm: () => Promise<unknown>
   isDangerous?: boolean
   /** The characters that the person must type before an irreversible change. */
@@ -25,6 +27,7 @@ export function Confirm({
   title,
   object,
   consequence,
+  fields,
   onConfirm,
   isDangerous = true,
   typed = '',
@@ -47,6 +50,7 @@ export function Confirm({
           <Text size="sm" component="div">
             {consequence}
           </Text>
+          {fields}
           {typed !== '' && (
             <TextInput
               label={`Type ${typed} to confirm`}
@@ -58,7 +62,11 @@ export function Confirm({
             />
           )}
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose} {...(typed === '' && { 'data-autofocus': true })}>
+            <Button
+              variant="default"
+              onClick={onClose}
+              {...(typed === '' && fields === undefined && { 'data-autofocus': true })}
+            >
               Cancel
             </Button>
             <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>

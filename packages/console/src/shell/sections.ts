@@ -15,6 +15,7 @@ import {
   IconReceipt,
   IconServer,
   IconShield,
+  IconShoppingBag,
   IconUsers,
   IconUsersGroup,
   IconWebhook,
@@ -55,6 +56,7 @@ const OF_VENDORS: readonly { title: string; sections: readonly (Section & { need
       { path: '/customers', label: 'Customers', icon: IconUsers, needs: 'customers.read' },
       { path: '/products', label: 'Products', icon: IconBox, needs: 'products.read' },
       { path: '/orders', label: 'Orders', icon: IconReceipt, needs: 'orders.read' },
+      { path: '/shops', label: 'Shops', icon: IconShoppingBag, needs: 'orders.read' },
     ],
   },
   {

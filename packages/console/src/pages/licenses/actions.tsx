@@ -23,10 +23,6 @@ export function Actions({ license: one }: { license: License }) {
   const [opened, setOpened] = useState<Opened | null>(null)
   const isPhone = useMediaQuery(PHONE, false, { getInitialValueInEffect: false })
   const input = { params: { id } }
-  const suspend = useCall(licenses.suspendLicense, {
-    done: 'Suspended the license.',
-    undo: () => call(licenses.reinstateLicense, input),
-  })
   const reinstate = useCall(licenses.reinstateLicense, {
     done: 'Reinstated the license.',
     undo: () => call(licenses.suspendLicense, input),
@@ -69,7 +65,7 @@ export function Actions({ license: one }: { license: License }) {
           </Menu.Item>
         )}
         {canWrite && <Menu.Divider />}
-        {isChangeable && status !== 'suspended' && <Menu.Item onClick={() => suspend.mutate(input)}>Suspend</Menu.Item>}
+        {isChangeable && status !== 'suspended' && <Menu.Item onClick={() => setOpened('suspend')}>Suspend</Menu.Item>}
         {isChangeable && (
           <Menu.Item color="red" onClick={() => setOpened('revoke')}>
             Revoke

@@ -2,9 +2,11 @@
 
 import { type License, licenses } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
+import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 
+import { call } from '../../api/client.ts'
 import { useEdit } from '../../api/edit.ts'
 import { useCall, useRead } from '../../api/hooks.ts'
 import { useName } from '../../api/names.ts'
@@ -16,7 +18,7 @@ import { MachineFile } from './machine-file.tsx'
 import { bodyOf, type Policy, PolicyFields, policyOf, restorePolicy } from './policy-fields.tsx'
 const TYPED_CHARACTERS = 4
 
-export type Opened = 'terms' | 'machineFile' | 'entitlements' | 'replaceKey' | 'revoke' | 'delete'
+export type Opened = 'terms' | 'machineFile' | 'entitlements' | 'replaceKey' | 'suspend' | 'revoke' | 'delete'
 
 /** The window for changing the terms. */
 function EditTerms({ license: one, onClose }: { license: License; onClose: () => void }) {
@@ -74,6 +76,12 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
   const input = { params: { id } }
   const remove = useCall(licenses.deleteLicense, { done: 'Deleted the license.', onDone: () => navigate('/licenses') })
   const replaceKey = useCall(licenses.replaceLicenseKey, { done: 'Replaced the license key.' })
+  const [reason, setReason] = useState('')
+  const withReason = { ...input, ...(reason.trim() !== '' && { body: { reason: reason.trim() } }) }
+  const suspend = useCall(licenses.suspendLicense, {
+    done: 'Suspended the license.',
+    undo: () => call(licenses.reinstateLicense, input),
+  })
   const revoke = useCall(licenses.revokeLicense, { done: 'Revoked the license.' })
   const confirm = {
     object: (
@@ -83,6 +91,17 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
       </>
     ),
     onClose,
+  }
+  const reasoned = {
+    fields: (
+      <TextInput
+        label="Reason"
+        description="Optional. Members see it among the changes, and webhooks contain it."
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+        data-autofocus={opened === 'suspend' || undefined}
+      />
+    ),
   }
   const typed = key.slice(-TYPED_CHARACTERS)
   switch (opened) {
@@ -102,15 +121,27 @@ export function Dialogs({ license: one, opened, onClose }: { license: License; o
           onConfirm={() => replaceKey.mutateAsync(input)}
         />
       )
+    case 'suspend':
+      return (
+        <Confirm
+          {...confirm}
+          {...reasoned}
+          label="Suspend"
+          title="Suspend this license?"
+          consequence="Within a moment, its checks are rejected with SUSPENDED. You can reinstate it later."
+          onConfirm={() => suspend.mutateAsync(withReason)}
+        />
+      )
     case 'revoke':
       return (
         <Confirm
           {...confirm}
+          {...reasoned}
           label="Revoke"
           title="Revoke this license permanently?"
           consequence="All checks are rejected with REVOKED. A revocation cannot be undone; suspend the license if you are not sure."
           typed={typed}
-          onConfirm={() => revoke.mutateAsync(input)}
+          onConfirm={() => revoke.mutateAsync(withReason)}
         />
       )
     case 'delete':
