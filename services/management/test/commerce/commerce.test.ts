@@ -1,19 +1,13 @@
 import { license as licenseSchema, page } from '@keyward/contract'
 import { alert } from '@keyward/contract/management/activity'
-import {
-  connection as connectionSchema,
-  type Shop,
-  shop as shopSchema,
-  shopEvent,
-} from '@keyward/contract/management/commerce'
+import { connection as connectionSchema, type Shop, shopEvent } from '@keyward/contract/management/commerce'
 import { order as orderSchema } from '@keyward/contract/management/orders'
+import { HISTORIES, SHOP_SECRET, type ShopHistory, SHOPS, signatureOf } from '@keyward/testkit/shops'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { type Harness, startHarness } from '../support/harness.ts'
-import { SHOP_SECRET, signatureOf } from '../support/shops.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
-import { HISTORIES, type ShopHistory } from './histories.ts'
 
 const DAY_MS = 86_400_000
 let harness: Harness
@@ -74,8 +68,6 @@ async function purchase(shop: Shop) {
   const template = await vendor.template({ priceIds: [history.priceId] })
   return { connectionId: await connect(shop), history, startMs, template }
 }
-
-const SHOPS = shopSchema.options
 
 test.each(SHOPS)(
   '%s: a purchase yields one key, and each event counts once, although it is sent twice',

@@ -12,10 +12,10 @@ import {
   webhookEndpoint as webhookEndpointSchema,
 } from '@keyward/contract/management/webhooks'
 import { uuidv7 } from '@keyward/database'
+import { SHOP_SECRET, signatureOf } from '@keyward/testkit/shops'
 
 import type { Endpoint } from '../../src/operations/implement.ts'
 import type { Harness } from './harness.ts'
-import { SHOP_SECRET, signatureOf } from './shops.ts'
 import { createVendor, expectBody, type Vendor } from './vendor.ts'
 
 export interface World {

@@ -2,8 +2,11 @@
 
 import { createHmac } from 'node:crypto'
 
-import type { Shop } from '@keyward/contract/management/commerce'
+import { type Shop, shop as shopSchema } from '@keyward/contract/management/commerce'
 
+export { HISTORIES, type ShopHistory } from './shop-histories.ts'
+
+export const SHOPS = shopSchema.options
 export const SHOP_SECRET = 'whsec_c2VjcmV0IG9mIHRoZXNlIHRlc3Rz'
 
 const hmac = (key: string | Buffer, text: string, encoding: 'hex' | 'base64') =>
