@@ -112,6 +112,8 @@ export interface ManagementConfig {
   webhookNetwork: WebhookNetwork
   /** The time for which a stopping service still responds while it reports not ready. */
   drainMs: number
+  /** Beyond this number, new connections are closed, so that descriptors remain for Postgres and webhooks. */
+  maxConnections: number
   activityRetentionDays: number
   analyticsRetentionDays: number
   retentionDays: RetentionDays
@@ -175,6 +177,7 @@ export const environment = variables.transform((env, context): ManagementConfig 
   },
   // Balancers' health checks detect within this time that the service is not ready.
   drainMs: 1_000,
+  maxConnections: 10_000,
   activityRetentionDays: env.ACTIVITY_RETENTION_DAYS,
   analyticsRetentionDays: env.ANALYTICS_RETENTION_DAYS,
   retentionDays: {

@@ -50,8 +50,6 @@ export interface Management {
 /** The timeout of one statement of a read. A change, such as a deletion with its cascade, may take longer. */
 const READ_TIMEOUT_MS = 2_000
 const SERVER_TIMEOUTS = { requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
-/** Beyond this number, new connections are closed, so that descriptors remain for Postgres and webhooks. */
-const MAX_CONNECTIONS = 10_000
 const HOUSEKEEPING_INTERVAL_MS = 10 * 60_000
 const HEALTH_CHECK_INTERVAL_MS = 1_000
 const IDLE_CHECK_INTERVAL_MS = 50
@@ -185,7 +183,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const admission = new Admission({ ...dependencies, db: readDb, rateLimiter, onReject: metrics.countOverShare })
   const app = createApp({ dependencies, admission, metrics, corsOrigins, onCredentialUse: uses.record })
   const server = createServer({ ...SERVER_TIMEOUTS, ...messageClasses(app), requireHostHeader: false })
-  server.maxConnections = MAX_CONNECTIONS
+  server.maxConnections = config.maxConnections
   handleProtocolErrors(server, app)
   const health = watchDatabase(readDb, onError)
   const stopHousekeeping = repeat((signal) => deleteOld(config, pool, db, log, signal), {

@@ -8,10 +8,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import { type Harness, operatorToken, startHarness } from '../support/harness.ts'
 
+const MAX_CONNECTIONS = 20
 let harness: Harness
 
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness({}, { maxConnections: MAX_CONNECTIONS })
 })
 beforeEach(({ skip }) => skip(isBehindBalancer, 'a balancer responds to these requests itself'))
 afterAll(() => harness.close())
@@ -102,4 +103,19 @@ test('sends one error for a malformed body', async () => {
   const text = await exchange(head + body)
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400'])
   expect(text).toContain('MALFORMED_HTTP')
+})
+
+test('closes connections beyond the maximum, and accepts new ones when others have ended', async () => {
+  const open = Array.from({ length: MAX_CONNECTIONS }, () =>
+    connect(Number(new URL(harness.origin).port), '127.0.0.1').on('error', () => undefined),
+  )
+  await Promise.all(open.map((socket) => once(socket, 'connect')))
+  const status = () =>
+    exchange(`${line}host: x\r\nconnection: close\r\n\r\n`).then(
+      (text) => text.slice(9, 12),
+      () => '',
+    )
+  expect(await status()).toBe('')
+  for (const socket of open) socket.destroy()
+  await expect.poll(status).toBe('401')
 })

@@ -82,7 +82,10 @@ export async function startHarnessWithValidator(
   return { ...harness, validator, close }
 }
 
-export async function startHarness(env: Record<string, string> = {}): Promise<Harness> {
+export async function startHarness(
+  env: Record<string, string> = {},
+  changes: { maxConnections?: number } = {},
+): Promise<Harness> {
   const database = await createTestDatabase()
   const config = environment.parse({
     DATABASE_URL: database.managementUrl,
@@ -94,7 +97,7 @@ export async function startHarness(env: Record<string, string> = {}): Promise<Ha
     LOG_LEVEL: 'fatal',
     ...env,
   })
-  const management = await startManagement({ ...config, drainMs: 0 })
+  const management = await startManagement({ ...config, drainMs: 0, ...changes })
   const balancer = await startBalancer('management', management)
   const origin = `http://127.0.0.1:${balancer.port}`
   return {
