@@ -129,6 +129,20 @@ test.each([
   isLong ? 3_600_000 : 60_000,
 )
 
+test('shrinks a plan to the steps, operations and checks that a failure needs', async () => {
+  const plan = planOf(1)
+  const result = { ...(await runPlan(plan)), finding: { problem: 'late', atMs: 0, text: '' } as const }
+  const needed = plan.steps.filter(({ kind }) => kind === 'transaction').slice(1, 3)
+  const { plan: shrunk } = await shrink({ plan, result }, ({ steps }) => {
+    const isWhole = needed.every(({ atMs }) => steps.some((step) => step.atMs === atMs))
+    return Promise.resolve(isWhole ? result : { ...result, finding: null })
+  })
+  expect(plan.steps.length).toBeGreaterThan(4)
+  expect(shrunk.steps.map(({ atMs }) => atMs)).toEqual(needed.map(({ atMs }) => atMs))
+  expect(shrunk.steps).toMatchObject(needed.map(() => ({ operations: { length: 1 }, lastsMs: 0 })))
+  expect(shrunk.checks).toEqual([])
+})
+
 test.each([
   {
     defect: 'does not count the age of its index file',
