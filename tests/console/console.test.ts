@@ -12,6 +12,7 @@ import { callTests, productSearchTests } from './calls.ts'
 import { conflictTests } from './conflicts.ts'
 import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
+import { offlineTests } from './offline.ts'
 import { operatorTests } from './operator.ts'
 import { overviewTests } from './overview.ts'
 import { ruleTests } from './rules.ts'
@@ -37,6 +38,7 @@ describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_
   shopTests(() => stage)
   searchTests(() => stage)
   overviewTests(() => stage)
+  offlineTests(() => stage)
 
   test('shows the reason for a rejection and creates an exclusion for the machine', async () => {
     const id = await stage.addLicense('WHY0-0000-0000-0001')

@@ -16,7 +16,7 @@ function rejects(name: string, prepare: (world: World) => Forgery): Scenario {
     name: `rejects ${name}`,
     async run(world) {
       world.service.answers.forgery = prepare(world)
-      await world.open(REQUIRED)
+      await world.open({ ...REQUIRED, entitlements: true })
       await world.requireResult('validate', NO_FILE)
       await world.requireResult('activate', NO_FILE)
       world.service.answers.forgery = {}
@@ -88,6 +88,7 @@ const forgeries: readonly Scenario[] = [
     about(() => ({ status: 409 })),
   ),
   rejects('a signature for another code', about(replaced('response', /VALID/, 'REVOKED'))),
+  rejects('a signature for other entitlements', about(replaced('response', /"edition":"pro"/, '"edition":"free"'))),
   rejects('a signature for another expiry', about(replaced('response', /"expiresAt":"20/, '"expiresAt":"21'))),
 ]
 

@@ -12,7 +12,8 @@ import { activityEntry } from '@keyward/contract/management/activity'
 import { auditEntry } from '@keyward/contract/management/audit'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import { judgeLicenseFile, parsePayload, spkiToPublicKey, verifyLicenseFile } from '@keyward/license-file'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startValidatorProcess } from '@keyward/testkit'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 
 import { environment } from '../../src/config.ts'
@@ -298,8 +299,8 @@ describe('the license file for an app', () => {
 describe('the license file for one machine', () => {
   const DAY_MS = 86_400_000
   const issue = (id: string, body: object, call = vendor.call) => call('POST', `licenses/${id}/file`, { body })
-  const check = async (key: string, fingerprint: string, path = 'validate') => {
-    const response = await fetch(`http://127.0.0.1:${harness.validator.port}/api/v1/${path}`, {
+  const check = async (key: string, fingerprint: string, path = 'validate', { port } = harness.validator) => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${vendor.apiKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ licenseKey: key, fingerprint }),
@@ -319,11 +320,9 @@ describe('the license file for one machine', () => {
     const endsAt = payload?.refreshAfter ?? ''
     expect(Date.parse(endsAt) - Date.parse(payload?.issuedAt ?? '')).toBe(5 * DAY_MS)
     const facts = { keys: await verificationKeys(), licenseKey: license.key, nowMs: Date.now(), latestSeenMs: 0 }
-    expect(judgeLicenseFile(response.text, { ...facts, machineId: 'm1' })).toMatchObject({ ok: true })
-    expect(judgeLicenseFile(response.text, { ...facts, machineId: 'm2' })).toEqual({
-      ok: false,
-      reason: 'WRONG_MACHINE',
-    })
+    const judged = (machineId: string) => judgeLicenseFile(response.text, { ...facts, machineId })
+    expect(judged('m1')).toMatchObject({ ok: true })
+    expect(judged('m2')).toEqual({ ok: false, reason: 'WRONG_MACHINE' })
     expect(await machinesOf(license.id)).toMatchObject([{ machineId: 'm1', hostname: 'plant-3', leaseEndsAt: endsAt }])
     expect(outcome(await issue(license.id, { machineId: 'm2' }))).toBe('409 TOO_MANY_MACHINES')
     // A longer file keeps the slot longer, and a shorter one does not shorten it.
@@ -340,17 +339,20 @@ describe('the license file for one machine', () => {
     expect(events.text).toContain(`"machineId":"m1","endsAt":"${endsAt}"`)
   })
 
-  test('apps cannot release its slot, which the next machine takes when the file has ended', async () => {
+  test('apps cannot release its slot, which the next machine takes when the file has ended, also after a restart', async () => {
     const license = await vendor.license({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
     expect((await issue(license.id, { machineId: 'm1' })).status).toBe(200)
     await expect.poll(() => check(license.key, 'm1')).toMatchObject({ valid: true })
     await expect.poll(() => check(license.key, 'm1', 'deactivate')).toMatchObject({ deactivated: false })
     expect(await check(license.key, 'm2')).toMatchObject({ valid: false, code: 'TOO_MANY_MACHINES' })
-    await harness.database.pool.query(
-      `update machines set file_ends_at = now(), lease_ends_at = now() where license_id = $1`,
-      [license.id],
-    )
-    await expect.poll(() => check(license.key, 'm2')).toMatchObject({ valid: true })
+    const restarted = await startValidatorProcess(harness.database)
+    onTestFinished(() => restarted.stop())
+    await expect
+      .poll(() => check(license.key, 'm2', 'validate', restarted))
+      .toMatchObject({ code: 'TOO_MANY_MACHINES' })
+    const end = 'update machines set file_ends_at = now(), lease_ends_at = now() where license_id = $1'
+    await harness.database.pool.query(end, [license.id])
+    await expect.poll(() => check(license.key, 'm2', 'validate', restarted)).toMatchObject({ valid: true })
     await expect.poll(() => check(license.key, 'm1')).toMatchObject({ code: 'TOO_MANY_MACHINES' })
     expect((await machinesOf(license.id)).map(({ machineId }) => machineId)).toEqual(['m2'])
   })
