@@ -51,6 +51,8 @@ export interface ClaimQueueOptions {
   organization?: { maxQueued: number; maxExecuting: number; maxBatch: number }
   onBatch?: (size: number, tookMs: number) => void
   onError?: (error: unknown) => void
+  /** Receives the result of a claim that has ended undecided meanwhile. */
+  onLate?: (claim: Claim, result: ClaimAnswer) => void
   clock?: Clock
 }
 
@@ -95,6 +97,7 @@ export class ClaimQueue {
       organization,
       onBatch: () => undefined,
       onError: () => undefined,
+      onLate: () => undefined,
       clock: SYSTEM_CLOCK,
     }
     this.#options = { ...defaults, ...options }
@@ -206,7 +209,10 @@ export class ClaimQueue {
   }
 
   #settle(entry: Entry, result: ClaimAnswer | null, sentMs = 0): void {
-    if (entry.isSettled) return
+    if (entry.isSettled) {
+      if (result !== null) this.#options.onLate(entry.claim, result)
+      return
+    }
     entry.isSettled = true
     this.#open.add(entry.claim.organization, -1)
     if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)

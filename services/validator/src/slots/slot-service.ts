@@ -78,7 +78,9 @@ export class SlotService {
         done(isDecided)
       })
     this.#renewals = new Renewals(renew, this.#clock)
-    this.#queue = new ClaimQueue({ ...options, executor: store })
+    // Without its late result, a machine whose claim took too long would be rejected while the index shows a full license without it.
+    const onLate = (claim: Claim, result: ClaimAnswer): void => applyClaim(this.#index, claim, result)
+    this.#queue = new ClaimQueue({ ...options, executor: store, onLate })
     this.#releases = new ReleaseQueue(async (releases) => {
       try {
         return await store.release(releases)

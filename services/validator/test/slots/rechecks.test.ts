@@ -4,30 +4,37 @@ import type { Claim } from '../../src/slots/claim-queue.ts'
 import { SlotService } from '../../src/slots/slot-service.ts'
 
 let executed: Claim[]
+/** The machines that the index holds because of a result. */
+let applied: string[]
+/** The time that a statement takes, and its outcome. */
+let tookMs: number
+let outcome: 'limit' | 'granted'
 let service: SlotService
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   executed = []
+  applied = []
+  tookMs = 0
+  outcome = 'limit'
   service = new SlotService(
     {
-      execute: (claims) => {
+      execute: async (claims) => {
         executed.push(...claims)
-        return Promise.resolve(
-          claims.map(() => ({
-            outcome: 'limit',
-            used: 1,
-            max: 1,
-            xid: '7',
-            expiresAtMs: Infinity,
-            leaseSeconds: null,
-          })),
-        )
+        if (tookMs > 0) await new Promise((resolve) => setTimeout(resolve, tookMs))
+        return claims.map(() => ({
+          outcome,
+          used: 1,
+          max: 1,
+          xid: '7',
+          expiresAtMs: Infinity,
+          leaseSeconds: null,
+        }))
       },
       isHopeless: () => true,
       release: () => Promise.resolve([]),
     },
-    { applyOwn: () => undefined, applySeen: () => undefined },
+    { applyOwn: ({ machineId }) => applied.push(String(machineId)), applySeen: () => undefined },
     { onError: () => undefined, leases: { set: () => undefined } },
   )
 })
@@ -57,4 +64,23 @@ test('rechecks a limited number of full licenses of each organization in a windo
     await vi.advanceTimersByTimeAsync(1)
   }
   expect(executed.length).toBeLessThanOrEqual(33 + 6 * 32)
+})
+
+test('applies the result of a claim that arrives after the claim has ended undecided', async () => {
+  tookMs = 3_000
+  outcome = 'granted'
+  const decided: boolean[] = []
+  const claim = {
+    organization: 1,
+    licenseId: Buffer.alloc(16),
+    machineId: Buffer.from('late'),
+    hostname: null,
+    isRecheck: false,
+    lease: null,
+  }
+  service.claim(claim, (decision) => decided.push(decision.isDecided))
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect({ decided, applied }).toEqual({ decided: [false], applied: [] })
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect({ decided, applied }).toEqual({ decided: [false], applied: ['late'] })
 })
