@@ -52,7 +52,7 @@ beforeAll(() => {
 })
 
 async function runSuite(command: string[]): Promise<Run> {
-  const results = await runCases(command, [...vectorCases, ...contractCases], 8)
+  const results = await runCases(command, [...vectorCases, ...contractCases], 4)
   return { command, vectors: results.slice(0, vectorCases.length), contract: results.slice(vectorCases.length) }
 }
 

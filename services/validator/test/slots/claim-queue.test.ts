@@ -18,6 +18,7 @@ beforeAll(async () => {
   slots = new PostgresSlots(world.database.validatorUrl, () => undefined)
   queue = new ClaimQueue({
     executor: slots,
+    limitMs: 60_000,
     onBatch: (size) => batches.push(size),
     onError: (error) => errors.push(error),
   })
