@@ -46,11 +46,20 @@ export interface Vendor {
 
 export const perpetual = { type: 'PERPETUAL', maxMachines: 5 }
 
+/**
+ * Returns a caller that repeats requests that got 503, as clients do. On a busy machine, a connection to Postgres may need more than the two
+ * seconds that the service waits.
+ */
+export function patient(call: Caller): Caller {
+  return async (...request) => {
+    let response = await call(...request)
+    for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await call(...request)
+    return response
+  }
+}
+
 export async function createVendor(harness: Harness, plan: Plan = 'STANDARD', name = 'Acme'): Promise<Vendor> {
-  const create = () => harness.call('POST', 'organizations', { body: { name, plan } })
-  // On a busy machine, the first connection to Postgres may need more than the two seconds that the service waits.
-  let response = await create()
-  for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await create()
+  const response = await patient(harness.call)('POST', 'organizations', { body: { name, plan } })
   const { id, managementToken, apiKey } = expectBody(response, 201, strings)
   const call = harness.as(managementToken)
   const product = async (productName = 'Studio') =>
