@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 import { startingWith } from '../longest-first.ts'
+import { RETRIES_OF_PROGRAMS } from '../retries.ts'
 import { isLong } from './support/length.ts'
 
 const LONGEST = [
@@ -18,7 +19,8 @@ export default defineConfig({
     root: new URL('../..', import.meta.url).pathname,
     include: ['tests/faults/**/*.test.ts'],
     pool: 'forks',
-    maxWorkers: isLong ? 1 : 3,
+    maxWorkers: isLong ? 1 : 2,
+    retry: RETRIES_OF_PROGRAMS,
     sequence: { sequencer: startingWith(LONGEST) },
     testTimeout: isLong ? 3_600_000 : 120_000,
     hookTimeout: isLong ? 1_200_000 : 120_000,
