@@ -17,8 +17,8 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type ApiResponse, type Harness, startHarness } from './support/harness.ts'
-import { createVendor, expectBody, type Vendor } from './support/vendor.ts'
+import { type ApiResponse, type Caller, type Harness, startHarness } from './support/harness.ts'
+import { createVendor, expectBody, patient, type Vendor } from './support/vendor.ts'
 
 const MAX_CALLS = 100
 const CALLS = { application: 'keyward-management', inTransactions: true }
@@ -42,7 +42,10 @@ afterAll(async () => {
 })
 
 interface World {
+  /** Its calls are repeated while the service is busy. */
   vendor: Vendor
+  /** Sends one request. */
+  call: Caller
   licenseKey: string
   customers: { first: string; second: string }
   rules: string[]
@@ -52,7 +55,7 @@ const rule = (value: string) => ({ kind: 'BLACKLIST', type: 'IP', value, scope: 
 
 /** Creates a license of the first customer, a set with one rule, two monitored rules, and a rule of the first customer. */
 async function createWorld(): Promise<World> {
-  const vendor = await createVendor(harness)
+  const vendor = await createVendor({ ...harness, as: (token) => patient(harness.as(token)) })
   const first = await vendor.customer({ email: 'first@example.com' })
   const second = await vendor.customer({ email: 'second@example.com' })
   const license = await vendor.license({ customerId: first })
@@ -62,21 +65,22 @@ async function createWorld(): Promise<World> {
     await vendor.rule({ value: '192.0.2.0/24', mode: 'MONITOR' }),
   ]
   await vendor.rule({ type: 'CUSTOMER', value: second })
-  return { vendor, licenseKey: license.key, customers: { first, second }, rules: monitored.map(({ id }) => id) }
+  const call = harness.as(vendor.managementToken)
+  return { vendor, call, licenseKey: license.key, customers: { first, second }, rules: monitored.map(({ id }) => id) }
 }
 
 /** Each change rejects the checks of the license. */
 const CHANGES: Readonly<Record<string, (world: World) => Promise<ApiResponse>>> = {
-  'the creation of a rule': ({ vendor }) =>
-    vendor.call('POST', 'access-rules', { body: { ...rule('192.0.2.8/30'), note: 'new' } }),
-  'an import of rules': ({ vendor }) =>
-    vendor.call('POST', 'access-rules/import', { body: { rules: ['192.0.2.8/31', '192.0.2.0/25'].map(rule) } }),
-  'the replacement of a set': ({ vendor }) =>
-    vendor.call('PUT', 'access-rules/sets/feed', { body: { rules: ['192.0.2.8/29', '192.0.2.9'].map(rule) } }),
-  'a change of modes': ({ vendor, rules }) =>
-    vendor.call('POST', 'access-rules/set-mode', { body: { mode: 'ENFORCE', ids: rules } }),
-  'a merge of customers': ({ vendor, customers }) =>
-    vendor.call('POST', `customers/${customers.first}/merge`, { body: { into: customers.second } }),
+  'the creation of a rule': ({ call }) =>
+    call('POST', 'access-rules', { body: { ...rule('192.0.2.8/30'), note: 'new' } }),
+  'an import of rules': ({ call }) =>
+    call('POST', 'access-rules/import', { body: { rules: ['192.0.2.8/31', '192.0.2.0/25'].map(rule) } }),
+  'the replacement of a set': ({ call }) =>
+    call('PUT', 'access-rules/sets/feed', { body: { rules: ['192.0.2.8/29', '192.0.2.9'].map(rule) } }),
+  'a change of modes': ({ call, rules }) =>
+    call('POST', 'access-rules/set-mode', { body: { mode: 'ENFORCE', ids: rules } }),
+  'a merge of customers': ({ call, customers }) =>
+    call('POST', `customers/${customers.first}/merge`, { body: { into: customers.second } }),
 }
 
 /** Returns everything that a change writes, without ids and times. */
@@ -100,11 +104,14 @@ async function stateOf({ vendor, customers }: World): Promise<object> {
 async function verdictOf({ vendor, licenseKey }: World): Promise<string> {
   const headers = { prefer: 'wait=10' }
   await vendor.call('POST', 'api-keys', { body: { name: 'a change that follows' }, headers })
-  const response = await fetch(`http://127.0.0.1:${validator.port}/api/v2/license/validate`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${vendor.apiKey}`, 'x-forwarded-for': '192.0.2.9' },
-    body: JSON.stringify({ license: licenseKey, fingerprint: 'm' }),
-  })
+  const check = () =>
+    fetch(`http://127.0.0.1:${validator.port}/api/v2/license/validate`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${vendor.apiKey}`, 'x-forwarded-for': '192.0.2.9' },
+      body: JSON.stringify({ license: licenseKey, fingerprint: 'm' }),
+    })
+  let response = await check()
+  for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await check()
   return verdictV2.parse(await response.json()).code
 }
 
