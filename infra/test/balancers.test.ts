@@ -130,7 +130,7 @@ for (const { name, configuration, make, isAvailable, listen, checksReadiness, ch
       ports = { https: await freePort(), http: await freePort(), metrics: await freePort() }
       balancer = make()
       await balancer.start(configuration, ports, (conf) => listen(place(conf), ports))
-    }, 30_000)
+    }, 240_000)
 
     afterAll(async () => {
       agent.destroy()

@@ -62,7 +62,7 @@ describe.skipIf(!canRun)('run.sh (needs haproxy and openssl)', { timeout: 30_000
       env: { ...process.env, CERTIFICATE_INTERVAL: '0.1' },
       stdio: 'ignore',
     })
-  }, 30_000)
+  }, 240_000)
 
   afterAll(() => {
     program.kill('SIGKILL')

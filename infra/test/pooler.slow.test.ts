@@ -58,7 +58,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
       }),
     ])
     await Promise.all([untilReady('management', management.adminPort), untilReady('validator', validator.adminPort)])
-  }, 60_000)
+  }, 240_000)
 
   afterAll(async () => {
     await Promise.all([management.stop(), validator.stop()])
@@ -66,7 +66,7 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     if (pooler.exitCode === null) await once(pooler, 'exit')
     await database.drop()
     rmSync(folder, { recursive: true, force: true })
-  }, 60_000)
+  }, 240_000)
 
   test('management requests change the verdicts of validators', async () => {
     const call = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> => {

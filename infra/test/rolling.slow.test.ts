@@ -21,12 +21,12 @@ describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => 
       operatorToken,
       masterKey: Buffer.alloc(32, 7).toString('base64'),
     })
-  }, 60_000)
+  }, 240_000)
 
   afterAll(async () => {
     await cluster.stop()
     await database.drop()
-  }, 60_000)
+  }, 240_000)
 
   test('no request fails, and no verdict is wrong', { timeout: 300_000 }, async () => {
     const { load, changes, events } = await rollingUpgrade({

@@ -53,12 +53,12 @@ describe('npm start', { timeout: 60_000 }, () => {
     started = start()
     await started.ready()
     check = () => runCurl(started.curlLines()[0] ?? '')
-  }, 60_000)
+  }, 240_000)
 
   afterAll(async () => {
     await stopAll()
     await rm(home, { recursive: true, force: true })
-  }, 60_000)
+  }, 240_000)
 
   test('prints commands that request a verdict, add a rule that changes it, and delete the rule', async () => {
     const [, blacklist = '', remove = ''] = started.curlLines()
@@ -195,7 +195,7 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
   afterEach(async () => {
     await stopAll()
     await rm(home, { recursive: true, force: true })
-  }, 60_000)
+  }, 240_000)
 
   test('prints an error that names an invalid variable', async () => {
     home = await newHome()

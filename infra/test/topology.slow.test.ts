@@ -53,13 +53,13 @@ describe.skipIf(!isAvailable)('the base address (needs haproxy and openssl)', { 
     const { key } = await createLicense()
     // Waits until a validator has received the API key.
     while ((await v2({ license: key })).status !== 200) await sleep(20)
-  }, 60_000)
+  }, 240_000)
 
   afterAll(async () => {
     client.close()
     await cluster.stop()
     await database.drop()
-  }, 60_000)
+  }, 240_000)
 
   test('the smoke test succeeds, also with a host name that does not resolve, and deletes its organization', async () => {
     const { port } = new URL(cluster.baseUrl)

@@ -115,13 +115,13 @@ describe.skipIf(!hasPrometheus || !hasBalancer)('a cluster and its Prometheus (n
     client.close()
     const pages = Object.values(targets).flat()
     exposed = (await Promise.all(pages.map(async (one) => (await fetch(`http://${one}/metrics`)).text()))).join('\n')
-  }, 60_000)
+  }, 240_000)
 
   afterAll(async () => {
     await prometheus.stop()
     await cluster.stop()
     await database.drop()
-  }, 60_000)
+  }, 240_000)
 
   test('the monitored checks succeed', () => {
     expect(failures).toEqual([])

@@ -50,7 +50,7 @@ beforeAll(async () => {
   const { id: customerId } = await call('/customers', { email: 'ada@example.com' }, token, identified)
   const body = { productId, customerId, policy: { type: 'PERPETUAL' } }
   license = (await call('/licenses', body, token, z.object({ key: z.string() }))).key
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   agent.destroy()
   await endChildren()

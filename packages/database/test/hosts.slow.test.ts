@@ -49,7 +49,7 @@ beforeAll(async () => {
   await new Promise((resolve) => silent.once('listening', resolve))
   const hosts = [`127.0.0.1:${portOf(silent)}`, '127.0.0.1:1', `127.0.0.1:${standby.port}`, `localhost:${primary.port}`]
   url = `postgres://app:${encodeURIComponent('p,s@ß')}@${hosts.join()}/postgres?target_session_attrs=read-write`
-}, 60_000)
+}, 240_000)
 
 afterAll(async () => {
   silent.close()

@@ -35,7 +35,7 @@ beforeAll(async () => {
   await start()
   await migrate(postgres.url)
   harness = await startHarness({ DATABASE_URL: postgres.url })
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   await setStandbys('')
   await harness.close()

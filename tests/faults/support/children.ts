@@ -57,6 +57,7 @@ export async function freePort(): Promise<number> {
 const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
 
 /** The root folder of the checkout that contains this file. */
+const MAX_STARTS = 5
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 /**
@@ -64,7 +65,18 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
  * import first. `wrapper` is a command that runs Node. `root` is the checkout of the program. Rejects with the output if the
  * service ends earlier.
  */
-export async function startService(
+export async function startService(...options: Parameters<typeof startOnce>): Promise<Service> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(...options)
+    } catch (error) {
+      // On a busy machine, a connection may need more than the two seconds that a service waits. An orchestrator also starts it again.
+      if (attempt === MAX_STARTS || !String(error).includes('connection timeout')) throw error
+    }
+  }
+}
+
+async function startOnce(
   name: 'validator' | 'management',
   env: Env,
   nodeFlags: readonly string[] = [],

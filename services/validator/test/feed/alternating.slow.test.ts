@@ -53,7 +53,7 @@ beforeAll(async () => {
   const changed = new URL(primary.url)
   changed.port = String(typeof address === 'object' ? address?.port : 0)
   url = changed.href
-}, 60_000)
+}, 240_000)
 afterAll(async () => {
   proxy.close()
   await Promise.all([primary.stop(), standby.stop()])
