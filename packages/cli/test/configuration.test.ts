@@ -21,6 +21,15 @@ async function enterOrganization(name: string): Promise<void> {
   shell.env['KEYWARD_TOKEN'] = z.object({ managementToken: z.string() }).parse(JSON.parse(out)).managementToken
 }
 
+/** A list whose aliases expand to a billion items. */
+const ALIASES = Array.from({ length: 9 }, (_, i) =>
+  i === 0
+    ? 'a0: &a0 [x]'
+    : `a${i}: &a${i} [${Array(10)
+        .fill(`*a${i - 1}`)
+        .join(', ')}]`,
+).join('\n')
+
 const apply = (...args: string[]) => shell.cli('apply', '--file', 'keyward.yaml', '--wait', '0', ...args)
 
 beforeAll(async () => {
@@ -120,6 +129,7 @@ test('what a file does not name stays, and an empty list needs a flag', async ()
 
 test.each([
   ['products: [', /keyward\.yaml is not YAML: /],
+  [ALIASES, /keyward\.yaml is not YAML: Excessive alias count/],
   ['products: { Studio: { entitlments: {} } }', /products\.Studio: .*entitlments/],
   ['products: { "": {} }', /products\./],
   [

@@ -18,7 +18,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { type ApiResponse, type Caller, type Harness, startHarness } from './support/harness.ts'
-import { createVendor, expectBody, patient, type Vendor } from './support/vendor.ts'
+import { createVendor, expectBody, patient, patiently, type Vendor } from './support/vendor.ts'
 
 const MAX_CALLS = 100
 const CALLS = { application: 'keyward-management', inTransactions: true }
@@ -55,7 +55,7 @@ const rule = (value: string) => ({ kind: 'BLACKLIST', type: 'IP', value, scope: 
 
 /** Creates a license of the first customer, a set with one rule, two monitored rules, and a rule of the first customer. */
 async function createWorld(): Promise<World> {
-  const vendor = await createVendor({ ...harness, as: (token) => patient(harness.as(token)) })
+  const vendor = await createVendor(patient(harness))
   const first = await vendor.customer({ email: 'first@example.com' })
   const second = await vendor.customer({ email: 'second@example.com' })
   const license = await vendor.license({ customerId: first })
@@ -110,8 +110,7 @@ async function verdictOf({ vendor, licenseKey }: World): Promise<string> {
       headers: { authorization: `Bearer ${vendor.apiKey}`, 'x-forwarded-for': '192.0.2.9' },
       body: JSON.stringify({ license: licenseKey, fingerprint: 'm' }),
     })
-  let response = await check()
-  for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await check()
+  const response = await patiently(check)
   return verdictV2.parse(await response.json()).code
 }
 

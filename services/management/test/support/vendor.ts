@@ -47,19 +47,26 @@ export interface Vendor {
 export const perpetual = { type: 'PERPETUAL', maxMachines: 5 }
 
 /**
- * Returns a caller that repeats requests that got 503, as clients do. On a busy machine, a connection to Postgres may need more than the two
- * seconds that the service waits.
+ * Sends a request again while it gets 503, at most five times, as clients do. On a busy machine, a connection to Postgres may need more than
+ * the two seconds that the service waits.
  */
-export function patient(call: Caller): Caller {
-  return async (...request) => {
-    let response = await call(...request)
-    for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await call(...request)
-    return response
+export async function patiently<Reply extends { status: number }>(send: () => Promise<Reply>): Promise<Reply> {
+  let response = await send()
+  for (let attempt = 0; response.status === 503 && attempt < 5; attempt++) response = await send()
+  return response
+}
+
+/** Returns a harness whose callers repeat requests that get 503. */
+export function patient(harness: Harness): Harness {
+  const as: Harness['as'] = (token) => {
+    const call = harness.as(token)
+    return (...request) => patiently(() => call(...request))
   }
+  return { ...harness, as }
 }
 
 export async function createVendor(harness: Harness, plan: Plan = 'STANDARD', name = 'Acme'): Promise<Vendor> {
-  const response = await patient(harness.call)('POST', 'organizations', { body: { name, plan } })
+  const response = await patiently(() => harness.call('POST', 'organizations', { body: { name, plan } }))
   const { id, managementToken, apiKey } = expectBody(response, 201, strings)
   const call = harness.as(managementToken)
   const product = async (productName = 'Studio') =>

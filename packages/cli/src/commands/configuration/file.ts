@@ -11,7 +11,7 @@ import { createProduct } from '@keyward/contract/management/products'
 import { createTemplate, ORDER_DEFAULTS } from '@keyward/contract/management/templates'
 import { createWebhookEndpoint } from '@keyward/contract/management/webhooks'
 import { oneLine } from '@keyward/contract/text'
-import { Document, parse, visit, YAMLParseError } from 'yaml'
+import { Document, parse, visit } from 'yaml'
 import { z } from 'zod'
 
 import { EXIT, Failure } from '../../failure.ts'
@@ -64,8 +64,8 @@ function parseYaml(path: string, text: string): unknown {
     const value: unknown = parse(text)
     return value ?? {}
   } catch (error) {
-    if (error instanceof YAMLParseError) throw new Failure(EXIT.usage, `${path} is not YAML: ${error.message}`)
-    throw error
+    // Besides errors of syntax, the library rejects aliases that would expand to a huge value.
+    throw new Failure(EXIT.usage, `${path} is not YAML: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

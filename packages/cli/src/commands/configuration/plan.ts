@@ -26,8 +26,8 @@ export interface Change {
   make: () => Promise<string | undefined>
 }
 
-/** What a plan may do and how its changes are sent. */
 export interface PlanOptions {
+  /** Whether an empty list may delete all rules of a set. */
   allowEmpty: boolean
   /** The options of calls whose changes validators apply. */
   wait: CallOptions
