@@ -100,6 +100,13 @@ async function stateOf({ vendor, customers }: World): Promise<object> {
   }
 }
 
+/** Waits until Postgres has ended every transaction of the service. It may still commit when the connection is broken. */
+async function ended(): Promise<void> {
+  const open = `select pid from pg_stat_activity
+    where datname = current_database() and application_name = '${CALLS.application}' and backend_xid is not null`
+  await expect.poll(async () => (await database.pool.query(open)).rows).toEqual([])
+}
+
 /** Returns the verdict of a check by a validator that has applied all changes. */
 async function verdictOf({ vendor, licenseKey }: World): Promise<string> {
   const headers = { prefer: 'wait=10' }
@@ -128,6 +135,7 @@ test.each(Object.entries(CHANGES))('%s happens as a whole or not at all', { time
       proxy.arm(n, when, CALLS)
       const { status } = await send(world)
       const hasBroken = proxy.disarm()
+      await ended()
       const state = await stateOf(world)
       const isDone = status < 300 || JSON.stringify(state) === JSON.stringify(after)
       expect([when, n, state]).toEqual([when, n, isDone ? after : before])
