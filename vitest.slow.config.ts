@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 import { startingWith } from './tests/longest-first.ts'
-import { RETRIES_OF_PROGRAMS } from './tests/retries.ts'
 import { globalSettings, PROPERTY_TESTS, settings, SLOW_TESTS } from './vitest.config.ts'
 
 const LONGEST = [
@@ -28,7 +27,6 @@ export default defineConfig({
     ...settings,
     // These tests start programs that need the cores themselves.
     maxWorkers: availableParallelism(),
-    retry: RETRIES_OF_PROGRAMS,
     include: [...SLOW_TESTS, ...PROPERTY_TESTS],
     env: { KEYWARD_SLOW: '1' },
     sequence: { sequencer: startingWith(LONGEST) },

@@ -35,7 +35,9 @@ const cases = [
       conf
         .replace('bind :443', `bind 127.0.0.1:${ports.https}`)
         .replace('bind :80', `bind 127.0.0.1:${ports.http}`)
-        .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`),
+        .replace('bind :8404', `bind 127.0.0.1:${ports.metrics}`)
+        // The simulated services respond late on a busy machine, which must not count as a failure.
+        .replaceAll('fall 2', 'fall 8'),
     checksReadiness: true,
     chunkedFraming: { 'transfer-encoding': 'chunked' },
   },

@@ -2,7 +2,10 @@ import { defineConfig } from 'vitest/config'
 
 import { startingWith } from '../longest-first.ts'
 import { RETRIES_OF_PROGRAMS } from '../retries.ts'
+import { keepTemporaryFilesInMemory } from '../temporary-files.ts'
 import { isLong } from './support/length.ts'
+
+keepTemporaryFilesInMemory()
 
 const LONGEST = [
   'tests/faults/process.test.ts',

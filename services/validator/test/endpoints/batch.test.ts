@@ -85,10 +85,10 @@ test('evaluates the first address rule of an organization in each check that see
   await until(async () => (await send(validator.port, V2, { body: checks[0], secret })).text.includes('REVOKED'))
   const seen = new Set<string>()
   const done = new AbortController()
-  const load = Array.from({ length: 6 }, async () => {
+  const load = Array.from({ length: 3 }, async () => {
     while (!done.signal.aborted) for (const code of await codes()) seen.add(code)
   })
-  for (let n = 0; n < 70; n++) {
+  for (let n = 0; n < 100; n++) {
     // The states before and after each change reject the check.
     await inTransaction(async (client) => {
       await client.query(`update licenses set status = 'active' where id = $1`, [license.id])

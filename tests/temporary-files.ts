@@ -1,0 +1,18 @@
+import { statfsSync } from 'node:fs'
+
+const MEMORY = '/dev/shm'
+/** The free bytes from which memory holds the temporary files. A whole run needs less than half of them. */
+const MIN_BYTES = 8 * 1024 ** 3
+
+/**
+ * Keeps the temporary files of tests and of their programs in memory, unless TMPDIR names another place. Cloning a database there costs a
+ * tenth of the CPU time of cloning it on a disk.
+ */
+export function keepTemporaryFilesInMemory(): void {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY)
+    if (bavail * bsize >= MIN_BYTES) process.env['TMPDIR'] ??= MEMORY
+  } catch {
+    // Systems other than Linux have no such folder.
+  }
+}
