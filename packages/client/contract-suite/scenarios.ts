@@ -8,6 +8,9 @@ import { signedScenarios } from './scenarios/signed.ts'
 import { storageScenarios } from './scenarios/storage.ts'
 import { timedScenarios } from './scenarios/timed.ts'
 
+/** The title of the cases of time budgets. */
+export const TIMED = 'Slow networks'
+
 export const scenarioGroups: readonly { title: string; scenarios: readonly Scenario[] }[] = [
   { title: 'Requests', scenarios: requestScenarios },
   { title: 'Entitlements and files on demand', scenarios: callScenarios },
@@ -15,6 +18,6 @@ export const scenarioGroups: readonly { title: string; scenarios: readonly Scena
   { title: 'Signed responses', scenarios: signedScenarios },
   { title: 'Storage', scenarios: storageScenarios },
   { title: 'Machine keys', scenarios: machineKeyScenarios },
-  { title: 'Slow networks', scenarios: timedScenarios },
+  { title: TIMED, scenarios: timedScenarios },
   { title: 'Proxies and cancellation', scenarios: proxyScenarios },
 ]

@@ -3,13 +3,13 @@ import answers from '@keyward/license-file/vectors/signed-answers.json' with { t
 
 import { ClientProgram } from './protocol.ts'
 import { responseCases, runResponseCase } from './responses.ts'
-import { scenarioGroups } from './scenarios.ts'
-import { requireEqual, startWorld } from './world.ts'
+import { scenarioGroups, TIMED } from './scenarios.ts'
+import { type Conditions, requireEqual, startWorld } from './world.ts'
 
 export interface Case {
   name: string
-  /** Runs the case with a running program. `command` is its command line. */
-  run: (program: ClientProgram, command: readonly string[]) => Promise<void>
+  /** Runs the case with a running program. */
+  run: (program: ClientProgram, conditions: Conditions) => Promise<void>
   /** Returns what the machine lacks for this case, or null. */
   missing?: (() => string | null) | undefined
 }
@@ -60,14 +60,24 @@ const answerCases = answers.cases.map(({ name, keyId, publicKey, latestSigned, e
   },
 }))
 
+/** The cases of time budgets. */
+export const timedCases: readonly Case[] = contractCases.filter(({ name }) =>
+  name.startsWith(`${TIMED.toLowerCase()}: `),
+)
+
 /** The cases from the test vectors for license files and signed responses. */
 export const vectorCases: readonly Case[] = [...fileCases, ...answerCases]
+
+/** The conditions of a machine that other programs keep busy, as in CI. */
+export const BUSY = { programs: 6, lateness: 3 }
+/** The conditions for measuring time budgets. No other program may keep the machine busy. */
+export const QUIET = { programs: 1, lateness: 1.1 }
 
 /** Runs cases in parallel with several processes of the program. Returns the results in the order of the cases. */
 export async function runCases(
   command: readonly string[],
   cases: readonly Case[],
-  programs = 6,
+  { programs, lateness }: { programs: number; lateness: number } = BUSY,
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = []
   const queue = [...cases.entries()]
@@ -82,7 +92,7 @@ export async function runCases(
       }
       program ??= new ClientProgram(command)
       try {
-        await run(program, command)
+        await run(program, { command, lateness })
         results[position] = { name, problem: null, skipped }
       } catch (error) {
         results[position] = { name, problem: error instanceof Error ? error.message : String(error), skipped }
@@ -100,8 +110,8 @@ export async function runCases(
 function inWorld(name: string, run: (world: Awaited<ReturnType<typeof startWorld>>) => Promise<void>): Case {
   return {
     name,
-    async run(program, command) {
-      const world = await startWorld(program, command)
+    async run(program, conditions) {
+      const world = await startWorld(program, conditions)
       try {
         await run(world)
       } finally {

@@ -13,12 +13,18 @@ import { type Service, startService } from './service/service.ts'
 /** The required fields of a reply, which may have other fields too. */
 export type Expected = Readonly<Record<string, unknown>>
 
-export interface World {
+export interface Conditions {
+  /** The command line of the client under test. */
+  command: readonly string[]
+  /** The duration that a call may have, as a multiple of its time budget. */
+  lateness: number
+}
+
+export interface World extends Conditions {
   service: Service
   gateway: Gateway
-  /** The client under test, which runs, and its command line. */
+  /** The client under test, which runs. */
   program: ClientProgram
-  command: readonly string[]
   /** The path of the client's storage. */
   storage: string
   /** A folder for the files of the case. */
@@ -50,7 +56,7 @@ export function offlineRejection(reason: string): Expected {
   return { ...NO_FILE, reason }
 }
 
-export async function startWorld(program: ClientProgram, command: readonly string[]): Promise<World> {
+export async function startWorld(program: ClientProgram, conditions: Conditions): Promise<World> {
   const service = await startService()
   const gateway = await startGateway(() => service.url)
   const folder = await mkdtemp(join(tmpdir(), 'keyward-contract-'))
@@ -73,8 +79,8 @@ export async function startWorld(program: ClientProgram, command: readonly strin
   })
   const sendOpen = (options: Partial<OpenCommand>) => program.send(openCommand(options))
   return {
+    ...conditions,
     program,
-    command,
     openCommand,
     folder,
     service,

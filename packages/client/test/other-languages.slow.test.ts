@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { ClientProgram, type OpenCommand } from '../contract-suite/protocol.ts'
 import { startGateway } from '../contract-suite/service/gateway.ts'
-import { type CaseResult, contractCases, runCases, vectorCases } from '../contract-suite/suite.ts'
+import { BUSY, type CaseResult, contractCases, runCases, vectorCases } from '../contract-suite/suite.ts'
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID } from '../contract-suite/world.ts'
 import { clients } from './clients.ts'
 import { runExample } from './examples.ts'
@@ -52,7 +52,7 @@ beforeAll(() => {
 })
 
 async function runSuite(command: string[]): Promise<Run> {
-  const results = await runCases(command, [...vectorCases, ...contractCases], 4)
+  const results = await runCases(command, [...vectorCases, ...contractCases], { ...BUSY, programs: 4 })
   return { command, vectors: results.slice(0, vectorCases.length), contract: results.slice(vectorCases.length) }
 }
 

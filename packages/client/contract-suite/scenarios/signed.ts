@@ -4,7 +4,7 @@ import { generateKeyPair } from '@keyward/license-file'
 
 import type { Forgery, SignedFacts } from '../service/answers.ts'
 import { NO_FILE, OFFLINE_VALID, offlineRejection, ONLINE_VALID, requireEqual, type World } from '../world.ts'
-import { DAY_MS, getFile, MINUTE_MS, restartOffline, type Scenario } from './scenario.ts'
+import { DAY_MS, getFile, MINUTE_MS, restartOffline, restartOnline, type Scenario } from './scenario.ts'
 
 const REQUIRED = { requireSignature: true }
 const HOUR_MS = 60 * MINUTE_MS
@@ -76,7 +76,7 @@ const forgeries: readonly Scenario[] = [
   rejects('a signature for another machine', about(replaced('request', /machine-1/, 'machine-2'))),
   rejects('a signature for another license key', about(replaced('request', /K7QX/, 'K7QY'))),
   rejects(
-    'a signature for another API key',
+    'a signature for another API key, such as that of another product',
     about(() => ({ apiKey: 'kwk_cheap' })),
   ),
   rejects(
@@ -164,6 +164,7 @@ const others: readonly Scenario[] = [
       const other = { ...REQUIRED, storage: `${world.storage}.other` }
       await world.open(other)
       await world.requireResult('validate', ONLINE_VALID)
+      await world.requireImport(world.service.fileText, { imported: false, reason: 'BAD_SIGNATURE' })
       await restartOffline(world, other)
       await world.requireResult('validate', NO_FILE)
     },
@@ -194,6 +195,33 @@ const others: readonly Scenario[] = [
       await world.requireResult('validate', ONLINE_VALID)
       await restartOffline(world, REQUIRED)
       await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'rejects the `Date` of a fake server that confirms a clock which was set back',
+    async run(world) {
+      await getFile(world, REQUIRED)
+      await restartOffline(world, { ...REQUIRED, clockAheadMs: 40 * DAY_MS })
+      await world.requireResult('validate', offlineRejection('REFRESH_NEEDED'))
+      world.service.answers.forgery = { header: () => null }
+      world.service.date = new Date(Date.now() + DAY_MS).toUTCString()
+      await restartOnline(world, { ...REQUIRED, clockAheadMs: DAY_MS })
+      await world.requireResult('validate', offlineRejection('CLOCK_SET_BACK'))
+      await world.requireResult('activate', offlineRejection('CLOCK_SET_BACK'))
+    },
+  },
+  {
+    name: 'never repeats a request without a nonce, even if an error demands it',
+    async run(world) {
+      await getFile(world, REQUIRED)
+      world.service.answers.forgery = { header: () => null }
+      for (const status of [400, 415, 422, 501]) {
+        const body =
+          '{"valid":false,"code":"INVALID_REQUEST","message":"`nonce` is not supported.","detail":"Omit `nonce`."}'
+        world.gateway.next = [{ kind: 'respond', status, body }]
+        await world.requireResult('validate', OFFLINE_VALID)
+        await world.requireResult('activate', OFFLINE_VALID)
+      }
     },
   },
   {
