@@ -54,6 +54,6 @@ export async function startLicensing(
 }
 
 function explain(result: ValidationResult): string {
-  if (result.source === 'online') return result.code
-  return result.valid ? `Offline, good until ${result.refreshAfter}` : result.reason
+  if (!result.valid) return result.message
+  return result.source === 'online' ? result.code : `Offline, good until ${result.refreshAfter}`
 }

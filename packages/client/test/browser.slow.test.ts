@@ -12,6 +12,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 import { type Gateway, startGateway } from '../contract-suite/service/gateway.ts'
 import { type Service, startService } from '../contract-suite/service/service.ts'
+import { MESSAGE_AFTER_REJECTION } from '../src/messages.ts'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
@@ -62,9 +63,9 @@ describe.skipIf(!hasBrowser)(`in a browser (${WITHOUT_BROWSER})`, () => {
     expect(await license()).toBe('valid (offline)')
     gateway.fault = { kind: 'none' }
     service.license.rejectedAs = 'REVOKED'
-    expect(await license()).toBe('rejected (REVOKED)')
+    expect(await license()).toBe('The check was rejected.')
     gateway.fault = { kind: 'drop' }
-    expect(await license()).toBe('rejected (NO_FILE)')
+    expect(await license()).toBe(MESSAGE_AFTER_REJECTION)
     await page.close()
   })
 

@@ -100,36 +100,65 @@ test('runs the desktop example online and then offline with its stored file', as
 
 /**
  * A replacement for Electron. It prints the messages that the app sends to its window, enters the license key that the variable ENTER
- * contains, resumes from sleep, and quits. As in Electron, the app is ready only after its main module has been evaluated, and it quits at
- * once unless a listener prevents this.
+ * contains, resumes from sleep, and closes the window. As in Electron, the app is ready only after its main module has been evaluated, a
+ * window requires a ready app, and a closed window receives nothing. When the last window is closed, the app quits at once unless a listener of
+ * `before-quit` prevents this before it returns.
  */
 const ELECTRON = `
+const { EventEmitter } = require('node:events')
 const handlers = new Map()
-const listeners = []
+const windows = new Set()
 let becomeReady
+let isReady = false
 const ready = new Promise((resolve) => (becomeReady = resolve))
-exports.launch = (main) => import(main).then(becomeReady)
-exports.app = {
-  getPath: () => process.env.USER_DATA,
-  whenReady: () => ready,
-  on: (_event, listener) => void listeners.push(listener),
+class App extends EventEmitter {
+  getPath = () => process.env.USER_DATA
+  whenReady = () => ready
   quit() {
     let isPrevented = false
-    for (const listener of listeners) listener({ preventDefault: () => (isPrevented = true) })
-    if (!isPrevented) process.exit()
-  },
+    this.emit('before-quit', { preventDefault: () => (isPrevented = true) })
+    if (isPrevented) return
+    this.emit('will-quit', { preventDefault: () => undefined })
+    process.exit()
+  }
+}
+exports.app = new App()
+exports.launch = async (main) => {
+  await import(main)
+  isReady = true
+  becomeReady()
+  exports.app.emit('ready')
 }
 exports.ipcMain = { handle: (channel, handler) => void handlers.set(channel, handler) }
-exports.BrowserWindow = class {
-  webContents = { send: (channel, { source, valid, code }) => console.log(channel, source, valid, code) }
+exports.BrowserWindow = class extends EventEmitter {
+  constructor() {
+    super()
+    if (!isReady) throw new Error('Cannot create BrowserWindow before app is ready')
+    windows.add(this)
+  }
+  get webContents() {
+    if (this.isDestroyed()) throw new TypeError('Object has been destroyed')
+    return { send: (channel, { source, valid, code }) => console.log(channel, source, valid, code) }
+  }
+  isDestroyed() {
+    return !windows.has(this)
+  }
   async loadFile() {}
+}
+function closeWindows() {
+  for (const window of windows) {
+    windows.delete(window)
+    window.emit('closed')
+  }
+  if (!exports.app.emit('window-all-closed')) exports.app.quit()
 }
 exports.powerMonitor = {
   on: (_event, resume) =>
     setTimeout(async () => {
       if (process.env.ENTER) await handlers.get('enter-license-key')({}, process.env.ENTER)
       await resume()
-      exports.app.quit()
+      closeWindows()
+      await resume()
     }),
 }
 exports.contextBridge = { exposeInMainWorld: (name, api) => console.log(name, Object.keys(api).join()) }
@@ -156,11 +185,13 @@ test('runs the Electron example with a key that is entered once', async () => {
   const online = 'license online true VALID'
   expect(await run()).toEqual([''])
   expect(await run({ ENTER: 'UNKNOWN-KEY' })).toEqual(Array(2).fill('license online false NOT_FOUND'))
+  // The file arrives after the verdict of the second check, so only an app that delays its end stores the file.
+  gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 3000 }]
   expect(await run({ ENTER: service.licenseKey })).toEqual([online, online])
-  expect(await run()).toEqual([online, online])
   gateway.fault = { kind: 'drop' }
   expect(await run()).toEqual(Array(2).fill('license offline true VALID'))
   gateway.fault = { kind: 'none' }
+  expect(await run()).toEqual([online, online])
   writeFileSync(join(app, 'package.json'), '{"type":"commonjs"}')
   expect((await runNode('electron-app/preload.js')).output).toBe('licensing enterKey,onResult')
 })

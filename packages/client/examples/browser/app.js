@@ -13,9 +13,7 @@ const client = createLicenseClient({
 })
 
 const result = await client.validate()
-document.querySelector('#license').value = result.valid
-  ? `valid (${result.source})`
-  : `rejected (${result.reason ?? result.code})`
+document.querySelector('#license').value = result.valid ? `valid (${result.source})` : result.message
 await client.settled()
 document.body.dataset.settled = 'true'
 

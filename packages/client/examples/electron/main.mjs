@@ -32,7 +32,8 @@ async function start(licenseKey) {
 }
 
 function show(result) {
-  window.webContents.send('license', result)
+  // A check may end after the window has been closed.
+  if (!window.isDestroyed()) window.webContents.send('license', result)
   return result
 }
 
