@@ -11,9 +11,12 @@ import { useChange } from '../../api/hooks.ts'
 import { InputError } from '../../api/input.ts'
 import { save } from '../../api/save.ts'
 import { FormWindow } from '../../parts/form.tsx'
+import { QrCode } from '../../parts/qr-code.tsx'
 import { Window } from '../../parts/window.tsx'
 
 const CODE_START = 'KWR1.'
+/** The number of characters that the largest QR code contains. Only files with many entitlements are longer. */
+const MAX_QR_CHARACTERS = 2953
 
 /** Returns the machine that the text names. Throws InputError for an incomplete code, and for one of another license. */
 async function machineOf(
@@ -100,10 +103,15 @@ export function MachineFile({ license, onClose }: { license: License; onClose: (
 
 /** Shows the file, which can be issued again but not read again. */
 function IssuedFile({ name, file, onClose }: { name: string; file: string; onClose: () => void }) {
+  const hasCode = file.length <= MAX_QR_CHARACTERS
   return (
-    <Window onClose={onClose} title="File for one machine" centered>
+    <Window onClose={onClose} title="File for one machine" size="lg" centered>
       <Stack>
-        <p>Bring the file to the machine, and import it in the app.</p>
+        <p>
+          Bring the file to the machine, and import it in the app.
+          {hasCode && ' An app with a camera can read it from this QR code instead.'}
+        </p>
+        {hasCode && <QrCode text={file} label="The file as a QR code" />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Close
