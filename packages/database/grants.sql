@@ -57,9 +57,9 @@ begin
   grant select (id, organization_id, entitlements) on products to keyward_validator;
   grant select (id, organization_id) on customers to keyward_validator;
   grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days,
-    lease_seconds, grace_days) on licenses to keyward_validator;
+    lease_seconds, grace_days, max_releases) on licenses to keyward_validator;
   grant select (license_id, used) on license_slots to keyward_validator;
-  grant select (license_id, machine_id) on machines to keyward_validator;
+  grant select (id, license_id, machine_id) on machines to keyward_validator;
   grant select (id, organization_id, kind, type, value, scope, scope_id, product_id, license_id, customer_id, expires_at,
     allow_suspended_or_expired, mode) on access_rules to keyward_validator;
   grant execute on function
@@ -94,7 +94,7 @@ begin
   grant select, update on license_slots to keyward_management;
   grant select, update, delete on blacklisted_checks to keyward_management;
   grant select, delete on daily_entries, deleted_organizations, monitored_matches, occurrences to keyward_management;
-  grant select on change_log, feed_state, organization_usage, validators to keyward_management;
+  grant select on change_log, feed_state, organization_usage, slot_releases, validators to keyward_management;
   grant execute on function
     -- A check constraint and an index expression run as the user who writes the table.
     are_entitlements(jsonb, boolean),

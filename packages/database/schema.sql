@@ -601,7 +601,7 @@ CREATE TRIGGER licenses_truncated BEFORE TRUNCATE ON licenses FOR EACH STATEMENT
 CREATE TRIGGER licenses_updated AFTER UPDATE ON licenses REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_licenses();
 CREATE TRIGGER licenses_version BEFORE UPDATE ON licenses FOR EACH ROW EXECUTE FUNCTION next_version();
 grant delete, insert, select, update on licenses to keyward_management;
-grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, lease_seconds, grace_days) on licenses to keyward_validator;
+grant select (id, organization_id, product_id, customer_id, key, status, max_machines, expires_at, entitlements, duration_days, max_releases, lease_seconds, grace_days) on licenses to keyward_validator;
 
 create table machines (
   id uuid not null,
@@ -629,7 +629,7 @@ CREATE TRIGGER machines_organization BEFORE INSERT ON machines FOR EACH ROW WHEN
 CREATE TRIGGER machines_removed AFTER DELETE ON machines REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION log_machines();
 CREATE TRIGGER machines_truncated BEFORE TRUNCATE ON machines FOR EACH STATEMENT EXECUTE FUNCTION log_truncate();
 grant delete, insert, select, update on machines to keyward_management;
-grant select (license_id, machine_id) on machines to keyward_validator;
+grant select (id, license_id, machine_id) on machines to keyward_validator;
 
 create table members (
   id uuid not null,
@@ -933,6 +933,7 @@ create table slot_releases (
   constraint slot_releases_license_id_fkey FOREIGN KEY (license_id) REFERENCES license_slots(license_id) ON DELETE CASCADE
 );
 CREATE INDEX slot_releases_license ON slot_releases (license_id, at);
+grant select on slot_releases to keyward_management;
 
 create table used_licenses (
   license_id uuid not null,

@@ -11,7 +11,7 @@ import { customers } from './management/customers.ts'
 import { events } from './management/events.ts'
 import { licenseFiles } from './management/license-files.ts'
 import { licenses } from './management/licenses.ts'
-import { machines } from './management/machines.ts'
+import { machines, slots } from './management/machines.ts'
 import { members } from './management/members.ts'
 import { names } from './management/names.ts'
 import { orders } from './management/orders.ts'
@@ -32,6 +32,7 @@ export const api = {
   customers,
   licenses,
   machines,
+  slots,
   licenseFiles,
   orders,
   commerce,

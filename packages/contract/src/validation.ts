@@ -6,7 +6,7 @@
 import { z } from 'zod'
 
 import { CODE_MESSAGES } from './codes.ts'
-import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText } from './text.ts'
+import { MAX_MACHINE_ID_BYTES, optionalExactText } from './text.ts'
 import { CODES } from './vocabulary.ts'
 
 /** A license key in a check. The schema has no maximum length, because a check with an overlong key is rejected with `NOT_FOUND`. */
@@ -15,11 +15,6 @@ export const checkedLicenseKey = z
   .min(1)
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
   .meta({ description: 'The license key, compared exactly.', example: 'K7QF-2MXW-9RTB-HD4C' })
-
-const machineId = exactText(MAX_MACHINE_ID_BYTES).meta({
-  description: 'The machine id, 1 to 512 bytes of UTF-8, compared exactly.',
-  example: '4C4C4544-0051-3510-8053-B7C04F4E3532',
-})
 
 const optionalMachineId = optionalExactText(MAX_MACHINE_ID_BYTES)
 
@@ -121,12 +116,29 @@ export const validateRequestV1 = z
     return { licenseKey, machineId: fingerprint, hostname, include: names, kid: kid ?? null }
   })
 
-/** The body of v1 deactivate: `{licenseKey, fingerprint}`. */
+/** The body of v1 deactivate: `{licenseKey, fingerprint}` or `{licenseKey, ref}`. */
 export const deactivateRequest = z
-  .looseObject({ licenseKey: checkedLicenseKey, fingerprint: machineId, ...signatureFields })
+  .looseObject({
+    licenseKey: checkedLicenseKey,
+    fingerprint: optionalMachineId.meta({
+      description: 'The machine id, 1 to 512 bytes of UTF-8, compared exactly.',
+      example: '4C4C4544-0051-3510-8053-B7C04F4E3532',
+    }),
+    ref: z.uuid('must be a ref from POST /api/v1/machines').nullish().meta({
+      description: 'The `ref` of the machine from `POST /api/v1/machines`, if `fingerprint` is absent.',
+      example: '019a8b3c-5d2e-7f10-8a4b-6c7d8e9f0a1b',
+    }),
+    ...signatureFields,
+  })
   .refine(areTogether, TOGETHER)
+  .refine(({ fingerprint, ref }) => (fingerprint ?? ref ?? null) !== null, {
+    path: ['fingerprint'],
+    message: 'must be a machine id, unless `ref` is sent',
+  })
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'laptop-1' } })
-  .transform((body) => ({ licenseKey: body.licenseKey, machineId: body.fingerprint, kid: body.kid ?? null }))
+  .transform(({ licenseKey, fingerprint, ref, kid }) => {
+    return { licenseKey, machineId: fingerprint, ref: fingerprint === null ? (ref ?? null) : null, kid: kid ?? null }
+  })
 
 /** The maximum number of checks in a batch, and the maximum size of its body in bytes (docs/api.md#h13). */
 export const MAX_BATCH_CHECKS = 100
@@ -227,6 +239,7 @@ export const validationErrorCode = z
     'BAD_REQUEST',
     'INVALID_REQUEST',
     'UNAUTHORIZED',
+    'NOT_ENABLED',
     'PAYLOAD_TOO_LARGE',
     'UNSUPPORTED_MEDIA_TYPE',
     'UNAVAILABLE',

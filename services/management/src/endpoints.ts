@@ -16,6 +16,7 @@ import { commerce } from './resources/commerce/commerce.ts'
 import { apiKeys, tokens } from './resources/credentials/credentials.ts'
 import { customers } from './resources/customers/customers.ts'
 import { licenses } from './resources/licenses/licenses.ts'
+import { slots } from './resources/machines/for-app.ts'
 import { machines } from './resources/machines/machines.ts'
 import { members } from './resources/members/members.ts'
 import { openid } from './resources/openid/openid.ts'
@@ -40,6 +41,7 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   customers,
   licenses,
   machines,
+  slots,
   licenseFiles,
   orders,
   commerce,

@@ -411,7 +411,7 @@ class Validator {
 
   /** Releases machines. Machines that wait to be recorded are recorded first. A release is undecided if the recording fails. */
   async #release(releases: readonly Release[]): Promise<(ReleaseAnswer | null)[]> {
-    const unknown = releases.filter(({ isKnown }) => !isKnown)
+    const unknown = releases.filter(({ isKnown, ref }) => !isKnown && ref === null)
     const unrecorded = unknown.length === 0 ? [] : await this.#recorder.recordNow(unknown)
     const answers = await this.#slots.release(releases)
     return answers.map((answer, i) => (unrecorded.includes(releases[i]!) ? null : answer))

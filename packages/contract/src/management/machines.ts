@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 
-import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
+import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
+import { checkedLicenseKey } from '../validation.ts'
 import { EXAMPLE_ID, id, listQuery, page, timestamp } from './common.ts'
 import { operations } from './operations.ts'
 
@@ -58,5 +59,69 @@ export const machines = operations({
     needs: 'licenses.write',
     params: machineParams,
     propagates: true,
+  },
+})
+
+/** The maximum number of machines in a list for an app, and the maximum length of a host name in it (docs/api.md#u1). */
+export const MAX_LISTED_MACHINES = 100
+export const MAX_LISTED_HOSTNAME = 64
+
+/** The body of a request of an app for the machines of its license. */
+const requestMachines = z
+  .strictObject({
+    licenseKey: checkedLicenseKey,
+    fingerprint: optionalExactText(MAX_MACHINE_ID_BYTES).meta({
+      description: 'The machine id of the caller, whose machine gets `current: true`. Null and "" count as absent.',
+      example: 'A4-F1-00-12',
+    }),
+  })
+  .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
+
+export const licenseMachines = z
+  .object({
+    used: z.int().meta({ description: 'The number of taken slots.', example: 3 }),
+    max: z
+      .int()
+      .nullable()
+      .meta({ description: 'The number of slots of the license; null without a limit.', example: 3 }),
+    releasesLeft: z.int().nullable().meta({
+      description: 'The number of slots that apps may release now; null without `policy.maxReleases`.',
+      example: 2,
+    }),
+    machines: z
+      .array(
+        z.object({
+          ref: z.uuid().meta({
+            description: 'The name of the machine for `POST /api/v1/deactivate`. It reveals no machine id.',
+            example: EXAMPLE_ID,
+          }),
+          hostname: z
+            .string()
+            .nullable()
+            .meta({
+              description: `The host name that the machine sent, cut to ${MAX_LISTED_HOSTNAME} characters.`,
+              example: 'Ada’s laptop',
+            }),
+          lastSeenAt: timestamp('The approximate time of its last check.'),
+          current: z.boolean().meta({ description: 'Whether the machine sent this request.', example: false }),
+        }),
+      )
+      .meta({
+        description:
+          `At most ${MAX_LISTED_MACHINES} machines that hold slots, those that took their slots first. The machine that has not been ` +
+          'seen for the longest time comes first.',
+      }),
+  })
+  .meta({ id: 'LicenseMachines', description: 'The machines that hold slots of a license, for its app.' })
+export type LicenseMachines = z.infer<typeof licenseMachines>
+
+/** The operation of apps. */
+export const slots = operations({
+  requestMachines: {
+    route: 'POST /machines',
+    needs: 'apiKey',
+    body: requestMachines,
+    returns: licenseMachines,
+    readOnly: true,
   },
 })

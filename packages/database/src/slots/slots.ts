@@ -124,24 +124,59 @@ export function toOutcome(text: string): ClaimOutcome {
 
 export interface Release {
   readonly licenseId: Id
-  /** The machine id, 1 to 512 bytes, as the app sent it. */
+  /** The machine id, 1 to 512 bytes, as the app sent it. It is ignored if there is a `ref`. */
   readonly machineId: Uint8Array
+  /** The id of the row of the machine (docs/api.md#u2), or null. */
+  readonly ref?: string | null
 }
 
 const RELEASE_OUTCOMES = [
   'released', // the machine held a slot, which is free now
   'unknown', // the machine held no slot, or apps have released as many slots of the license as its `max_releases` allows (docs/api.md#l2)
   'busy', // the license's row is locked; call again later
+  'not_enabled', // the release has a `ref`, and the license has neither `max_releases` nor leases
 ] as const
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number]
 
 export interface ReleaseAnswer {
   readonly outcome: ReleaseOutcome
-  /** The number of slots taken after the release, or null for the outcomes `unknown` and `busy`. */
+  /** The number of slots taken after the release, or null unless the outcome is `released`. */
   readonly used: number | null
-  /** The id of the release's transaction, or null for the outcomes `unknown` and `busy`. */
+  /** The id of the release's transaction, or null unless the outcome is `released`. */
   readonly xid: string | null
+  /** The machine id of a `ref`. It is null or absent if the release has no `ref`, or if no machine of the license has it. */
+  readonly machineId?: Uint8Array | null
 }
+
+interface Referenced {
+  readonly machine_id: Uint8Array | null
+  readonly is_enabled: boolean
+}
+
+/**
+ * Returns the machines that releases name by `ref`, in the order of the releases. A license bounds the releases of other machines by a limit,
+ * or by leases, without which a file of a released machine would stay valid for long.
+ */
+async function readReferenced(
+  client: Pick<pg.ClientBase, 'query'>,
+  releases: readonly Release[],
+): Promise<readonly Referenced[]> {
+  const refs = releases.map(({ ref }) => ref ?? null)
+  if (refs.every((ref) => ref === null)) return []
+  const { rows } = await client.query<Referenced>({
+    name: 'keyward-referenced-machines',
+    text: `select m.machine_id, u.ref is null or l.id is null or l.max_releases is not null or l.lease_seconds is not null as is_enabled
+      from unnest($1::uuid[], $2::uuid[]) with ordinality as u (license_id, ref, i)
+        left join licenses l on l.id = u.license_id
+        left join machines m on m.license_id = u.license_id and m.id = u.ref
+      order by u.i`,
+    values: [releases.map(({ licenseId }) => toHex(licenseId)), refs],
+  })
+  return rows
+}
+
+/** The machine id of a `ref` that names no machine. No machine has it. */
+const NO_MACHINE = new Uint8Array()
 
 /**
  * Releases the slots of many machines in one statement and returns the outcomes in the order of the releases. A release of a machine
@@ -153,13 +188,23 @@ export async function releaseSlots(
   options: NotifyOption = {},
 ): Promise<ReleaseAnswer[]> {
   if (releases.length === 0) return []
+  const referenced = await readReferenced(client, releases)
+  const machineIds = releases.map(({ ref, machineId }, i) => {
+    if (ref === undefined || ref === null) return machineId
+    const found = referenced[i]
+    return found?.is_enabled === true ? (found.machine_id ?? NO_MACHINE) : NO_MACHINE
+  })
   const { rows } = await client.query<{ outcome: string; used: number | null; xid: string | null; due: boolean }>({
     name: 'keyward-release-slots',
     text: deferring('outcome, used, xid', 'release_slots', '$2::bytea[]'),
-    values: [releases.map(({ licenseId }) => toHex(licenseId)), releases.map(({ machineId }) => machineId)],
+    values: [releases.map(({ licenseId }) => toHex(licenseId)), machineIds],
   })
   notifyIfDue(rows, options)
-  return rows.map(({ outcome, used, xid }) => ({ outcome: toReleaseOutcome(outcome), used, xid }))
+  return rows.map(({ outcome, used, xid }, i) => {
+    const found = referenced[i]
+    if (found?.is_enabled === false) return { outcome: 'not_enabled', used: null, xid: null }
+    return { outcome: toReleaseOutcome(outcome), used, xid, machineId: found?.machine_id ?? null }
+  })
 }
 
 function toReleaseOutcome(text: string): ReleaseOutcome {

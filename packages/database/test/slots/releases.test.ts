@@ -145,3 +145,70 @@ test('concurrent releases do not exceed the limit', async () => {
   expect(all.filter((outcome) => outcome === 'released')).toHaveLength(10)
   expect(await usedOf(id)).toBe(30)
 })
+
+const UNKNOWN_REF = '01912d68-783e-7a03-8467-5661c1243ad4'
+
+/** Returns the release of a machine by the id of its row, which `machine` names. */
+async function byRef(licenseId: string, machine: string, of = licenseId): Promise<Release> {
+  const { rows } = await database.pool.query<{ id: string }>(
+    'select id from machines where license_id = $1 and machine_id = $2',
+    [of, Buffer.from(machine)],
+  )
+  return { ...release(licenseId, ''), ref: rows[0]?.id ?? UNKNOWN_REF }
+}
+
+test('releases machines by ref, beside others by machine id, and returns their machine ids', async () => {
+  const [one, other] = [await license(3, 3), await license(3, 1)]
+  const [first, foreign, unknown] = [await byRef(one, 'm0'), await byRef(one, 'm0', other), await byRef(one, 'none')]
+  const answers = await releaseSlots(validator, [
+    first,
+    release(one, 'm0'),
+    release(one, 'm1'),
+    foreign,
+    unknown,
+    first,
+  ])
+  expect(answers.map(({ outcome, used }) => `${outcome} ${used}`)).toEqual([
+    'released 1',
+    'unknown null',
+    'released 1',
+    'unknown null',
+    'unknown null',
+    'unknown null',
+  ])
+  expect(answers.map(({ machineId }) => Buffer.from(machineId ?? []).toString())).toEqual(['m0', '', '', '', '', 'm0'])
+  expect(await outcomes([first])).toEqual(['unknown null'])
+  expect([await usedOf(one), await usedOf(other)]).toEqual([1, 1])
+})
+
+test('releases by ref count toward the limit, and are enabled by a limit or by leases', async () => {
+  const [limited1, none, off, leased] = [
+    await license(1, 2),
+    await license(0, 1),
+    await license(null, 1),
+    await license(null, 1),
+  ]
+  await database.pool.query('update licenses set lease_seconds = 600 where id = $1', [leased])
+  expect(await outcomes([await byRef(limited1, 'm0'), await byRef(limited1, 'm1')])).toEqual([
+    'released 1',
+    'unknown null',
+  ])
+  const rest = [await byRef(none, 'm0'), await byRef(off, 'm0'), await byRef(off, 'none'), await byRef(leased, 'm0')]
+  expect(await outcomes(rest)).toEqual(['unknown null', 'not_enabled null', 'not_enabled null', 'released 0'])
+  const deleted = { ...release('01912d68-783e-7a03-8467-5661c1243ad5', ''), ref: UNKNOWN_REF }
+  expect(await outcomes([deleted, release(off, 'm0')])).toEqual(['unknown null', 'released 0'])
+  expect(await limited(limited1)).toEqual(['m1 1'])
+})
+
+test('concurrent releases of one ref release one slot', async () => {
+  const id = await license(10, 3)
+  const one = await byRef(id, 'm0')
+  const retried = async (): Promise<string> => {
+    const [answer] = await releaseSlots(validator, [one])
+    return answer?.outcome === 'busy' ? retried() : (answer?.outcome ?? '')
+  }
+  const all = await Promise.all(Array.from({ length: 20 }, retried))
+  expect(all.filter((outcome) => outcome === 'released')).toHaveLength(1)
+  expect(await usedOf(id)).toBe(2)
+  expect((await database.pool.query('select from slot_releases where license_id = $1', [id])).rowCount).toBe(1)
+})

@@ -73,6 +73,11 @@ const ERRORS: Record<ValidationErrorCode, ErrorText> = {
     text: 'The API key is unknown, revoked or expired.',
     header: 'www-authenticate',
   },
+  NOT_ENABLED: {
+    status: 403,
+    description: 'The request has a `ref`, and the license has neither `policy.maxReleases` nor leases.',
+    text: 'The license does not let apps list its machines and release them by ref.',
+  },
   NOT_FOUND: { status: 404, description: 'The path is unknown.', text: 'No endpoint with this path exists.' },
   METHOD_NOT_ALLOWED: {
     status: 405,
@@ -159,7 +164,9 @@ function errorResponses(shape: Shape, takesBody: boolean, texts: ErrorTexts = {}
     'UNSUPPORTED_MEDIA_TYPE',
     'INVALID_REQUEST',
   ])
-  const codes = validationErrorCode.options.filter((code) => takesBody || !needBody.has(code))
+  const codes = validationErrorCode.options.filter(
+    (code) => code !== 'NOT_ENABLED' && (takesBody || !needBody.has(code)),
+  )
   const responses: [string, ZodOpenApiResponseObject][] = codes.map((code) => [
     `${ERRORS[code].status}`,
     errorResponse(shape, code, texts),
@@ -332,6 +339,7 @@ const deactivate = operation({
   operationId: 'deactivateMachine',
   summary: 'Release the slot of a machine',
   description:
+    'The machine is named by its `fingerprint`, or by its `ref` from `POST /api/v1/machines`. ' +
     'Works for licenses of every status. Access rules do not apply. An unknown key, an unknown machine and a repeated ' +
     'call return `false`. A call for a license that has reached its limit of releases also returns `false`, and the ' +
     'machine keeps its slot.',
@@ -341,6 +349,7 @@ const deactivate = operation({
       released: { summary: 'A slot was released', value: { deactivated: true } },
       unknown: { summary: 'No slot was released', value: { deactivated: false } },
     }),
+    '403': errorResponse('v1', 'NOT_ENABLED', {}),
   },
 })
 

@@ -250,6 +250,10 @@ const makers: Record<MakerName, Maker> = {
   findMachines: fixed('machines'),
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
+  requestMachines: async ({ vendor }) => {
+    const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL', maxReleases: 3 } })
+    return { path: 'machines', body: { licenseKey, fingerprint: 'machine 1' } }
+  },
   downloadLicenseFile: below('licenses', license, '/file'),
   issueMachineFile: below('licenses', license, '/file', { machineId: 'm' }),
   requestLicenseFile: async ({ vendor }) => {

@@ -1,7 +1,8 @@
 /**
  * Deactivates machines: releases the slot of a machine, whatever the status of the license (docs/api.md#h10). Access rules do
  * not apply. Only Postgres determines whether a slot was held, so a request for an existing license waits for Postgres. Callers
- * can invent machine ids, so the main thread limits the number of requests for machines that the index does not contain.
+ * can invent machine ids and refs (docs/api.md#u2), so the main thread limits the number of requests for machines that the index
+ * does not contain. The index contains no refs.
  */
 
 import { MAX_LICENSE_KEY_BYTES } from '@keyward/contract/text'
@@ -24,6 +25,7 @@ interface SlotReleases {
     organization: number,
     licenseId: Uint8Array,
     machineId: Uint8Array,
+    ref: string | null,
     isKnown: boolean,
     done: (result: ReleaseResult) => void,
   ): void
@@ -69,12 +71,15 @@ export class Deactivation {
     if (row === BUSY || (row === UNKNOWN && control.isUnconfirmed)) return exchange.fail('UNAVAILABLE')
     if (row === UNKNOWN) return exchange.send(DEACTIVATED.false)
     const machineId = body.machineId.slice(0, body.machineIdLength)
-    const isKnown = reader.hasMachine(row, machineId, machineId.length)
+    const { ref } = body
+    const isKnown = ref === null && reader.hasMachine(row, machineId, machineId.length)
     exchange.wait()
-    releases.release(credential.organization, licenseId, machineId, isKnown, ({ released }) => {
-      if (released === null) return exchange.fail('UNAVAILABLE')
-      if (released) counters.count('released')
-      exchange.send(released ? DEACTIVATED.true : DEACTIVATED.false)
+    releases.release(credential.organization, licenseId, machineId, ref, isKnown, ({ outcome }) => {
+      if (outcome === null) return exchange.fail('UNAVAILABLE')
+      if (outcome === 'not_enabled') return exchange.fail('NOT_ENABLED')
+      const isReleased = outcome === 'released'
+      if (isReleased) counters.count('released')
+      exchange.send(isReleased ? DEACTIVATED.true : DEACTIVATED.false)
     })
   }
 }

@@ -217,6 +217,7 @@ export class PlainBodyParser {
     }
     if (needsMachineId && out.machineIdLength === 0) return -1
 
+    out.ref = null
     out.wantsEntitlements = include >= 0 && starts[include] !== 0
     out.kid = null
     if (starts[nonce] !== 0 || starts[nonce + 1] !== 0) {

@@ -9,7 +9,7 @@ import { deactivateRequest, validateRequestV1, validateRequestV2 } from '@keywar
 import { exceededLimit, type JsonLimits } from '@keyward/runtime/json-scan'
 import type { z } from 'zod'
 
-/** The kinds of request bodies. `deactivate` requires a machine id. */
+/** The kinds of request bodies. `deactivate` requires a machine id or a ref. */
 export type BodyKind = 'validateV1' | 'validateV2' | 'deactivate'
 
 /** The fields of a body. The engine's `Check` uses the same names, so the parser can fill a check directly. */
@@ -20,6 +20,8 @@ export interface RequestBody {
   machineId: Uint8Array
   /** The length of the machine id in bytes, or 0 without a machine id. */
   machineIdLength: number
+  /** The ref of a machine, if the body names it so and has no machine id (docs/api.md#u2). */
+  ref: string | null
   hostname: string | null
   /** Whether `include` names the entitlements (docs/api.md#h12). */
   wantsEntitlements: boolean
@@ -33,6 +35,7 @@ export function createRequestBody(): RequestBody {
     licenseKeyLength: 0,
     machineId: new Uint8Array(MAX_MACHINE_ID_BYTES),
     machineIdLength: 0,
+    ref: null,
     hostname: null,
     wantsEntitlements: false,
     kid: null,
@@ -43,6 +46,7 @@ export function createRequestBody(): RequestBody {
 interface BodyValues {
   licenseKey: string
   machineId: string | null
+  ref?: string | null
   hostname?: string | null
   include?: readonly string[]
   kid?: string | null
@@ -84,7 +88,8 @@ export function parseBody(kind: BodyKind, body: Uint8Array, out: RequestBody): b
 }
 
 /** Writes the values of a body to `out`. The machine id must not have more than MAX_MACHINE_ID_BYTES. */
-export function fillBody({ licenseKey, machineId, hostname, include, kid }: BodyValues, out: RequestBody): void {
+export function fillBody(body: BodyValues, out: RequestBody): void {
+  const { licenseKey, machineId, ref, hostname, include, kid } = body
   out.licenseKeyLength = licenseKey.length
   if (licenseKey.length <= MAX_LICENSE_KEY_BYTES) {
     // A key that does not fit into the buffer as UTF-8 is longer than any existing key.
@@ -92,6 +97,7 @@ export function fillBody({ licenseKey, machineId, hostname, include, kid }: Body
     out.licenseKeyLength = read === licenseKey.length ? written : MAX_LICENSE_KEY_BYTES + 1
   }
   out.machineIdLength = machineId === null ? 0 : encoder.encodeInto(machineId, out.machineId).written
+  out.ref = ref ?? null
   out.hostname = hostname ?? null
   out.wantsEntitlements = include?.includes('entitlements') ?? false
   out.kid = kid ?? null

@@ -52,6 +52,10 @@ const ERRORS: Record<ErrorCode, ErrorText> = {
   },
   INVALID_REQUEST: { status: '422 Unprocessable Content', text: 'The body is not a valid request.' },
   UNAUTHORIZED: { status: '401 Unauthorized', text: 'The API key is unknown, revoked or expired.' },
+  NOT_ENABLED: {
+    status: '403 Forbidden',
+    text: 'The license does not let apps list its machines and release them by ref.',
+  },
   UNSUPPORTED_MEDIA_TYPE: {
     status: '415 Unsupported Media Type',
     text: 'Compressed bodies are not supported. Send the body without a Content-Encoding.',
@@ -99,6 +103,7 @@ function errorResponses(shape: Shape): Record<ErrorCode, PreparedResponse> {
     BAD_REQUEST: errorResponse(shape, 'BAD_REQUEST'),
     INVALID_REQUEST: errorResponse(shape, 'INVALID_REQUEST'),
     UNAUTHORIZED: errorResponse(shape, 'UNAUTHORIZED'),
+    NOT_ENABLED: errorResponse(shape, 'NOT_ENABLED'),
     PAYLOAD_TOO_LARGE: errorResponse(shape, 'PAYLOAD_TOO_LARGE'),
     UNSUPPORTED_MEDIA_TYPE: errorResponse(shape, 'UNSUPPORTED_MEDIA_TYPE'),
     UNAVAILABLE: errorResponse(shape, 'UNAVAILABLE'),

@@ -8,6 +8,7 @@ import type { KeyObject } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
 
 import type { OriginResolverOptions } from '@keyward/address'
+import type { ReleaseOutcome } from '@keyward/database'
 import type { SharedIndex } from '@keyward/engine'
 import type { AppDescriptor } from '@keyward/uwebsockets'
 
@@ -44,7 +45,9 @@ interface ReleaseRequest {
   /** The row of the caller's organization in the index. */
   organization: number
   licenseId: Uint8Array
+  /** The machine id, or empty if `ref` names the machine. */
   machineId: Uint8Array
+  ref: string | null
   /** Whether the machine holds a slot according to the index. */
   isKnown: boolean
 }
@@ -67,9 +70,9 @@ export type ClaimDecision =
     }
   | { isDecided: false }
 
-/** The outcome of a release. `released` is null if Postgres did not respond or too many releases wait. */
+/** The outcome of a release. It is null if Postgres did not respond or too many releases wait. */
 export interface ReleaseResult {
-  released: boolean | null
+  outcome: ReleaseOutcome | null
 }
 
 export type WorkResponse =

@@ -17,7 +17,9 @@ export interface Release {
   /** The row of the organization in the index. */
   organization: number
   licenseId: Uint8Array
+  /** The machine id, or empty if `ref` names the machine. */
   machineId: Uint8Array
+  ref: string | null
   /** Whether the machine holds a slot according to the index. */
   isKnown: boolean
 }
@@ -93,7 +95,9 @@ export class ReleaseQueue {
 
   /** Adds a release. Calls `done` with null at once when too many releases wait. */
   add(release: Release, done: Done): void {
-    const key = machineKey(release.licenseId, release.machineId)
+    // The keys of machine ids contain only bytes, so none contains this character.
+    const ref = release.ref === null ? '' : `\u2192${release.ref}`
+    const key = machineKey(release.licenseId, release.machineId) + ref
     const equal = this.#entries.get(key)
     if (equal) {
       equal.waiting.push(done)

@@ -128,14 +128,14 @@ export class SlotService {
   /** Releases the slot of a machine, and removes the machine from the index. */
   release(release: Release, done: (result: ReleaseResult) => void): void {
     this.#releases.add(release, (result) => {
-      if (result === null) return done({ released: null })
+      if (result === null) return done({ outcome: null })
       const { outcome, used, xid } = result
-      const released = outcome === 'released'
       if (used !== null && xid !== null) {
-        const { licenseId, machineId } = release
+        const { licenseId } = release
+        const machineId = result.machineId ?? release.machineId
         this.#index.applyOwn({ entity: 'machine', licenseId, machineId, held: false, used }, BigInt(xid))
       }
-      done({ released })
+      done({ outcome })
     })
   }
 

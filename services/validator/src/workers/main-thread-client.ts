@@ -107,12 +107,13 @@ export class MainThreadClient {
     organization: number,
     licenseId: Uint8Array,
     machineId: Uint8Array,
+    ref: string | null,
     isKnown: boolean,
     done: (result: ReleaseResult) => void,
   ): void {
-    if (!this.#share.take(organization)) return done({ released: null })
+    if (!this.#share.take(organization)) return done({ outcome: null })
     this.#request(
-      { kind: 'release', requestId: ++this.#requestId, organization, licenseId, machineId, isKnown },
+      { kind: 'release', requestId: ++this.#requestId, organization, licenseId, machineId, ref, isKnown },
       { kind: 'release', organization, done },
     )
   }

@@ -50,7 +50,13 @@ test.each<[string, BodyKind, string | Uint8Array, string]>([
     'no machine id to deactivate',
     'deactivate',
     '{"licenseKey":"SECRET"}',
-    '`fingerprint` must be a string; got nothing.',
+    '`fingerprint` must be a machine id, unless `ref` is sent; got nothing.',
+  ],
+  [
+    'a ref that is no UUID',
+    'deactivate',
+    '{"licenseKey":"SECRET","ref":"SECRET"}',
+    '`ref` must be a ref from POST /api/v1/machines; got a string of 6 bytes.',
   ],
   [
     '17 levels',

@@ -16,6 +16,7 @@ function resultOf(body: RequestBody): object {
         ? 'too long'
         : Buffer.from(body.licenseKey.subarray(0, body.licenseKeyLength)).toString('latin1'),
     machine: Buffer.from(body.machineId.subarray(0, body.machineIdLength)).toString('latin1'),
+    ref: body.ref,
     hostname: body.hostname,
     wantsEntitlements: body.wantsEntitlements,
     kid: body.kid,
@@ -37,7 +38,7 @@ function compare(kind: BodyKind, body: Uint8Array): boolean {
 const NAMES: Record<BodyKind, readonly string[]> = {
   validateV1: ['licenseKey', 'fingerprint', 'hostname', 'include', 'nonce', 'kid'],
   validateV2: ['license', 'fingerprint', 'hwid', 'host', 'macAddress', 'include', 'nonce', 'kid'],
-  deactivate: ['licenseKey', 'fingerprint', 'nonce', 'kid'],
+  deactivate: ['licenseKey', 'fingerprint', 'ref', 'nonce', 'kid'],
 }
 const OTHER_NAMES = ['other', 'License', 'licenseKey', 'license', '__proto__', '']
 const VALUES = [

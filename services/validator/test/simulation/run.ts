@@ -284,7 +284,10 @@ class Run {
     const [licenseId, machineId] = [idOf('license', found), bytesOf(machine)]
     if (kind === 'deactivate') {
       this.#tell(`an app deactivates ${machine} of license ${license}`)
-      this.#validator.slots.release({ organization: 0, licenseId, machineId, isKnown: true }, () => undefined)
+      this.#validator.slots.release(
+        { organization: 0, licenseId, machineId, ref: null, isKnown: true },
+        () => undefined,
+      )
       return
     }
     if (slot === 'none') return

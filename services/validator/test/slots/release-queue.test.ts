@@ -38,7 +38,7 @@ const namesOf = (releases: readonly Release[]): string[] => releases.map(({ mach
 function add(organization: number, license: string, machine: string, isKnown: boolean): (string | null)[] {
   const outcomes: (string | null)[] = []
   const licenseId = Buffer.from(license.padEnd(16))
-  queue.add({ organization, licenseId, machineId: Buffer.from(machine), isKnown }, (result) =>
+  queue.add({ organization, licenseId, machineId: Buffer.from(machine), ref: null, isKnown }, (result) =>
     outcomes.push(result?.outcome ?? null),
   )
   return outcomes
@@ -113,10 +113,26 @@ test('retries the release of a locked license until its time limit', async () =>
   expect(second).toEqual([null])
 })
 
+test('bounds releases by ref as those of unknown machines, and combines them with no machine id', async () => {
+  const licenseId = Buffer.from('license'.padEnd(16))
+  const outcomes: (string | null)[] = []
+  const addRef = (ref: string): void =>
+    queue.add({ organization: QUIET, licenseId, machineId: new Uint8Array(), ref, isKnown: false }, (result) =>
+      outcomes.push(result?.outcome ?? null),
+    )
+  const known = ['/ref 0', '\u2192ref 0', 'ref 0'].map((machine) => add(QUIET, 'license', machine, true))
+  for (let i = 0; i < 17; i++) addRef(`ref ${i}`)
+  expect(outcomes).toEqual([null])
+  await vi.advanceTimersByTimeAsync(2)
+  expect(batches[0]).toHaveLength(known.length + 16)
+  expect(known).toEqual([['released'], ['released'], ['released']])
+})
+
 test('ends every release undecided when the statement fails or the queue closes', async () => {
   const failing = new ReleaseQueue(() => Promise.reject(new Error('no connection')))
   const outcomes: unknown[] = []
-  const release = { organization: QUIET, licenseId: new Uint8Array(16), machineId: Buffer.from('m'), isKnown: true }
+  const licenseId = new Uint8Array(16)
+  const release = { organization: QUIET, licenseId, machineId: Buffer.from('m'), ref: null, isKnown: true }
   failing.add(release, (result) => outcomes.push(result))
   await vi.advanceTimersByTimeAsync(2)
   expect(outcomes).toEqual([null])
@@ -134,7 +150,13 @@ test('executes one batch of an organization at a time, without delaying other or
   const outcomes: string[] = []
   const release = (organization: number, machine: string): void =>
     slow.add(
-      { organization, licenseId: Buffer.from(machine.padEnd(16)), machineId: Buffer.from(machine), isKnown: true },
+      {
+        organization,
+        licenseId: Buffer.from(machine.padEnd(16)),
+        machineId: Buffer.from(machine),
+        ref: null,
+        isKnown: true,
+      },
       (result) => outcomes.push(`${machine} ${result?.outcome}`),
     )
   release(HOSTILE, 'first')
