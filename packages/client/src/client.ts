@@ -11,8 +11,15 @@ import { judgeMemory } from './cache/judge-file.ts'
 import { createStore, createTurns, type Store, type StoreChange } from './cache/store.ts'
 import { offlineMessage } from './messages.ts'
 import { type ClientOptions, hasHashes, readOptions, type Settings } from './options.ts'
-import type { DeactivationResult, ImportResult, RefreshResult, ValidationResult } from './results.ts'
-import { activateEndpoint, deactivateEndpoint, validateEndpoint, type Verdict } from './transport/endpoints.ts'
+import type { DeactivationResult, ImportResult, MachinesResult, RefreshResult, ValidationResult } from './results.ts'
+import {
+  activateEndpoint,
+  deactivateEndpoint,
+  machinesEndpoint,
+  releaseEndpoint,
+  validateEndpoint,
+  type Verdict,
+} from './transport/endpoints.ts'
 import type { CallOutcome, Endpoint, Outage, ServiceResponse } from './transport/http.ts'
 import { configurationError, unreachable } from './transport/outcomes.ts'
 import { call } from './transport/retry.ts'
@@ -30,6 +37,10 @@ export interface LicenseClient {
   activate(options?: CallOptions): Promise<ValidationResult>
   /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
   deactivate(options?: CallOptions): Promise<DeactivationResult>
+  /** Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service. */
+  machines(options?: CallOptions): Promise<MachinesResult>
+  /** Releases the slot of another machine of the license. `ref` is that of a listed machine. Requires the service. */
+  release(ref: string, options?: CallOptions): Promise<DeactivationResult>
   /** Fetches and stores a new license file now. `validate` and `activate` fetch a new file in the background when it is due. */
   refreshFile(): Promise<RefreshResult>
   /** Stores a license file that was obtained elsewhere, for a machine without network access. The file must be good now. */
@@ -87,19 +98,6 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
     }
   }
 
-  async function deactivate(given?: CallOptions): Promise<DeactivationResult> {
-    for (const candidate of candidates) {
-      const { settings: own, store, cache } = candidate
-      const outcome = await callOf(candidate, deactivateEndpoint(own), given)
-      if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
-      if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
-      if (!outcome.value.deactivated) continue
-      await store.change(() => ({ ...sawSignature(outcome.signedMs), ...cache.reject('DEACTIVATED') }))
-      return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
-    }
-    return { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
-  }
-
   async function refreshFile(): Promise<RefreshResult> {
     const [first, second] = candidates
     const result = await first!.cache.refresh()
@@ -130,7 +128,9 @@ export function createLicenseClient(options: ClientOptions): LicenseClient {
   return {
     validate: (given) => check(validateEndpoint, given),
     activate: (given) => check(activateEndpoint, given),
-    deactivate,
+    deactivate: (given) => releaseSlot(candidates, null, given),
+    machines: (given) => listMachines(candidates, given),
+    release: (ref, given) => releaseSlot(candidates, { ref }, given),
     refreshFile,
     importFile,
     requestCode,
@@ -145,6 +145,40 @@ async function callOf<Value>(
   options: CallOptions | undefined,
 ): Promise<CallOutcome<Value>> {
   return call(settings, endpoint, settings.requireSignature ? (await store.load()).latestSignedMs : 0, options?.signal)
+}
+
+/** Releases the slot of another machine, or without one that of this machine. */
+async function releaseSlot(
+  among: readonly Candidate[],
+  other: { ref: string } | null,
+  given: CallOptions | undefined,
+): Promise<DeactivationResult> {
+  for (const candidate of among) {
+    const { settings, store, cache } = candidate
+    const endpoint = other === null ? deactivateEndpoint(settings) : releaseEndpoint(settings, other.ref)
+    const outcome = await callOf(candidate, endpoint, given)
+    if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
+    if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
+    if (!outcome.value.deactivated) continue
+    await store.change(() => ({
+      ...sawSignature(outcome.signedMs),
+      ...(other === null && cache.reject('DEACTIVATED')),
+    }))
+    return { source: 'online', deactivated: true, code: 'DEACTIVATED' }
+  }
+  return { source: 'online', deactivated: false, code: 'NOT_ACTIVE' }
+}
+
+async function listMachines(among: readonly Candidate[], given: CallOptions | undefined): Promise<MachinesResult> {
+  let result: MachinesResult | undefined
+  for (const { settings } of among) {
+    const outcome = await call(settings, machinesEndpoint(settings), 0, given?.signal)
+    if (outcome.kind === 'outage') return unreachable(outcome)
+    if (outcome.kind === 'misconfiguration') return configurationError(outcome)
+    result = { source: 'online', code: 'LISTED', ...outcome.value }
+    if (result.code !== 'NOT_FOUND') break
+  }
+  return result!
 }
 
 async function decideOnline(

@@ -14,6 +14,8 @@ export type {
   EntitlementValue,
   FileRefusalCode,
   ImportResult,
+  Machine,
+  MachinesResult,
   OfflineReason,
   OutageCause,
   RefreshResult,

@@ -137,7 +137,7 @@ export type ValidationResult =
     }
 
 /**
- * The result of `deactivate`. `NOT_ACTIVE`: no slot was released, because this machine held none or the license has reached its limit of
+ * The result of `deactivate` and `release`. `NOT_ACTIVE`: no slot was released, because the machine held none or the license has reached its limit of
  * releases (docs/api.md#l2). The stored file can still be used.
  */
 export type DeactivationResult =
@@ -145,6 +145,34 @@ export type DeactivationResult =
   | { source: 'online'; deactivated: false; code: 'NOT_ACTIVE' }
   | ({ deactivated: false } & ConfigurationError)
   | ({ deactivated: false } & Unreachable)
+
+/** A machine that holds a slot of the license. */
+export interface Machine {
+  /** The name of the machine for `release`. */
+  ref: string
+  /** The host name that the machine sent with `activate`, or null. */
+  hostname: string | null
+  /** The approximate time of its last check. */
+  lastSeenAt: string
+  /** Whether this is the machine of the client. */
+  current: boolean
+}
+
+/**
+ * The result of `machines`, with at most 100 machines. `max` is null without a machine limit. `releasesLeft`, the number of slots that apps may
+ * release now, is null without a limit of releases. `NOT_ENABLED`: the license does not let apps list its machines (docs/api.md#u1).
+ */
+export type MachinesResult =
+  | {
+      source: 'online'
+      code: 'LISTED'
+      machines: { used: number; max: number | null }
+      releasesLeft: number | null
+      list: readonly Machine[]
+    }
+  | { source: 'online'; code: RejectionCode | 'NOT_ENABLED'; message: string }
+  | ConfigurationError
+  | Unreachable
 
 /**
  * The result of `refreshFile`. `BAD_FILE`: the received file is for another license, product or machine, or not signed by a shipped key, so the

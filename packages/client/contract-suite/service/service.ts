@@ -3,10 +3,18 @@
  * Most tests of the client use this service. `real-services.slow.test.ts` tests the client against the real services.
  */
 
+import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-import { CODES, deactivateResponse, verdictV1, verdictV2 } from '@keyward/contract'
+import {
+  CODES,
+  deactivateResponse,
+  type LicenseMachines,
+  licenseMachines,
+  verdictV1,
+  verdictV2,
+} from '@keyward/contract'
 import { generateKeyPair, type KeyPair, publicKeyToSpki, refreshAfterMs, signLicenseFile } from '@keyward/license-file'
 
 import { AnswerSigner } from './answers.ts'
@@ -27,6 +35,8 @@ export interface Service {
   }
   /** True when the license has reached its limit of releases. */
   isReleaseLimitReached: boolean
+  /** Whether apps may list the machines and release them by ref. */
+  listsMachines: boolean
   /** The host names of the machines with a slot, by machine id. */
   machines: Map<string, string | null>
   /** The key that signs files. Tests replace it to simulate an impostor. */
@@ -79,6 +89,7 @@ export async function startService(): Promise<Service> {
       maxMachines: 1,
     },
     isReleaseLimitReached: false,
+    listsMachines: true,
     machines: new Map(),
     signer,
     productId: '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02',
@@ -116,10 +127,13 @@ async function respond(service: Service, request: IncomingMessage, response: Ser
   response.writeHead(status, headers).end(answer)
 }
 
+/** The paths that management serves. */
+const UNSIGNED = new Set(['/api/v1/licenses/file', '/api/v1/machines'])
+
 /** Returns the signature of a response, or null if the request asks for none. Errors and files have none. */
 function sign(service: Service, request: string, answer: { path: string; status: number; response: string }) {
   const { nonce, kid } = readFields(request)
-  const isSigned = answer.path !== '/api/v1/licenses/file' && [200, 400].includes(answer.status)
+  const isSigned = !UNSIGNED.has(answer.path) && [200, 400].includes(answer.status)
   if (!isSigned || nonce?.length !== 22 || kid !== service.signer.keyId) return null
   return service.answers.sign({ ...answer, apiKey: service.apiKey, request }, service.signer)
 }
@@ -130,6 +144,7 @@ function requireContract(path: string, body: ServiceResponse['body']): void {
   if (path === '/api/v2/license/validate') verdictV2.parse(body)
   if (path === '/api/v1/activate') verdictV1.parse(body)
   if (path === '/api/v1/deactivate') deactivateResponse.parse(body)
+  if (path === '/api/v1/machines' && !('code' in body)) licenseMachines.parse(body)
 }
 
 function respondTo(service: Service, request: IncomingMessage, sent: string): ServiceResponse {
@@ -156,11 +171,17 @@ function respondTo(service: Service, request: IncomingMessage, sent: string): Se
       const counted = code === 'TOO_MANY_MACHINES' ? { machines } : {}
       return { status: 200, body: { valid: false, code, detail: 'The check was rejected.', ...counted } }
     }
-    case '/api/v1/deactivate':
-      return {
-        status: 200,
-        body: { deactivated: !service.isReleaseLimitReached && service.machines.delete(machine ?? '') },
-      }
+    case '/api/v1/deactivate': {
+      const { ref } = body
+      if (ref !== undefined && !service.listsMachines) return NOT_ENABLED
+      const named = machine ?? [...service.machines.keys()].find((one) => refOf(one) === ref) ?? ''
+      return { status: 200, body: { deactivated: !service.isReleaseLimitReached && service.machines.delete(named) } }
+    }
+    case '/api/v1/machines': {
+      if (body['licenseKey'] !== service.licenseKey)
+        return { status: 409, body: { code: 'NOT_FOUND', detail: 'No such license.' } }
+      return service.listsMachines ? { status: 200, body: list(service, machine) } : NOT_ENABLED
+    }
     case '/api/v1/licenses/file': {
       const code = decide(service, body['licenseKey'], machine, null)
       return code === 'VALID'
@@ -169,6 +190,27 @@ function respondTo(service: Service, request: IncomingMessage, sent: string): Se
     }
     default:
       return { status: 404, body: { code: 'NOT_FOUND', detail: 'No such path.' } }
+  }
+}
+
+const NOT_ENABLED = { status: 403, body: { code: 'NOT_ENABLED', detail: 'The list is switched off.' } }
+
+export function refOf(machineId: string): string {
+  const hash = createHash('sha256').update(machineId).digest('hex')
+  return hash.replace(/^(.{8})(.{4})(.{3})(.{3})(.{12}).*/, '$1-$2-7$3-8$4-$5')
+}
+
+function list({ machines, license }: Service, caller: string | undefined): LicenseMachines {
+  return {
+    used: machines.size,
+    max: license.maxMachines,
+    releasesLeft: 3,
+    machines: [...machines].map(([machineId, hostname]) => ({
+      ref: refOf(machineId),
+      hostname,
+      lastSeenAt: '2026-11-20T09:30:00.000Z',
+      current: machineId === caller,
+    })),
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The four endpoints that the client calls, and the parsers of their responses. A body in an unexpected format counts as an outage, because
+ * The endpoints that the client calls, and the parsers of their responses. A body in an unexpected format counts as an outage, because
  * another program sent it, such as a proxy or a captive portal.
  */
 
@@ -9,6 +9,7 @@ import {
   type Entitlements,
   type EntitlementValue,
   type FileRefusalCode,
+  type Machine,
   REJECTION_CODES,
   type RejectionCode,
 } from '../results.ts'
@@ -17,6 +18,11 @@ import type { Endpoint } from './http.ts'
 export type Verdict =
   | { valid: true; expiresAt: string | null; graceEndsAt?: string; entitlements?: Entitlements }
   | { valid: false; code: RejectionCode; message: string; machines?: { used: number; max: number } }
+
+/** The machines of a license, or the reason why the service lists none. */
+type MachinesResponse =
+  | { machines: { used: number; max: number | null }; releasesLeft: number | null; list: Machine[] }
+  | { code: RejectionCode | 'NOT_ENABLED'; message: string }
 
 /** A license file, or the reason why the service issues none. */
 type FileResponse = { file: string } | { code: FileRefusalCode; message: string }
@@ -60,9 +66,19 @@ function isEntitlements(value: unknown): value is Record<string, EntitlementValu
   return Object.values(value).every((one) => one === true || typeof one === 'string' || Number.isSafeInteger(one))
 }
 
+const DEACTIVATE = { path: 'api/v1/deactivate', isSigned: true, statuses: [200], read: readDeactivation }
+
 export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoint<{ deactivated: boolean }> {
+  return { ...DEACTIVATE, body: { licenseKey, fingerprint: machineId } }
+}
+
+export function releaseEndpoint({ licenseKey }: Settings, ref: string): Endpoint<{ deactivated: boolean }> {
+  return { ...DEACTIVATE, body: { licenseKey, ref } }
+}
+
+export function machinesEndpoint({ licenseKey, machineId }: Settings): Endpoint<MachinesResponse> {
   const body = { licenseKey, fingerprint: machineId }
-  return { path: 'api/v1/deactivate', isSigned: true, body, statuses: [200], read: readDeactivation }
+  return { path: 'api/v1/machines', isSigned: false, body, statuses: [200, 403, 409], read: readMachinesResponse }
 }
 
 export function fileEndpoint({ licenseKey, machineId }: Settings): Endpoint<FileResponse> {
@@ -110,6 +126,33 @@ function readFileResponse(status: number, text: string): FileResponse | null {
     code: code === 'MACHINE_NOT_ACTIVE' || code === 'NOT_STARTED' ? code : rejectionCode(code),
     message: readMessage(body) ?? DEFAULT_MESSAGE,
   }
+}
+
+function readMachinesResponse(status: number, text: string): MachinesResponse | null {
+  const body = parseObject(text)
+  if (body === null) return null
+  const { code, used, max, releasesLeft, machines: list } = body
+  if (status !== 200)
+    return typeof code !== 'string'
+      ? null
+      : {
+          code: code === 'NOT_ENABLED' ? code : rejectionCode(code),
+          message: readMessage(body) ?? DEFAULT_MESSAGE,
+        }
+  const isList = Array.isArray(list) && list.every(isMachine)
+  if (!isList || typeof used !== 'number' || !isCount(max) || !isCount(releasesLeft)) return null
+  return { machines: { used, max }, releasesLeft, list }
+}
+
+function isCount(value: unknown): value is number | null {
+  return value === null || typeof value === 'number'
+}
+
+function isMachine(value: unknown): value is Machine {
+  if (!isObject(value)) return false
+  const { ref, hostname, lastSeenAt, current } = value
+  const isNamed = hostname === null || typeof hostname === 'string'
+  return typeof ref === 'string' && isNamed && typeof lastSeenAt === 'string' && typeof current === 'boolean'
 }
 
 function rejectionCode(code: string): RejectionCode {
