@@ -17,7 +17,7 @@ import { TextLink, When } from '../parts/parts.tsx'
 import { fromOf, PERIODS } from '../parts/periods.ts'
 import { ResourceLink } from '../parts/resource-link.tsx'
 import { nameAmong } from '../parts/resource-name.ts'
-import { type Column, ListTable } from '../parts/table.tsx'
+import { type Column, type ListState, ListTable } from '../parts/table.tsx'
 import { useUrlFilters } from '../parts/url.ts'
 
 const t = {
@@ -108,13 +108,18 @@ const NARROW_COLUMNS: readonly Column<Entry>[] = [
   },
 ]
 
+/** Changes as a table. Narrow screens show each entry in one cell. */
+export function ChangesTable({ list, empty }: { list: ListState<Entry>; empty: string }) {
+  const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
+  return <ListTable list={list} columns={isNarrow ? NARROW_COLUMNS : COLUMNS} empty={empty} label="Changes" />
+}
+
 function csvRow({ at, actor, action, resourceType, resourceId, before, changes }: Entry) {
   const json = (value: object | null) => value && JSON.stringify(value)
   return { at, by: actorName(actor), action, resourceType, resourceId, before: json(before), changes: json(changes) }
 }
 
 export default function Audit() {
-  const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
   const filters = useUrlFilters(FILTERS)
   const [{ hours, ...query }, , clear] = filters
   const input = { query: { ...query, from: fromOf(hours) } }
@@ -136,11 +141,9 @@ export default function Audit() {
       {query.actorId !== null && (
         <Text size="sm">{`Only changes by ${actor ? actorName(actor) : query.actorId}.`}</Text>
       )}
-      <ListTable
+      <ChangesTable
         list={list}
-        columns={isNarrow ? NARROW_COLUMNS : COLUMNS}
         empty={clear ? 'No change matches these filters.' : 'Nobody has changed anything yet.'}
-        label="Changes"
       />
     </Screen>
   )

@@ -1,12 +1,15 @@
 /** The checks of a period: figures, a chart in the reader's time zone, and the same figures as a table. */
 
-import { type Code, CODES } from '@keyward/contract'
+import { type Code, CODES, licenses } from '@keyward/contract'
 import { analytics } from '@keyward/contract/management/analytics'
 import { Table } from '@mantine/core'
+import type { ReactNode } from 'react'
 import { useLocation } from 'wouter'
 
 import { useRead } from '../api/hooks.ts'
+import { useMay } from '../api/me.ts'
 import { type Bucket, Chart, codesOf, countOf, GROUP_NAMES } from '../parts/chart.tsx'
+import { Sparkline } from '../parts/sparkline.tsx'
 import { ErrorState, LoadingRows, State } from '../parts/states.tsx'
 import { text } from '../text.ts'
 
@@ -17,6 +20,7 @@ const t = {
     ended: 'Expired, suspended, revoked',
     unknown: 'Unknown key, no machine id',
   },
+  before: { '24': 'against the 24 hours before', '168': 'against the 7 days before', '720': 'against the 30 days before' },
 }
 const HOUR_MS = 3_600_000
 
@@ -46,13 +50,15 @@ function bucketsFrom(start: Date, isDaily: boolean): Bucket[] {
   return buckets
 }
 
+type Totals = Partial<Record<Code, number>>
+
 function useChecks(span: Span) {
   const from = startOf(span)
   const buckets = bucketsFrom(from, SPANS[span].isDaily)
   const to = buckets.at(-1)?.end ?? from
   const query = { from: from.toISOString(), to: to.toISOString(), interval: 'hour', groupBy: 'code' } as const
   const read = useRead(analytics.countChecks, { query })
-  const totals: Partial<Record<Code, number>> = {}
+  const totals: Totals = {}
   for (const { start, code, count } of read.data?.data ?? []) {
     if (code === undefined) continue
     totals[code] = (totals[code] ?? 0) + count
@@ -63,35 +69,131 @@ function useChecks(span: Span) {
   return { read, buckets, totals }
 }
 
+/** Returns the totals of the period of equal length before the span. The last hour of both periods is as complete as the current hour. */
+function useTotalsBefore(span: Span): Totals | undefined {
+  const from = startOf(span)
+  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+  const before = new Date(2 * from.getTime() - hourMs)
+  const query = { from: before.toISOString(), to: from.toISOString(), interval: 'day', groupBy: 'code' } as const
+  const { data } = useRead(analytics.countChecks, { query })
+  if (data === undefined) return undefined
+  const totals: Totals = {}
+  for (const { code, count } of data.data) if (code !== undefined) totals[code] = (totals[code] ?? 0) + count
+  return totals
+}
+
+const signed = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero', maximumFractionDigits: 1 })
+
+/** Says by how much a figure has changed. `unit` follows the number. */
+function Change({ by, unit, isGood, after }: { by: number; unit: string; isGood: boolean | null; after: string }) {
+  const tone = isGood === null || by === 0 ? undefined : isGood ? 'good' : 'bad'
+  return (
+    <>
+      <span className="change" data-tone={tone}>{`${signed.format(by)}${unit}`}</span> {after}
+    </>
+  )
+}
+
+function Figure({
+  name,
+  value,
+  unit,
+  values,
+  sub,
+}: {
+  name: string
+  value: string
+  unit?: string
+  /** The course of the figure. */
+  values?: readonly number[]
+  sub?: ReactNode
+}) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        {value}
+        {unit !== undefined && <small>{unit}</small>}
+        {values !== undefined && <Sparkline values={values} />}
+      </dd>
+      {Boolean(sub) && <dd className="sub">{sub}</dd>}
+    </div>
+  )
+}
+
+/** The licenses that are active now, and those that were suspended. */
+function ActiveLicenses() {
+  const query = { limit: 1, total: 'true' } as const
+  const active = useRead(licenses.listLicenses, { query: { ...query, status: 'active' } })
+  const suspended = useRead(licenses.listLicenses, { query: { ...query, status: 'suspended' } })
+  const { total } = active.data ?? {}
+  const { total: held } = suspended.data ?? {}
+  return (
+    <Figure
+      name="Active licenses"
+      value={total?.toLocaleString() ?? '–'}
+      sub={held === undefined ? undefined : `${held.toLocaleString()} suspended`}
+    />
+  )
+}
+
+/** The share of valid checks in percent, or null without checks. */
+function shareOf(counts: Totals): number | null {
+  const all = countOf({ counts }, CODES)
+  return all === 0 ? null : (100 * (counts.VALID ?? 0)) / all
+}
+
+function Figures({ span, buckets, totals }: { span: Span; buckets: readonly Bucket[]; totals: Totals }) {
+  const may = useMay()
+  const before = useTotalsBefore(span)
+  const all = countOf({ counts: totals }, CODES)
+  const rejected = all - (totals.VALID ?? 0)
+  const share = shareOf(totals)
+  const allBefore = countOf({ counts: before ?? {} }, CODES)
+  const shareBefore = shareOf(before ?? {})
+  const after = t.before[span]
+  const courses = buckets.map(({ counts }) => ({ all: countOf({ counts }, CODES), share: shareOf(counts) }))
+  return (
+    <dl className="figures">
+      <Figure
+        name="Checks"
+        value={all.toLocaleString()}
+        values={courses.map((one) => one.all)}
+        sub={
+          allBefore > 0 && <Change by={(100 * (all - allBefore)) / allBefore} unit=" %" isGood={null} after={after} />
+        }
+      />
+      <Figure
+        name="Valid"
+        value={share === null ? '–' : share.toFixed(1)}
+        unit="%"
+        values={courses.flatMap((one) => one.share ?? [])}
+        sub={
+          share !== null &&
+          shareBefore !== null && (
+            <Change by={share - shareBefore} unit=" points" isGood={share >= shareBefore} after={after} />
+          )
+        }
+      />
+      <Figure
+        name="Rejected"
+        value={rejected.toLocaleString()}
+        values={courses.map((one, index) => one.all - (buckets[index]?.counts.VALID ?? 0))}
+        sub={`${countOf({ counts: totals }, codesOf('limit')).toLocaleString()} over the limit`}
+      />
+      {may('licenses.read') && <ActiveLicenses />}
+    </dl>
+  )
+}
+
 export function Checks({ span }: { span: Span }) {
   const [, navigate] = useLocation()
   const { read, buckets, totals } = useChecks(span)
   const all = countOf({ counts: totals }, CODES)
-  const valid = totals.VALID ?? 0
   if (read.error && !read.data) return <ErrorState error={read.error} retry={() => void read.refetch()} />
   return (
     <section className="card" aria-label="Checks">
-      <dl className="figures">
-        <div>
-          <dt>Checks</dt>
-          <dd>{all.toLocaleString()}</dd>
-        </div>
-        <div>
-          <dt>Valid</dt>
-          <dd>
-            {all === 0 ? '–' : ((100 * valid) / all).toFixed(1)}
-            <small>%</small>
-          </dd>
-        </div>
-        <div>
-          <dt>Rejected</dt>
-          <dd>{(all - valid).toLocaleString()}</dd>
-        </div>
-        <div>
-          <dt>Over the limit</dt>
-          <dd>{countOf({ counts: totals }, codesOf('limit')).toLocaleString()}</dd>
-        </div>
-      </dl>
+      <Figures span={span} buckets={buckets} totals={totals} />
       <div className="chart-frame">
         {read.isPending && <LoadingRows />}
         {read.data && all === 0 && (

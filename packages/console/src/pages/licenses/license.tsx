@@ -1,5 +1,6 @@
 import { licenses, machines } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
+import { auditLog } from '@keyward/contract/management/audit'
 import { Tabs } from '@mantine/core'
 
 import { useList, useRead } from '../../api/hooks.ts'
@@ -11,6 +12,7 @@ import { CopyIcon, KeyText, Part, StatusBadge, TextLink } from '../../parts/part
 import { ErrorState, LoadingPage } from '../../parts/states.tsx'
 import { useUrlFilters } from '../../parts/url.ts'
 import { ActivityTable } from '../activity-table.tsx'
+import { ChangesTable } from '../audit.tsx'
 import { RulesOf } from '../rules/rules-of.tsx'
 import { Actions } from './actions.tsx'
 import { MachinesTable } from './machines-table.tsx'
@@ -21,6 +23,16 @@ import { CustomerCard, SummaryCard, termText } from './summary.tsx'
 const LIVE_MS = 5_000
 const LATEST = 5
 const TABS = { tab: null }
+
+function TabCount({ value }: { value: number }) {
+  return <span className="faint">{value.toLocaleString()}</span>
+}
+
+/** Who changed the license, as long as the audit log keeps it. */
+function Changes({ id }: { id: string }) {
+  const list = useList(auditLog.listAuditLog, { query: { resourceId: id } })
+  return <ChangesTable list={list} empty="No change of this license is stored." />
+}
 
 export default function License({ id }: { id: string }) {
   const may = useMay()
@@ -63,8 +75,11 @@ export default function License({ id }: { id: string }) {
       <div className="two-columns">
         <Tabs value={tab ?? 'machines'} onChange={(value) => setTab({ tab: value === 'machines' ? null : value })}>
           <Tabs.List aria-label="Views of the license" mb="md">
-            <Tabs.Tab value="machines">Machines</Tabs.Tab>
+            <Tabs.Tab value="machines" rightSection={<TabCount value={one.machines.used} />}>
+              Machines
+            </Tabs.Tab>
             <Tabs.Tab value="activity">Activity</Tabs.Tab>
+            {may('audit.read') && <Tabs.Tab value="changes">Changes</Tabs.Tab>}
           </Tabs.List>
           <Tabs.Panel value="machines">
             <div className="column">
@@ -84,6 +99,11 @@ export default function License({ id }: { id: string }) {
           <Tabs.Panel value="activity">
             <ActivityTable list={entries} empty="No activity yet." />
           </Tabs.Panel>
+          {tab === 'changes' && may('audit.read') && (
+            <Tabs.Panel value="changes">
+              <Changes id={id} />
+            </Tabs.Panel>
+          )}
         </Tabs>
         <div className="column">
           <SummaryCard license={one} holders={holders.items} isRefused={refusal !== undefined} />

@@ -1,11 +1,11 @@
 /** The list of licenses, with filters in the URL, sorting by expiry, and actions on many licenses. */
 
-import { type License, licenses } from '@keyward/contract'
+import { type License, licenses, organizations } from '@keyward/contract'
 import { Button, Group } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
-import { readAll, useChange, useList } from '../../api/hooks.ts'
+import { readAll, useChange, useList, useRead } from '../../api/hooks.ts'
 import { useMay } from '../../api/me.ts'
 import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
@@ -17,6 +17,7 @@ import { KeyText, LastDay, StatusBadge, When } from '../../parts/parts.tsx'
 import { Slots } from '../../parts/slots.tsx'
 import { type Column, ListTable } from '../../parts/table.tsx'
 import { type UrlFilters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
+import { type View, Views } from '../../parts/views.tsx'
 import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
 import { SelectedLicenses, UndoSelected } from './selected.tsx'
@@ -32,6 +33,14 @@ const FILTERS = {
   email: null,
   within: null,
 }
+type Query = Readonly<Partial<Record<'status', keyof typeof text.statuses> & Record<'within', keyof typeof WITHIN>>>
+const VIEWS: readonly View<Query>[] = [
+  { label: 'All', query: {} },
+  { label: 'Expiring', query: { status: 'active', within: '30' } },
+  { label: 'Suspended', query: { status: 'suspended' } },
+  { label: 'Expired', query: { status: 'expired' } },
+  { label: 'Revoked', query: { status: 'revoked' } },
+]
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
@@ -64,6 +73,13 @@ function expiringWithin(days: string | null) {
     expiresAfter: new Date(now).toISOString(),
     expiresBefore: new Date(now + Number(days) * DAY_MS).toISOString(),
   }
+}
+
+function CountOfView({ query: { within, ...query } }: { query: Query }) {
+  const { data } = useRead(licenses.listLicenses, {
+    query: { ...query, ...expiringWithin(within ?? null), limit: 1, total: 'true' },
+  })
+  return data?.total?.toLocaleString() ?? ''
 }
 
 function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }) {
@@ -103,6 +119,7 @@ export default function Licenses() {
   const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
   const input = { query: { ...query, ...expiringWithin(within), ...order } }
   const list = useList(licenses.listLicenses, input)
+  const { data: organization } = useRead(organizations.readOwnOrganization, {})
   /** The licenses that match the filters, with those that the list does not show yet. */
   const [matching, setMatching] = useState<readonly License[]>([])
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
@@ -137,6 +154,7 @@ export default function Licenses() {
       }
     >
       {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
+      <Views views={VIEWS} filters={filters[0]} items={organization?.quotas.licenses?.used ?? undefined} Count={CountOfView} />
       <FilterFields filters={filters} />
       {selected.length > 0 && (
         <SelectedLicenses

@@ -1,6 +1,7 @@
-import { customers, type License, type machines } from '@keyward/contract'
+import { customers, type License, licenses, type machines } from '@keyward/contract'
 import { products } from '@keyward/contract/management/products'
 import { type Template, templates } from '@keyward/contract/management/templates'
+import { oneLine } from '@keyward/contract/text'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { Fragment, type ReactNode } from 'react'
@@ -11,7 +12,7 @@ import { lastDayText } from '../../parts/days.ts'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { machineName } from '../../parts/let-through.tsx'
 import { Copyable, distance, DotBadge, LastDay, TextLink, When } from '../../parts/parts.tsx'
-import { text } from '../../text.ts'
+import { counted, text } from '../../text.ts'
 import { Dialog } from './dialog.tsx'
 
 /** The number of slots up to which each is drawn. */
@@ -63,6 +64,19 @@ function Differs() {
   return <DotBadge color="blue">differs from the template</DotBadge>
 }
 
+function Facts({ facts }: { facts: Readonly<Record<string, ReactNode>> }) {
+  return (
+    <dl className="kv">
+      {Object.entries(facts).map(([term, fact]) => (
+        <Fragment key={term}>
+          <dt>{term}</dt>
+          <dd>{fact}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  )
+}
+
 interface SummaryProps {
   license: License
   holders: readonly Machine[]
@@ -96,8 +110,16 @@ export function SummaryCard(props: SummaryProps) {
     'Grace period in days': own(policy.graceDays, 'graceDays'),
     Files: own(text.files(policy), 'fileDays'),
     Created: <When at={one.createdAt} />,
+  }
+  const more: Readonly<Record<string, ReactNode>> = {
     ...(externalId !== null && { 'External id': <Copyable value={externalId} /> }),
     Id: <Copyable value={one.id} />,
+    ...Object.fromEntries(
+      Object.entries(one.metadata).map(([name, value]) => [
+        oneLine(name),
+        <bdi key={name}>{oneLine(typeof value === 'string' ? value : JSON.stringify(value))}</bdi>,
+      ]),
+    ),
   }
   return (
     <section className="card summary" aria-label="Terms">
@@ -108,22 +130,21 @@ export function SummaryCard(props: SummaryProps) {
         </span>
       </div>
       <SlotBoxes {...props} />
-      <dl className="kv">
-        {Object.entries(facts).map(([term, fact]) => (
-          <Fragment key={term}>
-            <dt>{term}</dt>
-            <dd>{fact}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Facts facts={facts} />
       <Entitlements license={one} template={template} />
+      <details>
+        <summary>More</summary>
+        <Facts facts={more} />
+      </details>
     </section>
   )
 }
 
-/** The customer of a license, with the address to write to. */
+/** The customer of a license, with the address to write to and the number of licenses. */
 export function CustomerCard({ id }: { id: string }) {
   const { data } = useRead(customers.readCustomer, { params: { id } })
+  const query = { customerId: id, limit: 1, total: 'true' } as const
+  const { total } = useRead(licenses.listLicenses, { query }).data ?? {}
   if (!data) return null
   return (
     <section className="card summary" aria-label="Customer">
@@ -131,6 +152,7 @@ export function CustomerCard({ id }: { id: string }) {
         <bdi>{data.name ?? data.email}</bdi>
       </TextLink>
       <Copyable value={data.email} label="Copy the e-mail address" />
+      {total !== undefined && <span className="sub">{counted(total, 'license')}</span>}
     </section>
   )
 }
