@@ -2,7 +2,7 @@
 
 import { licenses, organizations } from '@keyward/contract'
 import { alerts } from '@keyward/contract/management/activity'
-import { Button, Progress, SegmentedControl } from '@mantine/core'
+import { Button, SegmentedControl } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
@@ -10,6 +10,7 @@ import { Link } from 'wouter'
 import { useList, useRead } from '../api/hooks.ts'
 import { useMay } from '../api/me.ts'
 import { AlertSentence } from '../parts/alert-sentence.tsx'
+import { LimitBars, limitsOf } from '../parts/limits.tsx'
 import { LicenseKey, Name } from '../parts/name.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { distance, LastDay, Part, TextLink } from '../parts/parts.tsx'
@@ -21,16 +22,6 @@ import { Checks, type Span, SPANS } from './overview-checks.tsx'
 /** Loaded after the rest of the screen, because few people see it. */
 const SetUp = lazy(async () => ({ default: (await import('./set-up.tsx')).SetUp }))
 
-const t = {
-  quotaNames: {
-    licenses: 'Licenses',
-    customers: 'Customers',
-    products: 'Products',
-    members: 'Members',
-    storedBytes: 'Stored bytes',
-    bytesPerDay: 'Bytes of changes today',
-  },
-}
 const HOUR_MS = 3_600_000
 const MAX_SHOWN = 6
 /** A limit is shown when this share of it is used. */
@@ -129,34 +120,14 @@ function Expiring() {
   )
 }
 
-const QUOTAS = ['licenses', 'customers', 'products', 'members', 'storedBytes', 'bytesPerDay'] as const
-
 /** The limits of which a large part is used. */
 function Limits() {
   const { data } = useRead(organizations.readOwnOrganization, {})
-  if (!data) return null
-  const rows = [
-    { name: 'Access rules', used: data.usage.rules.used, limit: data.usage.rules.limit },
-    ...QUOTAS.flatMap((name) => {
-      const quota = data.quotas[name]
-      return quota ? [{ name: t.quotaNames[name], used: quota.used ?? 0, limit: quota.limit }] : []
-    }),
-  ].flatMap(({ name, used, limit }) =>
-    limit !== null && used / Math.max(1, limit) >= SHOWN_SHARE ? [{ name, used, limit }] : [],
-  )
+  const rows = data ? limitsOf(data).filter(({ used, limit }) => used / Math.max(1, limit) >= SHOWN_SHARE) : []
   if (rows.length === 0) return null
   return (
-    <Part title="Limits that are nearly reached">
-      {rows.map(({ name, used, limit }) => (
-        <div key={name}>
-          {`${name}: ${used.toLocaleString()} of ${limit.toLocaleString()} used`}
-          <Progress
-            value={(100 * used) / Math.max(1, limit)}
-            aria-label={name}
-            color={used >= limit ? 'red' : 'indigo'}
-          />
-        </div>
-      ))}
+    <Part title="Limits that are nearly reached" action={<TextLink href="/settings">All limits</TextLink>}>
+      <LimitBars limits={rows} />
     </Part>
   )
 }

@@ -1,11 +1,10 @@
-/** Lists the members of the organization, invites and removes members, and changes their permissions and the time zone. */
+/** Lists the members of the organization, invites and removes members, and changes their permissions. */
 
-import { ALL_PERMISSIONS, type Member, organizations } from '@keyward/contract'
+import { ALL_PERMISSIONS, type Member } from '@keyward/contract'
 import { members } from '@keyward/contract/management/members'
-import { Button, Group, Select, TextInput } from '@mantine/core'
+import { Button, Group, TextInput } from '@mantine/core'
 import { useState } from 'react'
 
-import { call } from '../api/client.ts'
 import { useEdit } from '../api/edit.ts'
 import { useCall, useList } from '../api/hooks.ts'
 import { useSignedIn } from '../api/me.ts'
@@ -64,27 +63,6 @@ function MemberWindow({
         </>
       )}
     </FormWindow>
-  )
-}
-
-/** The time zone in which the days of the organization end. */
-function ZoneField({ value }: { value: string | null }) {
-  const change = useCall(organizations.updateOwnOrganization, {
-    done: 'Changed the time zone.',
-    undo: () => call(organizations.updateOwnOrganization, { body: { timeZone: value } }),
-  })
-  return (
-    <Select
-      label="Time zone"
-      description="A license that ends on a day ends when the day is over in this zone."
-      // The list of the browser lacks aliases and UTC.
-      data={[...new Set([...(value === null ? [] : [value]), 'UTC', ...Intl.supportedValuesOf('timeZone')])]}
-      value={value}
-      onChange={(timeZone) => change.mutate({ body: { timeZone } })}
-      allowDeselect={false}
-      searchable
-      maw={360}
-    />
   )
 }
 
@@ -152,7 +130,6 @@ export default function Team() {
         empty="No members yet. Invite your colleagues; use management tokens for programs."
         create={<Button onClick={open}>Invite a member</Button>}
       />
-      {me.organization && <ZoneField value={me.organization.timeZone} />}
       {edited !== null && (
         <MemberWindow before={edited === 'new' ? null : edited} onClose={() => setEdited(null)} onInvited={setPath} />
       )}

@@ -58,6 +58,7 @@ const SCREENS: Readonly<Record<string, ScreenComponent>> = {
   '/alerts': screen(() => import('../pages/alerts.tsx')),
   '/activity': screen(() => import('../pages/activity.tsx')),
   '/audit': screen(() => import('../pages/audit.tsx')),
+  '/settings': screen(() => import('../pages/settings.tsx')),
   '/team': screen(() => import('../pages/team.tsx')),
   '/credentials': screen(() => import('../pages/credentials.tsx')),
   '/integrate': screen(() => import('../pages/integrate/integrate.tsx')),

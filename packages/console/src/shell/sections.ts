@@ -14,6 +14,7 @@ import {
   IconListDetails,
   IconReceipt,
   IconServer,
+  IconSettings,
   IconShield,
   IconShoppingBag,
   IconUsers,
@@ -85,7 +86,10 @@ const OF_VENDORS: readonly { title: string; sections: readonly (Section & { need
   },
   {
     title: 'Organization',
-    sections: [{ path: '/team', label: 'Team', icon: IconUsersGroup, needs: 'credentials.write' }],
+    sections: [
+      { path: '/team', label: 'Team', icon: IconUsersGroup, needs: 'credentials.write' },
+      { path: '/settings', label: 'Settings', icon: IconSettings, needs: 'analytics.read' },
+    ],
   },
 ]
 
