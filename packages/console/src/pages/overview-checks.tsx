@@ -20,7 +20,11 @@ const t = {
     ended: 'Expired, suspended, revoked',
     unknown: 'Unknown key, no machine id',
   },
-  before: { '24': 'against the 24 hours before', '168': 'against the 7 days before', '720': 'against the 30 days before' },
+  before: {
+    '24': 'against the 24 hours before',
+    '168': 'against the 7 days before',
+    '720': 'against the 30 days before',
+  },
 }
 const HOUR_MS = 3_600_000
 

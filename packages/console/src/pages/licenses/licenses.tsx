@@ -154,7 +154,12 @@ export default function Licenses() {
       }
     >
       {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
-      <Views views={VIEWS} filters={filters[0]} items={organization?.quotas.licenses?.used ?? undefined} Count={CountOfView} />
+      <Views
+        views={VIEWS}
+        filters={filters[0]}
+        items={organization?.quotas.licenses?.used ?? undefined}
+        Count={CountOfView}
+      />
       <FilterFields filters={filters} />
       {selected.length > 0 && (
         <SelectedLicenses
