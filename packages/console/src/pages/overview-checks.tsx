@@ -27,6 +27,8 @@ const t = {
   },
 }
 const HOUR_MS = 3_600_000
+/** From this growth in percent on, the period before had hardly any checks, and the growth says nothing. */
+const MAX_GROWTH = 1_000
 
 export const SPANS = {
   '24': { hours: 24, isDaily: false, label: '24 hours' },
@@ -154,6 +156,7 @@ function Figures({ span, buckets, totals }: { span: Span; buckets: readonly Buck
   const rejected = all - (totals.VALID ?? 0)
   const share = shareOf(totals)
   const allBefore = countOf({ counts: before ?? {} }, CODES)
+  const growth = (100 * (all - allBefore)) / allBefore
   const shareBefore = shareOf(before ?? {})
   const after = t.before[span]
   const courses = buckets.map(({ counts }) => ({ all: countOf({ counts }, CODES), share: shareOf(counts) }))
@@ -163,9 +166,7 @@ function Figures({ span, buckets, totals }: { span: Span; buckets: readonly Buck
         name="Checks"
         value={all.toLocaleString()}
         values={courses.map((one) => one.all)}
-        sub={
-          allBefore > 0 && <Change by={(100 * (all - allBefore)) / allBefore} unit=" %" isGood={null} after={after} />
-        }
+        sub={growth < MAX_GROWTH && <Change by={growth} unit=" %" isGood={null} after={after} />}
       />
       <Figure
         name="Valid"
