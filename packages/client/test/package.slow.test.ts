@@ -186,7 +186,7 @@ test('runs the Electron example with a key that is entered once', async () => {
   expect(await run()).toEqual([''])
   expect(await run({ ENTER: 'UNKNOWN-KEY' })).toEqual(Array(2).fill('license online false NOT_FOUND'))
   // The file arrives after the verdict of the second check, so only an app that delays its end stores the file.
-  gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 3000 }]
+  gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 1000 }]
   expect(await run({ ENTER: service.licenseKey })).toEqual([online, online])
   gateway.fault = { kind: 'drop' }
   expect(await run()).toEqual(Array(2).fill('license offline true VALID'))
