@@ -185,8 +185,8 @@ test('runs the Electron example with a key that is entered once', async () => {
   const online = 'license online true VALID'
   expect(await run()).toEqual([''])
   expect(await run({ ENTER: 'UNKNOWN-KEY' })).toEqual(Array(2).fill('license online false NOT_FOUND'))
-  // The file arrives after the verdict of the second check, so only an app that delays its end stores the file.
-  gateway.next = [{ kind: 'none' }, { kind: 'slow', delayMs: 1000 }]
+  // The third request is that of the file, which arrives after the second verdict. Only an app that delays its end stores it.
+  gateway.next = [{ kind: 'none' }, { kind: 'none' }, { kind: 'slow', delayMs: 1000 }]
   expect(await run({ ENTER: service.licenseKey })).toEqual([online, online])
   gateway.fault = { kind: 'drop' }
   expect(await run()).toEqual(Array(2).fill('license offline true VALID'))
