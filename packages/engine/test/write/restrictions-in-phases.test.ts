@@ -26,6 +26,11 @@ function only(n: number, version = 0): Change {
   return rule({ type: 'HWID', machineId: utf8.encode(`machine ${n}`) }, fields)
 }
 
+function monitored(change: Change): RuleChange {
+  if (change.entity !== 'rule' || change.row === null) throw new Error('only rules')
+  return { ...change, row: { ...change.row, mode: 'MONITOR' } }
+}
+
 function without(change: Change): RuleChange {
   if (change.entity !== 'rule') throw new Error('only rules')
   return { ...change, row: null }
@@ -74,6 +79,14 @@ const CHANGES: [string, Change[], Change[], allowed: number[]][] = [
   ['get a later expiry', first.map((n) => only(n, 1)), first.map((n) => only(n, 2)), first],
   ['get an earlier expiry', first.map((n) => only(n)), first.map((n) => only(n, 1)), first],
   ['are added to others', range(1, 6).map((n) => only(n)), range(6, 31).map((n) => only(n)), range(1, 6)],
+  ['that were monitored are enforced', first.map((n) => monitored(only(n))), first.map((n) => only(n)), first],
+  ['become monitored', first.map((n) => only(n)), first.map((n) => monitored(only(n))), first],
+  [
+    'that were monitored are enforced beside others',
+    first.map((n) => (n < 11 ? only(n) : monitored(only(n)))),
+    range(11, 31).map((n) => only(n)),
+    range(1, 11),
+  ],
 ]
 
 test.each(CHANGES)(
