@@ -622,6 +622,7 @@ CREATE INDEX machines_by_machine_id ON machines (organization_id, machine_id, id
 CREATE INDEX machines_leases ON machines (license_id, lease_ends_at) WHERE (lease_ends_at IS NOT NULL);
 CREATE UNIQUE INDEX machines_listing ON machines (license_id, id);
 CREATE TRIGGER machines_added AFTER INSERT ON machines REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION log_machines();
+CREATE TRIGGER machines_count_truncated AFTER TRUNCATE ON machines FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 CREATE TRIGGER machines_identity BEFORE UPDATE OF license_id, machine_id ON machines FOR EACH ROW WHEN (((old.license_id IS DISTINCT FROM new.license_id) OR (old.machine_id IS DISTINCT FROM new.machine_id))) EXECUTE FUNCTION refuse_update();
 CREATE TRIGGER machines_noted_added AFTER INSERT ON machines REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_machines();
 CREATE TRIGGER machines_noted_deleted AFTER DELETE ON machines REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_machines();
@@ -1057,6 +1058,7 @@ function log_changes_of_signing_keys() returns trigger;
 function log_machines() returns trigger;
 function log_place() returns text;
 function log_truncate() returns trigger;
+function machine_quota(plan text, quotas jsonb) returns bigint;
 function members_unbind_openid() returns trigger;
 function new_id() returns uuid to keyward_management;
 function next_version() returns trigger;

@@ -4,9 +4,11 @@
 -- features that the validator implements (`terms`, `leases`).
 --   granted     the machine has a new slot
 --   known       the machine already held a slot
---   limit       no slot is free; a limit over 100,000 counts as 100,000, and machines that hold slots beyond that keep them
+--   limit       no slot is free, or the organization has reached its quota of machines; a limit over 100,000 counts as 100,000, and
+--               machines that hold slots beyond that keep them
 --   recorded    the license has no machine limit; the machine has been recorded
---   capped      the license has no machine limit, and the maximum number of machines is recorded; this machine was only counted
+--   capped      the license has no machine limit, and the maximum number of machines of the license or 80 % of the quota of the
+--               organization is recorded; this machine was only counted
 --   started     the term of the license has started, for a claim without a machine id
 --   expired     the term of the license and its grace period have ended
 --   suspended, revoked   the status of the license; nothing was granted
@@ -20,6 +22,10 @@
 --
 -- The rows of licenses whose terms start are locked before the rows of their slots. Changes of licenses use the same order. The function
 -- inserts each machine with its organization, which a trigger would otherwise look up.
+--
+-- The counter of machines is summed only for organizations near their quota: those with a level of 80 % in `quota_levels`, which management
+-- writes every ten seconds, and those with a quota below 2,000,000, which could be used up in that time. The counter is not locked, so
+-- concurrent calls can exceed the quota by the machines that they add.
 create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], hostnames text[], patient boolean, features text[])
   returns table (outcome text, used integer, max integer, xid text, ends_at float8, lease integer) language plpgsql
   security definer set search_path = public, pg_temp
@@ -27,9 +33,13 @@ create or replace function claim_slots(license_ids uuid[], machine_ids bytea[], 
 declare
   most_recorded constant integer := 10000;
   most_machines constant integer := 100000;
+  small_quota constant integer := 2000000;
   starting uuid[];
   held uuid[];
   leased uuid[];
+  near uuid[];
+  rooms bigint[];
+  rooms_without_limit bigint[];
 begin
   perform ensure_partition('activity', now());
   if patient then
@@ -46,11 +56,19 @@ begin
       where license_id = any (license_ids) order by license_id for no key update skip locked) locked;
   end if;
   -- New statements have new snapshots, which include the commits of the former holders of the locks.
-  select array_agg(l.id) into leased from licenses l
-  where l.id = any (held) and l.max_machines is not null and (l.lease_seconds is not null
-    or exists (select from machines m where m.license_id = l.id and m.lease_ends_at is not null));
+  select array_agg(l.id) filter (where l.max_machines is not null and (l.lease_seconds is not null
+      or exists (select from machines m where m.license_id = l.id and m.lease_ends_at is not null))),
+    array_agg(distinct o.id) filter (where machine_quota(o.plan, o.quotas) < small_quota
+      or exists (select from quota_levels v where v.organization_id = o.id and v.quota = 'machines' and v.percent >= 80))
+  into leased, near from licenses l join organizations o on o.id = l.organization_id where l.id = any (held);
   if leased is not null and 'leases' = any (features) then
     perform renew_leases(leased, license_ids, machine_ids);
+  end if;
+  if near is not null then
+    select array_agg(q.room order by q.i), array_agg(q.room - q.most * 2 / 10 order by q.i) into rooms, rooms_without_limit
+    from (select n.i, machine_quota(o.plan, o.quotas) as most, machine_quota(o.plan, o.quotas) - (
+        select coalesce(sum(c.used), 0) from organization_usage c where c.organization_id = o.id and c.quota = 'machines')::bigint as room
+      from unnest(near) with ordinality as n (id, i) join organizations o on o.id = n.id) q;
   end if;
   return query
   with asked as (
@@ -77,10 +95,13 @@ begin
     left join license_slots s on s.license_id = a.license_id
     left join machines m on m.license_id = a.license_id and m.machine_id = a.machine_id
   ), newcomers as (
-    select j.*, row_number() over (partition by j.license_id order by j.i) as place
+    select j.*, row_number() over (partition by j.license_id order by j.i) as place,
+      row_number() over (partition by j.organization_id order by j.i) as turn
     from judged j where j.outcome is null and j.is_first
   ), granted as (
-    select n.*, new_id() as id from newcomers n where n.used + n.place <= n.cap
+    select n.*, new_id() as id from newcomers n
+    where n.used + n.place <= n.cap and (near is null or n.turn <= coalesce(
+      (case when n.max_machines is null then rooms_without_limit else rooms end)[array_position(near, n.organization_id)], n.turn))
   ), gains as (
     select g.license_id, count(*) as machines from granted g group by g.license_id
   ), inserted as (
@@ -94,7 +115,7 @@ begin
   ), counted as (
     update license_slots s set unrecorded = s.unrecorded + c.machines
     from (select n.license_id, count(*) as machines from newcomers n
-      where n.max_machines is null and n.used + n.place > n.cap group by n.license_id) c
+      where n.max_machines is null and not exists (select from granted g where g.i = n.i) group by n.license_id) c
     where s.license_id = c.license_id
   )
   select

@@ -1,6 +1,6 @@
--- Logs changes of machines, and keeps license_slots.used equal to the number of machines even after manual changes. Locks the rows of
--- license_slots in the same order as claims do. A claim wakes no validator, because another validator needs its result only for a check of
--- the same machine.
+-- Logs changes of machines, counts them toward the quota of their organizations, and keeps license_slots.used equal to the number of machines
+-- even after manual changes. Locks the rows of license_slots in the same order as claims do. One function does all of this, because each
+-- trigger makes claims slower. A claim wakes no validator, because another validator needs its result only for a check of the same machine.
 create or replace function log_machines() returns trigger language plpgsql
   security definer set search_path = public, pg_temp as $$
 begin
@@ -14,5 +14,8 @@ begin
   if tg_op = 'DELETE' and found then
     perform notify_validators();
   end if;
+  insert into organization_usage (organization_id, quota, used)
+  select o.id, 'machines', count(*) * case tg_op when 'INSERT' then 1 else -1 end
+  from changed c join organizations o on o.id = c.organization_id group by o.id;
   return null;
 end $$;

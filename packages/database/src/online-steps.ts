@@ -11,7 +11,7 @@ type Step = (client: pg.ClientBase) => Promise<void>
 
 /** The steps by name, in the order in which they run. A step that fills in a column works in batches and skips locked rows. */
 const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([
-  ['count stored bytes', countUsage],
+  ['count machines', countUsage],
   // Rows without metadata are not in these indexes, so their insertion costs the same as without the indexes.
   indexStep('licenses_metadata', `licenses using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('customers_metadata', `customers using gin (metadata jsonb_path_ops) where metadata <> '{}'`),

@@ -15,6 +15,7 @@ const NAMES: Readonly<Partial<Record<Quota, string>>> = {
   ruleSets: 'Sets of access rules',
   webhookEndpoints: 'Webhook endpoints',
   signingKeys: 'Signing keys',
+  machines: 'Machines',
   storedBytes: 'Stored bytes',
   bytesPerDay: 'Bytes of changes today',
 }

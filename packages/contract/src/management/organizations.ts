@@ -33,18 +33,18 @@ export const DEFAULT_QUOTAS = {
   machinesPerLicense: 100_000,
 } as const
 
-/** The default quotas of bytes in each plan. */
-const BYTE_QUOTAS = {
-  FREE: { storedBytes: 4 * GIB, bytesPerDay: GIB },
-  LITE: { storedBytes: 16 * GIB, bytesPerDay: 4 * GIB },
-  STANDARD: { storedBytes: 64 * GIB, bytesPerDay: 16 * GIB },
+/** The default quotas that depend on the plan. The SQL function `machine_quota` contains those of `machines` too. */
+const PLAN_QUOTAS = {
+  FREE: { machines: 2_000_000, storedBytes: 4 * GIB, bytesPerDay: GIB },
+  LITE: { machines: 8_000_000, storedBytes: 16 * GIB, bytesPerDay: 4 * GIB },
+  STANDARD: { machines: 32_000_000, storedBytes: 64 * GIB, bytesPerDay: 16 * GIB },
 } as const satisfies Record<Plan, object>
 
-export type ByteQuota = keyof (typeof BYTE_QUOTAS)[Plan]
-export type Quota = keyof typeof DEFAULT_QUOTAS | ByteQuota
+export type ByteQuota = 'storedBytes' | 'bytesPerDay'
+export type Quota = keyof typeof DEFAULT_QUOTAS | keyof (typeof PLAN_QUOTAS)[Plan]
 
 export function defaultQuota(of: Plan, quota: Quota): number {
-  return { ...DEFAULT_QUOTAS, ...BYTE_QUOTAS[of] }[quota]
+  return { ...DEFAULT_QUOTAS, ...PLAN_QUOTAS[of] }[quota]
 }
 
 const QUOTA_NAMES = [
@@ -59,6 +59,7 @@ const QUOTA_NAMES = [
   'signingKeys',
   'webhookEndpoints',
   'machinesPerLicense',
+  'machines',
   'storedBytes',
   'bytesPerDay',
 ] as const satisfies readonly Quota[]
@@ -173,6 +174,7 @@ const quotaLimits = z.strictObject({
   signingKeys: countLimit,
   webhookEndpoints: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
+  machines: countLimit,
   storedBytes: quotaLimit(Number.MAX_SAFE_INTEGER, 32 * GIB),
   bytesPerDay: quotaLimit(Number.MAX_SAFE_INTEGER, 2 * GIB),
 } satisfies Record<Quota, z.ZodType>)

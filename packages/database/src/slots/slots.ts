@@ -20,9 +20,9 @@ export interface Claim {
 const OUTCOMES = [
   'granted', // the machine has a new slot
   'known', // the machine already had a slot
-  'limit', // no slot is free
+  'limit', // no slot is free, or the organization has reached its quota of machines (docs/api.md#s10)
   'recorded', // the license has no limit; the machine has been recorded
-  'capped', // the license has no limit, but the maximum number of machines is recorded; the machine was only counted
+  'capped', // the license has no limit, but the maximum number of machines of it or its organization is recorded; the machine was only counted
   'started', // the claim has no machine id, and the term of the license has started
   'suspended',
   'revoked',

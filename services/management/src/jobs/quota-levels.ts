@@ -1,6 +1,7 @@
 /**
  * Writes the events about quotas (docs/api.md#w1), when the use of a quota reaches 80 % and when it reaches 100 %. After the use has fallen
- * below one of these levels, reaching the level again causes another event.
+ * below one of these levels, reaching the level again causes another event. The function `claim_slots` of the database reads the level of
+ * `machines`.
  */
 
 import { quotaName } from '@keyward/contract'

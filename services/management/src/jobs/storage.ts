@@ -1,11 +1,11 @@
-/** Measures the size of the database and the use of quotas of bytes, for alerts. No label contains an organization. */
+/** Measures the size of the database and the use of the quotas that bound it, for alerts. No label contains an organization. */
 
 import type { Logger } from '@keyward/runtime'
 import { sql } from 'kysely'
 import { Gauge, type Registry } from 'prom-client'
 
 import type { Db } from '../context.ts'
-import { listByteUses } from '../quotas/quotas.ts'
+import { DISK_QUOTAS, listDiskUses } from '../quotas/quotas.ts'
 
 /** The share of a limit from which the log names the organization. */
 const NOTABLE_SHARE = 0.8
@@ -20,20 +20,20 @@ export function createStorageMeter(db: Db, registry: Registry, log: Logger): () 
     registers: [registry],
   })
   const share = new Gauge({
-    name: 'keyward_management_byte_quota_ratio',
-    help: 'The largest share of a quota of bytes that any organization uses.',
+    name: 'keyward_management_quota_ratio',
+    help: 'The largest share of a quota of machines or bytes that any organization uses.',
     labelNames: ['quota'],
     registers: [registry],
   })
   return async () => {
     const { rows } = await sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`.execute(db)
     size.set(rows[0]?.bytes ?? 0)
-    const uses = await listByteUses(db, 0)
-    for (const quota of ['storedBytes', 'bytesPerDay'] as const) {
+    const uses = await listDiskUses(db, 0)
+    for (const quota of DISK_QUOTAS) {
       const largest = uses.find((use) => use.quota === quota)
       share.set({ quota }, largest ? largest.used / largest.limit : 0)
     }
     for (const use of uses.filter(({ used, limit }) => used >= limit * NOTABLE_SHARE).slice(0, MAX_LOGGED))
-      log.warn(use, 'an organization has nearly used up a quota of bytes')
+      log.warn(use, 'an organization has nearly used up a quota')
   }
 }

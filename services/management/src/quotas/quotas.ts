@@ -22,8 +22,11 @@ import { sql } from 'kysely'
 import type { Db, ReadContext, WriteContext } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 
-/** The quotas on rows that are counted per organization. `machinesPerLicense` limits each license separately. */
-export type CountedQuota = Exclude<Quota, 'machinesPerLicense' | ByteQuota>
+/**
+ * The quotas of rows that requests of this service add. `machinesPerLicense` limits each license separately, and the function `claim_slots`
+ * of the database enforces `machines`.
+ */
+export type CountedQuota = Exclude<Quota, 'machinesPerLicense' | 'machines' | ByteQuota>
 
 /** An upper bound for the number of requests that all management processes together run at once. */
 const MAX_CONCURRENT_REQUESTS = 500
@@ -57,6 +60,7 @@ const NOUNS: Record<Quota, string> = {
   signingKeys: 'signing keys',
   webhookEndpoints: 'webhook endpoints',
   machinesPerLicense: 'machines of a license',
+  machines: 'machines of all licenses',
   storedBytes: 'bytes of metadata, audit entries and events',
   bytesPerDay: 'bytes of new audit entries and events on a day in UTC',
 }
@@ -225,24 +229,28 @@ export async function showQuotas(
     signingKeys: show('signingKeys'),
     webhookEndpoints: show('webhookEndpoints'),
     machinesPerLicense: { used: null, limit: limitOf(limits, 'machinesPerLicense') },
+    machines: show('machines'),
     storedBytes: show('storedBytes'),
     bytesPerDay: show('bytesPerDay'),
   }
 }
 
-export interface ByteQuotaUse {
+/** The quotas that bound the disk, because users of apps and single requests can use very much of them. */
+export const DISK_QUOTAS = ['machines', 'storedBytes', 'bytesPerDay'] as const satisfies readonly Quota[]
+
+export interface DiskQuotaUse {
   organizationId: string
-  quota: ByteQuota
+  quota: (typeof DISK_QUOTAS)[number]
   used: number
   limit: number
 }
 
-/** Returns the uses of quotas of bytes that have reached `share` of their limit, the largest share first. */
-export async function listByteUses(db: Db, share: number): Promise<ByteQuotaUse[]> {
-  const { rows } = await sql<Limits & Omit<ByteQuotaUse, 'limit'>>`
+/** Returns the uses of these quotas that have reached `share` of their limit, the largest share first. */
+export async function listDiskUses(db: Db, share: number): Promise<DiskQuotaUse[]> {
+  const { rows } = await sql<Limits & Omit<DiskQuotaUse, 'limit'>>`
     select u.organization_id, u.quota, o.plan, o.quotas, sum(u.used)::bigint as used
     from organization_usage u join organizations o on o.id = u.organization_id
-    where u.quota in ('storedBytes', 'bytesPerDay') and ${COUNTS_NOW} group by 1, 2, o.id`.execute(db)
+    where u.quota = any (${DISK_QUOTAS}) and ${COUNTS_NOW} group by 1, 2, o.id`.execute(db)
   return rows
     .map(({ organizationId, quota, used, ...limits }) => ({
       organizationId,

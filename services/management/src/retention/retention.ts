@@ -5,6 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { Plan } from '@keyward/contract'
 import { type RawBuilder, sql } from 'kysely'
 
 import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
@@ -12,7 +13,7 @@ import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
 import { IDEMPOTENCY_DAYS } from '../http/idempotency.ts'
 import { firstIdAt } from '../http/pagination.ts'
-import { foldCounters, listByteUses } from '../quotas/quotas.ts'
+import { listDiskUses } from '../quotas/quotas.ts'
 
 /** The number of days for which each kind of row is kept. */
 export interface RetentionDays {
@@ -31,6 +32,8 @@ interface RetentionOptions {
    * The maximum number of events of one organization (default: 1,000,000), and of deliveries of one webhook endpoint (default: 200,000).
    */
   maxEvents?: number
+  /** The maximum number of activity entries of one organization in each plan (default: MAX_ACTIVITY). */
+  maxActivity?: Record<Plan, number>
   /** Aborted when the process stops. */
   signal?: AbortSignal
 }
@@ -44,6 +47,13 @@ const EVENT_DAYS = 30
 const MAX_EVENTS = 1_000_000
 /** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond this number are deleted early. */
 const MAX_DELIVERIES = 200_000
+/**
+ * The maximum number of activity entries of one organization, about 4, 16 and 64 GB as for `storedBytes`. The oldest entries beyond this
+ * number are deleted early.
+ */
+const MAX_ACTIVITY: Record<Plan, number> = { FREE: 10_000_000, LITE: 40_000_000, STANDARD: 160_000_000 }
+/** The number of rows that a sample has of an organization with the smallest of these maximums. */
+const SAMPLED_ROWS = 10_000
 /** The share of `storedBytes` up to which an organization's events and audit entries are kept for their full retention. */
 const FULL_SHARE = 0.8
 /** The number of days for which audit entries are kept even beyond this share, so that a flood of changes does not remove its traces. */
@@ -53,6 +63,7 @@ const FOLDED_RULE_DAYS = 7
 /** The number of days for which the rows are kept that concern the current or the last day. */
 const LAST_DAYS = 2
 const MS_PER_DAY = 86_400_000
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Deletes up to `rows` rows and returns their number. */
 type Batch = (db: Db, rows: number) => Promise<number>
@@ -187,7 +198,7 @@ async function freeBytes(
 async function freeStoredBytes(db: Db, options: RetentionOptions): Promise<number> {
   const end = { events: firstIdAt(Date.now()), audit_log: firstIdAt(Date.now() - LEAST_AUDIT_DAYS * MS_PER_DAY) }
   let rows = 0
-  for (const { organizationId, quota, used, limit } of await listByteUses(db, FULL_SHARE)) {
+  for (const { organizationId, quota, used, limit } of await listDiskUses(db, FULL_SHARE)) {
     if (quota !== 'storedBytes') continue
     let bytes = used - limit * FULL_SHARE
     for (const table of ['events', 'audit_log'] as const) {
@@ -200,22 +211,52 @@ async function freeStoredBytes(db: Db, options: RetentionOptions): Promise<numbe
   return rows
 }
 
+/** Returns a batch that deletes the oldest activity entries of an organization, up to the id `last`. */
+function oldestActivity(organizationId: string, last: string): Batch {
+  return async (db, rows) => {
+    const { numAffectedRows } = await sql`
+      delete from activity where (at, id) in (
+        select at, id from activity where organization_id = ${organizationId} and id <= ${last} order by id limit ${rows})`.execute(
+      db,
+    )
+    return Number(numAffectedRows ?? 0)
+  }
+}
+
+/**
+ * Deletes the oldest activity entries of organizations with too many. Returns the number of deleted rows. The number of an organization's
+ * entries is estimated from a sample of the pages, because a count would read the whole table. Two processes that find the same excess
+ * delete the same entries.
+ */
+async function trimActivity(db: Db, options: RetentionOptions): Promise<number> {
+  const { maxActivity: most = MAX_ACTIVITY } = options
+  const percent = Math.min(100, (100 * SAMPLED_ROWS) / Math.min(...Object.values(most)))
+  const { rows } = await sql<{ id: string; last: string }>`
+    select o.id, oldest.last
+    from (
+      select organization_id, round(count(*) * 100 / ${percent}::float8)::bigint as entries
+      from activity tablesample system (${percent}) group by organization_id
+    ) sampled join organizations o on o.id = sampled.organization_id
+      cross join lateral (
+        select id as last from activity where organization_id = o.id order by id
+        offset greatest(sampled.entries - (${JSON.stringify(most)}::jsonb ->> o.plan)::bigint - 1, 0) limit 1
+      ) oldest
+    where sampled.entries > (${JSON.stringify(most)}::jsonb ->> o.plan)::bigint`.execute(db)
+  let deleted = 0
+  for (const { id, last } of rows) deleted += (await runAll(db, oldestActivity(id, last), options)) ?? 0
+  return deleted
+}
+
 /**
  * Deletes the remaining rows of a deleted organization. The operator's audit entries about it are kept for the retention of the audit log.
  * Returns false when rows remain for the next run.
  */
 async function forgetOrganization(db: Db, organizationId: string, options: RetentionOptions): Promise<boolean> {
-  const activity: Batch = async (transaction, rows) => {
-    const { numAffectedRows } = await sql`
-      delete from activity where (at, id) in (
-        select at, id from activity where organization_id = ${organizationId} limit ${rows})`.execute(transaction)
-    return Number(numAffectedRows ?? 0)
-  }
   const own = sql`organization_id = ${organizationId} and actor ->> 'type' <> 'OPERATOR'`
   const events = batchOf('events', sql`organization_id = ${organizationId}`, sql``)
   const deliveries = batchOf('webhook_deliveries', sql`organization_id = ${organizationId}`)
   // The service has no permission to update the audit log, so it cannot lock its rows.
-  for (const batch of [activity, events, deliveries, batchOf('audit_log', own, sql``)])
+  for (const batch of [oldestActivity(organizationId, LAST_ID), events, deliveries, batchOf('audit_log', own, sql``)])
     if ((await runAll(db, batch, options)) === null) return false
   // Each statement deletes the counts of one day, which bounds its duration.
   const { rows } = await sql<{ day: Date }>`
@@ -270,8 +311,9 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
   }
   const freed = await freeStoredBytes(db, options)
   if (freed > 0) deleted['storedBytes'] = freed
+  const trimmed = await trimActivity(db, options)
+  if (trimmed > 0) deleted['excessActivity'] = trimmed
   const organizations = await db.selectFrom('deletedOrganizations').select('id').limit(100).execute()
   for (const { id } of organizations) if (!(await forgetOrganization(db, id, options))) return deleted
-  await foldCounters(db)
   return deleted
 }

@@ -1,16 +1,10 @@
 /** Tests the limits of quotas, also under concurrent requests, and their counters (docs/api.md#m13). */
 
-import {
-  type ByteQuota,
-  DEFAULT_QUOTAS,
-  organizationDetails,
-  ownOrganization,
-  problem,
-  type Quota,
-} from '@keyward/contract'
+import { DEFAULT_QUOTAS, organizationDetails, ownOrganization, problem, type Quota } from '@keyward/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import type { CountedQuota } from '../../src/quotas/quotas.ts'
 import { type ApiResponse, type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -42,7 +36,8 @@ async function countRows(vendor: Vendor): Promise<unknown> {
       (select count(*)::integer from access_rules where organization_id = $1) as "accessRules",
       (select count(*)::integer from access_rule_sets where organization_id = $1) as "ruleSets",
       (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys",
-      (select count(*)::integer from webhook_endpoints where organization_id = $1) as "webhookEndpoints"`,
+      (select count(*)::integer from webhook_endpoints where organization_id = $1) as "webhookEndpoints",
+      (select count(*)::integer from machines where organization_id = $1) as machines`,
     [vendor.id],
   )
   return rows[0]
@@ -57,7 +52,7 @@ let counter = 0
 const unique = () => `${++counter}`
 
 /** The request that adds one row, for each quota. */
-const ADD: Record<Exclude<Quota, 'machinesPerLicense' | ByteQuota>, (vendor: Vendor) => Promise<ApiResponse>> = {
+const ADD: Record<CountedQuota, (vendor: Vendor) => Promise<ApiResponse>> = {
   licenses: async (vendor) => {
     const body = { productId: await vendor.product(), customerId: await vendor.customer() }
     return vendor.call('POST', 'licenses', { body: { ...body, policy: { type: 'PERPETUAL' } } })
@@ -176,7 +171,7 @@ test('only the operator changes quotas, and other organizations keep theirs', as
   const { quotas } = expectBody(read, 200, organizationDetails)
   expect(quotas).toMatchObject({ products: { used: 0, limit: 1 }, licenses: { limit: DEFAULT_QUOTAS.licenses } })
   expect((await quotasOf(other))['products']).toEqual({ used: 0, limit: DEFAULT_QUOTAS.products })
-  for (const wrong of [{ products: -1 }, { products: '5' }, { products: 2 ** 31 }, { machines: 1 }, { products: 1.5 }])
+  for (const wrong of [{ products: -1 }, { products: '5' }, { products: 2 ** 31 }, { machine: 1 }, { products: 1.5 }])
     expect(outcome(await harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: wrong } }))).toBe(
       '422 INVALID_REQUEST',
     )
