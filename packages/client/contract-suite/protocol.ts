@@ -67,7 +67,9 @@ export interface VerifyCommand {
 
 /** A call of the client that the last `open` has created. */
 export type Call =
-  | { command: 'validate' | 'activate' | 'deactivate' | 'refreshFile' | 'requestCode' }
+  | { command: 'validate' | 'activate' | 'deactivate' | 'machines' | 'refreshFile' | 'requestCode' }
+  /** Releases the slot of a listed machine. */
+  | { command: 'release'; ref: string }
   /** Imports the license file in the text. */
   | { command: 'importFile'; file: string }
 

@@ -49,6 +49,7 @@ async function run(command: Command): Promise<object> {
     return machineKey(command.path).catch((error: unknown) => ({ error: String(error) }))
   if (client === null) return { error: 'No client is open.' }
   if (command.command === 'importFile') return client.importFile(command.file)
+  if (command.command === 'release') return client.release(command.ref)
   if (command.command === 'requestCode') return { code: await client.requestCode() }
   if (command.command === 'validateAndCancel') return client.validate({ signal: AbortSignal.timeout(command.afterMs) })
   const result = await client[command.command]()

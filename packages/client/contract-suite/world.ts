@@ -36,7 +36,10 @@ export interface World extends Conditions {
   /** Returns the error that the program reports for these options. Rejects when the program accepts them. */
   openError: (options: Partial<OpenCommand>) => Promise<string>
   /** Sends a command and requires these fields in its reply. */
-  requireResult: (call: Exclude<Call['command'], 'importFile' | 'requestCode'>, expected: Expected) => Promise<Reply>
+  requireResult: (
+    call: Exclude<Call['command'], 'importFile' | 'release' | 'requestCode'>,
+    expected: Expected,
+  ) => Promise<Reply>
   /** Imports a license file and requires these fields in the reply. */
   requireImport: (file: string, expected: Expected) => Promise<void>
   close: () => Promise<void>

@@ -60,9 +60,21 @@ static json entitlements_of(const keyward::Result& result) {
     return values;
 }
 
+static json list_of(const keyward::Result& result) {
+    json list = json::array();
+    for (const auto& each : result.list)
+        list.push_back({{"ref", each.ref},
+                        {"hostname", each.hostname.empty() ? json(nullptr) : json(each.hostname)},
+                        {"lastSeenAt", each.last_seen_at},
+                        {"current", each.current}});
+    return list;
+}
+
 static json reply(const keyward::Result& result) {
     const auto& machines = result.machines;
-    return {{"imported", result.code == "IMPORTED"},
+    return {{"list", list_of(result)},
+            {"releasesLeft", result.releases_left ? json(*result.releases_left) : json(nullptr)},
+            {"imported", result.code == "IMPORTED"},
             {"entitlements", entitlements_of(result)},
             {"machines", machines ? json{{"used", machines->used}, {"max", machines->max}} : json(nullptr)},
             {"source", result.source},         {"valid", result.valid()},
@@ -91,6 +103,8 @@ int main() {
         }
         else if (name == "activate") result = reply(client->activate());
         else if (name == "deactivate") result = reply(client->deactivate());
+        else if (name == "machines") result = reply(client->machines());
+        else if (name == "release") result = reply(client->release(command["ref"]));
         else if (name == "requestCode") result["code"] = client->request_code();
         else if (name == "refreshFile") result = reply(client->refresh_file());
         else if (name == "importFile") result = reply(client->import_file(command["file"]));

@@ -116,6 +116,21 @@ public:
         return response.result;
     }
 
+    // Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service. Returns
+    // LISTED, NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+    Result machines() {
+        return transport_.call(machines_path, body("licenseKey"), Clock::now() + options_.timeout, read_machines, {}).result;
+    }
+
+    // Releases the slot of another machine of the license. `ref` is that of a listed machine. Returns the codes of `deactivate`.
+    Result release(const std::string& ref) {
+        const json content = {{"licenseKey", options_.license_key}, {"ref", ref}};
+        const auto deadline = Clock::now() + options_.timeout;
+        const Response response = transport_.call(deactivate_path, content, deadline, read_deactivation, signing());
+        change([&](State& state) { saw_signature(state, response.signed_ms); });
+        return response.result;
+    }
+
     // Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
     // BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
     // The stored file is kept then.

@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 #include <thread>
+#include <vector>
 
 namespace keyward {
 
@@ -17,15 +18,24 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* file_path = "/api/v1/licenses/file";
+constexpr const char* machines_path = "/api/v1/machines";
 constexpr const char* deactivate_path = "/api/v1/deactivate";
 constexpr int max_attempts = 3;
 constexpr std::size_t max_body_bytes = 64 * 1024;
 constexpr const char* unreachable_message = "The license service cannot be reached. Connect to the internet and try again.";
 
-// The used slots of a license and their limit.
+// The used slots of a license and their limit, which is 0 without a limit.
 struct Machines {
     std::int64_t used;
     std::int64_t max;
+};
+
+// A machine that holds a slot of the license.
+struct Machine {
+    std::string ref;          // the name of the machine for `release`
+    std::string hostname;     // the host name that the machine sent with `activate`; empty without one
+    std::string last_seen_at; // the approximate time of its last check, as ISO 8601 in UTC
+    bool current;             // whether this is the machine of the client
 };
 
 // The outcome of a call. Inapplicable texts are empty.
@@ -41,7 +51,9 @@ struct Result {
     std::optional<std::string> grace_ends_at{}; // the end of the grace period, if the license has expired and is in it
 
     std::optional<Entitlements> entitlements{}; // if the license is valid and the option is set
-    std::optional<Machines> machines{};         // the used slots, if `activate` returns TOO_MANY_MACHINES
+    std::optional<Machines> machines{};         // the used slots, with TOO_MANY_MACHINES of `activate` and LISTED
+    std::optional<std::int64_t> releases_left{}; // with LISTED: the number of slots that apps may release now; none without a limit
+    std::vector<Machine> list{};                // with LISTED: at most 100 machines that hold slots
 
     bool valid() const { return code == "VALID"; }
 };
@@ -75,8 +87,8 @@ inline std::optional<Result> read_rejection(const json& body) {
     static const std::regex form("[A-Z][A-Z0-9_]{1,63}");
     static const std::set<std::string> rejections = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED",
                                                      "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
-                                                     // Only files are refused with these codes.
-                                                     "MACHINE_NOT_ACTIVE", "NOT_STARTED"};
+                                                     // Checks are not rejected with these codes.
+                                                     "MACHINE_NOT_ACTIVE", "NOT_STARTED", "NOT_ENABLED"};
     const std::string code = text_of(body, "code");
     if (!std::regex_match(code, form)) return std::nullopt;
     Result result{"online", rejections.count(code) ? code : "REJECTED", {}, "", "", message_of(body, "The check was rejected."), "", ""};
@@ -113,6 +125,32 @@ inline std::optional<Result> read_deactivation(long status, const std::string& t
     const auto deactivated = body.find("deactivated");
     if (status != 200 || deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
     return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", "", "", ""};
+}
+
+// Parses the machines of a license, or the reason why the service lists none.
+inline std::optional<Result> read_machines(long status, const std::string& text) {
+    const json body = parse_object(text);
+    if (status != 200) return read_rejection(body);
+    const auto count = [&](const char* name) {
+        const json value = body.value(name, json());
+        return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+    };
+    const auto is_absent = [](const json& object, const char* name) { return object.value(name, json()).is_null(); };
+    const auto used = count("used"), max = count("max"), left = count("releasesLeft");
+    const json machines = body.value("machines", json());
+    const bool are_counts = used && (max || is_absent(body, "max")) && (left || is_absent(body, "releasesLeft"));
+    if (!are_counts || !machines.is_array()) return std::nullopt;
+    Result result{"online", "LISTED", {}, "", "", "", "", ""};
+    result.machines = Machines{*used, max.value_or(0)};
+    result.releases_left = left;
+    for (const json& each : machines) {
+        if (!each.is_object() || !each.value("current", json()).is_boolean()) return std::nullopt;
+        const Machine machine{text_of(each, "ref"), text_of(each, "hostname"), text_of(each, "lastSeenAt"), each["current"].get<bool>()};
+        const bool is_named = !machine.hostname.empty() || is_absent(each, "hostname") || each["hostname"] == "";
+        if (machine.ref.empty() || machine.last_seen_at.empty() || !is_named) return std::nullopt;
+        result.list.push_back(machine);
+    }
+    return result;
 }
 
 inline std::string configuration_reason(long status) {
@@ -193,8 +231,10 @@ private:
                               verified.outcome + ".");
             signed_ms = verified.signed_ms;
         }
-        const long other_status = path == file_path ? 409 : path == deactivate_path ? 200 : 400;
-        const bool is_defined = status == 200 || status == other_status;
+        const bool has_refusals = path == file_path || path == machines_path;
+        const bool is_check = !has_refusals && path != deactivate_path;
+        const bool is_defined = status == 200 || (is_check && status == 400) || (has_refusals && status == 409) ||
+                                (path == machines_path && status == 403);
         if (is_defined)
             if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0), signed_ms};
         if (status < 400 || status == 408 || status >= 500 || is_defined) {

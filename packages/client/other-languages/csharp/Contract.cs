@@ -66,6 +66,12 @@ while (Console.ReadLine() is { } line)
         case "deactivate":
             reply = Describe(await client!.DeactivateAsync());
             break;
+        case "machines":
+            reply = Describe(await client!.MachinesAsync());
+            break;
+        case "release":
+            reply = Describe(await client!.ReleaseAsync(Text(command, "ref")!));
+            break;
         case "refreshFile":
             reply = Describe(await client!.RefreshFileAsync());
             break;
@@ -123,6 +129,14 @@ static object Describe(LicenseResult result) => new
     imported = result.Code == "IMPORTED",
     entitlements = result.Entitlements,
     machines = result.Machines is { } machines ? new { used = machines.Used, max = machines.Max } : null,
+    releasesLeft = result.ReleasesLeft,
+    list = result.List?.Select(each => new
+    {
+        @ref = each.Ref,
+        hostname = each.Hostname,
+        lastSeenAt = Format(each.LastSeenAt),
+        current = each.Current,
+    }),
     code = result.Code,
     expiresAt = Format(result.ExpiresAt),
     refreshAfter = Format(result.RefreshAfter),

@@ -132,6 +132,31 @@ public sealed partial class LicenseClient
     }
 
     /// <summary>
+    /// Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service. Returns LISTED,
+    /// NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+    /// </summary>
+    public async Task<LicenseResult> MachinesAsync(CancellationToken cancellation = default)
+    {
+        var (path, elapsed) = (LicenseTransport.MachinesPath, Stopwatch.StartNew());
+        var call = transport.CallAsync(path, Body("licenseKey"), elapsed, LicenseTransport.ReadMachines, default, cancellation);
+        return (await call.ConfigureAwait(false)).Result;
+    }
+
+    /// <summary>
+    /// Releases the slot of another machine of the license. <c>reference</c> is the <c>Ref</c> of a listed machine. Returns the codes of
+    /// <c>DeactivateAsync</c>.
+    /// </summary>
+    public async Task<LicenseResult> ReleaseAsync(string reference, CancellationToken cancellation = default)
+    {
+        var (path, elapsed) = (LicenseTransport.DeactivatePath, Stopwatch.StartNew());
+        var body = new Dictionary<string, object> { ["licenseKey"] = user.LicenseKey, ["ref"] = reference };
+        var call = transport.CallAsync(path, body, elapsed, LicenseTransport.ReadDeactivation, LatestSigned(), cancellation);
+        var response = await call.ConfigureAwait(false);
+        if (response.IsSigned) Change(state => SawSignature(state, response.Date));
+        return response.Result;
+    }
+
+    /// <summary>
     /// Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
     /// BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
     /// The stored file is kept then.

@@ -20,7 +20,9 @@ namespace Keyward;
 /// <param name="RefreshAfter">The time from which the file is no longer good.</param>
 /// <param name="GraceEndsAt">The end of the grace period, if the license has expired and is in it.</param>
 /// <param name="Entitlements">true, a long or a string for each name, if the license is valid and the option is set.</param>
-/// <param name="Machines">The used slots, if <c>ActivateAsync</c> returns TOO_MANY_MACHINES.</param>
+/// <param name="Machines">The used slots, with TOO_MANY_MACHINES of <c>ActivateAsync</c> and LISTED.</param>
+/// <param name="ReleasesLeft">With LISTED, the number of slots that apps may release now. Null without a limit.</param>
+/// <param name="List">With LISTED, at most 100 machines that hold slots.</param>
 public sealed record LicenseResult(
     string Source,
     string Code,
@@ -32,14 +34,23 @@ public sealed record LicenseResult(
     DateTimeOffset? RefreshAfter = null,
     DateTimeOffset? GraceEndsAt = null,
     IReadOnlyDictionary<string, object>? Entitlements = null,
-    LicenseMachines? Machines = null)
+    LicenseMachines? Machines = null,
+    int? ReleasesLeft = null,
+    IReadOnlyList<LicenseMachine>? List = null)
 {
     /// <summary>Whether the app may run.</summary>
     public bool Valid => Code == "VALID";
 }
 
-/// <summary>The used slots of a license and their limit.</summary>
+/// <summary>The used slots of a license and their limit, which is 0 without a limit.</summary>
 public sealed record LicenseMachines(int Used, int Max);
+
+/// <summary>A machine that holds a slot of the license.</summary>
+/// <param name="Ref">The name of the machine for <c>ReleaseAsync</c>.</param>
+/// <param name="Hostname">The host name that the machine sent with <c>ActivateAsync</c>, or null.</param>
+/// <param name="LastSeenAt">The approximate time of its last check.</param>
+/// <param name="Current">Whether this is the machine of the client.</param>
+public sealed record LicenseMachine(string Ref, string? Hostname, DateTimeOffset LastSeenAt, bool Current);
 
 /// <summary>Sends requests and classifies their outcomes. Invariant: a call ends within its time budget.</summary>
 internal sealed partial class LicenseTransport(
@@ -49,13 +60,14 @@ internal sealed partial class LicenseTransport(
     Dictionary<string, Ed25519PublicKeyParameters> keys)
 {
     internal const string FilePath = "/api/v1/licenses/file";
+    internal const string MachinesPath = "/api/v1/machines";
     internal const string DeactivatePath = "/api/v1/deactivate";
     private const int MaxAttempts = 3;
     private const int MaxBodyBytes = 64 * 1024;
     private static readonly HashSet<string> Rejections =
     [
         "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
-        "MACHINE_NOT_ACTIVE", "NOT_STARTED", // only files are refused with these two
+        "MACHINE_NOT_ACTIVE", "NOT_STARTED", "NOT_ENABLED", // checks are not rejected with these three
     ];
 
     // The service never redirects, and following a redirect would send the API key to another host.
@@ -90,7 +102,7 @@ internal sealed partial class LicenseTransport(
         DateTimeOffset latestSigned,
         CancellationToken cancellation)
     {
-        var keyIds = path == FilePath ? [] : keys.Keys.ToArray();
+        var keyIds = path is FilePath or MachinesPath ? [] : keys.Keys.ToArray();
         for (var attempt = 1; ; attempt++)
         {
             var left = timeout - elapsed.Elapsed;
@@ -155,7 +167,13 @@ internal sealed partial class LicenseTransport(
         DateTimeOffset? signedAt)
     {
         var status = (int)response.StatusCode;
-        var isDefined = status == 200 || status == path switch { FilePath => 409, DeactivatePath => 200, _ => 400 };
+        var isDefined = status == 200 || path switch
+        {
+            FilePath => status == 409,
+            MachinesPath => status is 403 or 409,
+            DeactivatePath => false,
+            _ => status == 400,
+        };
         if (isDefined && read(status, body) is { } result)
             return new Response(result, signedAt ?? response.Headers.Date, IsSigned: signedAt is not null);
         if (status is < 400 or 408 or >= 500 || isDefined)
@@ -224,6 +242,37 @@ internal sealed partial class LicenseTransport(
             JsonValueKind.False => new LicenseResult("online", "NOT_ACTIVE"),
             _ => null,
         };
+    }
+
+    /// <summary>Parses the machines of a license, or the reason why the service lists none.</summary>
+    internal static LicenseResult? ReadMachines(int status, byte[] text)
+    {
+        if (LicenseFile.ParseObject(text) is not { } body) return null;
+        if (status != 200) return ReadRejection(body);
+        var isGood = TryCount(body, "used", out var used) && used is not null;
+        isGood &= TryCount(body, "max", out var max) & TryCount(body, "releasesLeft", out var left);
+        if (!isGood || !body.TryGetProperty("machines", out var listed) || listed.ValueKind != JsonValueKind.Array) return null;
+        var list = new List<LicenseMachine>();
+        foreach (var each in listed.EnumerateArray())
+        {
+            if (each.ValueKind != JsonValueKind.Object || LicenseFile.Text(each, "ref") is not { } reference) return null;
+            var hostname = LicenseFile.Text(each, "hostname");
+            var isNamed = hostname is not null || !each.TryGetProperty("hostname", out var name) || name.ValueKind == JsonValueKind.Null;
+            var hasCurrent = each.TryGetProperty("current", out var current) && current.ValueKind is JsonValueKind.True or JsonValueKind.False;
+            if (!isNamed || !hasCurrent || LicenseFile.ParseTime(LicenseFile.Text(each, "lastSeenAt")) is not { } seen) return null;
+            list.Add(new LicenseMachine(reference, hostname, seen, current.GetBoolean()));
+        }
+        return new LicenseResult("online", "LISTED", Machines: new(used!.Value, max ?? 0), ReleasesLeft: left, List: list);
+    }
+
+    /// <summary>Reads an integer that may be null or absent. Returns false for any other value.</summary>
+    private static bool TryCount(JsonElement body, string name, out int? count)
+    {
+        count = null;
+        if (!body.TryGetProperty(name, out var value) || value.ValueKind == JsonValueKind.Null) return true;
+        if (value.ValueKind != JsonValueKind.Number || !value.TryGetInt32(out var number)) return false;
+        count = number;
+        return true;
     }
 
     /// <summary>

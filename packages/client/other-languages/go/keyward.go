@@ -58,11 +58,22 @@ type Result struct {
 	GraceEndsAt  *time.Time // the end of the grace period, if the license has expired and is in it
 	// Entitlements contains true, an int64 or a string for each name, if the license is valid and the option is set.
 	Entitlements map[string]any
-	Machines     *Machines // the used slots, if Activate returns TOO_MANY_MACHINES
+	Machines     *Machines // the used slots, with TOO_MANY_MACHINES of Activate and LISTED
+	// ReleasesLeft is, with LISTED, the number of slots that apps may release now. It is nil without a limit.
+	ReleasesLeft *int
+	List         []Machine // with LISTED: at most 100 machines that hold slots
 }
 
-// Machines counts the slots of a license.
+// Machines counts the slots of a license. Max is 0 without a limit.
 type Machines struct{ Used, Max int }
+
+// Machine is a machine that holds a slot of the license.
+type Machine struct {
+	Ref        string    // the name of the machine for Release
+	Hostname   string    // the host name that the machine sent with Activate, or ""
+	LastSeenAt time.Time // the approximate time of its last check
+	Current    bool      // whether this is the machine of the client
+}
 
 // Options of a client. The fields without a default are required.
 type Options struct {
@@ -159,21 +170,28 @@ func (c *Client) Activate(ctx context.Context) Result {
 
 // Deactivate releases the slot of this machine. A released slot ends the use of the stored file. It requires the service.
 func (c *Client) Deactivate(ctx context.Context) Result {
-	result := c.call(ctx, deactivatePath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), func(status int, text []byte) *Result {
-		deactivated, ok := parseObject(text)["deactivated"].(bool)
-		if status != 200 || !ok {
-			return nil
-		}
-		if deactivated {
-			return &Result{Source: "online", Code: "DEACTIVATED"}
-		}
-		return &Result{Source: "online", Code: "NOT_ACTIVE"}
-	})
+	result := c.call(ctx, deactivatePath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), readDeactivation)
 	if result.Code == "DEACTIVATED" {
 		c.change(func(state *state) {
 			c.sawSignature(state, result)
 			c.reject(state, "DEACTIVATED")
 		})
+	}
+	return result.Result
+}
+
+// Machines lists the machines that hold slots of the license, so that a person can choose which one to release. It requires the
+// service. It returns LISTED, NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+func (c *Client) Machines(ctx context.Context) Result {
+	return c.call(ctx, machinesPath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), readMachines).Result
+}
+
+// Release releases the slot of another machine of the license. ref is that of a listed machine. It returns the codes of Deactivate.
+func (c *Client) Release(ctx context.Context, ref string) Result {
+	body := map[string]any{"licenseKey": c.options.LicenseKey, "ref": ref}
+	result := c.call(ctx, deactivatePath, body, time.Now().Add(c.options.Timeout), readDeactivation)
+	if result.Code == "DEACTIVATED" {
+		c.change(func(state *state) { c.sawSignature(state, result) })
 	}
 	return result.Result
 }

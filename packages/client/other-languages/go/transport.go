@@ -20,11 +20,12 @@ const (
 	maxBodyBytes   = 64 * 1024
 	filePath       = "/api/v1/licenses/file"
 	deactivatePath = "/api/v1/deactivate"
+	machinesPath   = "/api/v1/machines"
 )
 
 var (
 	codeForm   = regexp.MustCompile(`^[A-Z][A-Z0-9_]{1,63}$`)
-	rejections = " NOT_FOUND BLACKLISTED REVOKED SUSPENDED EXPIRED FINGERPRINT_REQUIRED TOO_MANY_MACHINES MACHINE_NOT_ACTIVE NOT_STARTED "
+	rejections = " NOT_FOUND BLACKLISTED REVOKED SUSPENDED EXPIRED FINGERPRINT_REQUIRED TOO_MANY_MACHINES MACHINE_NOT_ACTIVE NOT_STARTED NOT_ENABLED "
 	reasons    = map[int]string{400: "INVALID_REQUEST", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS",
 		413: "INVALID_REQUEST", 415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}
 )
@@ -46,7 +47,7 @@ func (c *Client) call(ctx context.Context, path string, body map[string]any, dea
 			budget /= 2
 		}
 		keyID := ""
-		if c.options.RequireSignature && path != filePath {
+		if c.options.RequireSignature && path != filePath && path != machinesPath {
 			keyID = c.keyIDs[(attempt-1)%len(c.keyIDs)]
 		}
 		result := c.request(ctx, path, body, budget, keyID, read)
@@ -126,6 +127,8 @@ func statusesOf(path string) string {
 		return "200 409"
 	case deactivatePath:
 		return "200"
+	case machinesPath:
+		return "200 403 409"
 	}
 	return "200 400"
 }
@@ -196,6 +199,49 @@ func readRejection(body map[string]any) *Result {
 	used, hasUsed := machines["used"].(float64)
 	if max, hasMax := machines["max"].(float64); hasUsed && hasMax {
 		result.Machines = &Machines{int(used), int(max)}
+	}
+	return result
+}
+
+func readDeactivation(status int, text []byte) *Result {
+	deactivated, ok := parseObject(text)["deactivated"].(bool)
+	if status != 200 || !ok {
+		return nil
+	}
+	if deactivated {
+		return &Result{Source: "online", Code: "DEACTIVATED"}
+	}
+	return &Result{Source: "online", Code: "NOT_ACTIVE"}
+}
+
+// readMachines parses the machines of a license, or the reason why the service lists none.
+func readMachines(status int, text []byte) *Result {
+	body := parseObject(text)
+	if status != 200 {
+		return readRejection(body)
+	}
+	used, hasUsed := body["used"].(float64)
+	limit, hasLimit := body["max"].(float64)
+	left, hasLeft := body["releasesLeft"].(float64)
+	listed, hasList := body["machines"].([]any)
+	if !hasUsed || !hasList || (!hasLimit && body["max"] != nil) || (!hasLeft && body["releasesLeft"] != nil) {
+		return nil
+	}
+	result := &Result{Source: "online", Code: "LISTED", Machines: &Machines{int(used), int(limit)}}
+	if hasLeft {
+		count := int(left)
+		result.ReleasesLeft = &count
+	}
+	for _, value := range listed {
+		fields, _ := value.(map[string]any)
+		ref, hasRef := fields["ref"].(string)
+		hostname, hasName := fields["hostname"].(string)
+		seen, hasSeen := parseTime(fields["lastSeenAt"])
+		current, hasCurrent := fields["current"].(bool)
+		if !hasRef || !hasSeen || !hasCurrent || (!hasName && fields["hostname"] != nil) {
+			return nil
+		}
+		result.List = append(result.List, Machine{ref, hostname, seen, current})
 	}
 	return result
 }

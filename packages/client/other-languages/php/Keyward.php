@@ -4,6 +4,6 @@
 
 declare(strict_types=1);
 
-foreach (['LicenseClient', 'LicenseFile', 'MachineKey', 'Result', 'SignedAnswer', 'Storage', 'Transport'] as $name) {
+foreach (['LicenseClient', 'LicenseFile', 'Machine', 'MachineKey', 'Result', 'SignedAnswer', 'Storage', 'Transport'] as $name) {
     require_once __DIR__ . "/$name.php";
 }

@@ -109,11 +109,7 @@ final class LicenseClient
     /** Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service. */
     public function deactivate(): Result
     {
-        $read = static function (int $status, string $text): ?Result {
-            $deactivated = LicenseFile::parseObject($text)->deactivated ?? null;
-            $code = $deactivated === true ? 'DEACTIVATED' : 'NOT_ACTIVE';
-            return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
-        };
+        $read = Transport::readDeactivation(...);
         [$result, $serviceMs] = $this->call(Transport::DEACTIVATE_PATH, $this->body('licenseKey'), $this->deadline(), $read);
         if ($result->code === 'DEACTIVATED') {
             $this->change(function (array &$state) use ($serviceMs): void {
@@ -122,6 +118,22 @@ final class LicenseClient
             });
         }
         return $result;
+    }
+
+    /**
+     * Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service. Returns LISTED,
+     * NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+     */
+    public function machines(): Result
+    {
+        return $this->call(Transport::MACHINES_PATH, $this->body('licenseKey'), $this->deadline(), Transport::readMachines(...))[0];
+    }
+
+    /** Releases the slot of another machine of the license. $ref is that of a listed machine. Returns the codes of deactivate(). */
+    public function release(string $ref): Result
+    {
+        $body = ['licenseKey' => $this->licenseKey, 'ref' => $ref];
+        return $this->call(Transport::DEACTIVATE_PATH, $body, $this->deadline(), Transport::readDeactivation(...))[0];
     }
 
     /**

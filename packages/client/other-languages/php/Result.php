@@ -29,8 +29,12 @@ final class Result
         public readonly ?string $graceEndsAt = null,
         /** @var ?array<string, true|int|string> the entitlements, if the license is valid and the option is set */
         public readonly ?array $entitlements = null,
-        /** @var ?array{used: int, max: int} the used slots and their limit, if activate() returns TOO_MANY_MACHINES */
+        /** @var ?array{used: int, max: ?int} the used slots and their limit, with TOO_MANY_MACHINES of activate() and LISTED */
         public readonly ?array $machines = null,
+        /** With LISTED: the number of slots that apps may release now. Null without a limit. */
+        public readonly ?int $releasesLeft = null,
+        /** @var list<Machine> with LISTED: at most 100 machines that hold slots */
+        public readonly array $list = [],
     ) {
     }
 

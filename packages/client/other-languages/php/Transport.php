@@ -8,14 +8,15 @@ namespace Keyward;
 final class Transport
 {
     public const FILE_PATH = '/api/v1/licenses/file';
+    public const MACHINES_PATH = '/api/v1/machines';
     public const DEACTIVATE_PATH = '/api/v1/deactivate';
     // The statuses that an endpoint defines, other than those of checks. Any other status is an error.
-    private const STATUSES = [self::FILE_PATH => [200, 409], self::DEACTIVATE_PATH => [200]];
+    private const STATUSES = [self::FILE_PATH => [200, 409], self::DEACTIVATE_PATH => [200], self::MACHINES_PATH => [200, 403, 409]];
     private const MAX_ATTEMPTS = 3;
     private const MAX_BODY_BYTES = 64 * 1024;
     private const REJECTIONS = [
         'NOT_FOUND', 'BLACKLISTED', 'REVOKED', 'SUSPENDED', 'EXPIRED', 'FINGERPRINT_REQUIRED', 'TOO_MANY_MACHINES',
-        'MACHINE_NOT_ACTIVE', 'NOT_STARTED', // only files are refused with these two
+        'MACHINE_NOT_ACTIVE', 'NOT_STARTED', 'NOT_ENABLED', // checks are not rejected with these three
     ];
     private const UNREACHABLE_MESSAGE = 'The license service cannot be reached. Connect to the internet and try again.';
     private const CANCEL_SECONDS = 0.1;
@@ -45,7 +46,7 @@ final class Transport
      */
     public function call(string $path, array $body, float $deadline, \Closure $read, float $latestSignedMs): array
     {
-        $keyIds = $this->keys === [] || $path === self::FILE_PATH ? [null] : array_map(strval(...), array_keys($this->keys));
+        $keyIds = $this->keys === [] || in_array($path, [self::FILE_PATH, self::MACHINES_PATH], true) ? [null] : array_map(strval(...), array_keys($this->keys));
         for ($attempt = 1; ; $attempt++) {
             $keyId = $keyIds[($attempt - 1) % count($keyIds)];
             $left = $deadline - hrtime(true) / 1e9;
@@ -205,6 +206,29 @@ final class Transport
             message: self::message($body, 'The check was rejected.'),
             machines: is_int($counts['used']) && is_int($counts['max']) ? $counts : null,
         );
+    }
+
+    public static function readDeactivation(int $status, string $text): ?Result
+    {
+        $deactivated = LicenseFile::parseObject($text)->deactivated ?? null;
+        $code = $deactivated === true ? 'DEACTIVATED' : 'NOT_ACTIVE';
+        return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
+    }
+
+    /** Parses the machines of a license, or the reason why the service lists none. */
+    public static function readMachines(int $status, string $text): ?Result
+    {
+        $body = LicenseFile::parseObject($text);
+        if ($status !== 200) {
+            return self::readRejection($body);
+        }
+        [$max, $left, $list] = [$body->max ?? null, $body->releasesLeft ?? null, $body->machines ?? null];
+        $areCounts = is_int($body->used ?? null) && is_int($max ?? 0) && is_int($left ?? 0);
+        $machines = is_array($list) ? array_map(Machine::read(...), $list) : [null];
+        if (!$areCounts || in_array(null, $machines, true)) {
+            return null;
+        }
+        return new Result('online', 'LISTED', machines: ['used' => $body->used, 'max' => $max], releasesLeft: $left, list: $machines);
     }
 
     /** Returns the message of a response: `message` on v2, `detail` elsewhere. Returns $otherwise if the response has no text. */

@@ -57,6 +57,11 @@ def reply(result):
         "rejectedAs": result.rejected_as,
         "message": result.message,
         "entitlements": result.entitlements,
+        "releasesLeft": result.releases_left,
+        "list": [
+            {"ref": each.ref, "hostname": each.hostname, "lastSeenAt": each.last_seen_at, "current": each.current}
+            for each in result.list
+        ],
         "machines": result.machines and dict(zip(("used", "max"), result.machines)),
     }
 
@@ -90,6 +95,8 @@ for line in sys.stdin:
         result = asyncio.run(validate_and_cancel(client, command["afterMs"] / 1000))
     elif command["command"] == "requestCode":
         result = {"code": client.request_code()}
+    elif command["command"] == "release":
+        result = reply(asyncio.run(client.release(command["ref"])))
     elif command["command"] == "refreshFile":
         result = reply(asyncio.run(client.refresh_file()))
     elif command["command"] == "importFile":

@@ -13,14 +13,14 @@ import (
 )
 
 type command struct {
-	Command, BaseURL, APIKey, LicenseKey, ProductID, MachineID, Hostname, Storage, File string
-	Path, Request, Response                                                             string
-	Signature                                                                           *string
-	RequireSignature, Entitlements                                                      bool
-	Status                                                                              int
-	LatestSignedMs, AfterMs                                                             int64
-	PublicKeys                                                                          []struct{ KeyID, PublicKey string }
-	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                        int64
+	Command, BaseURL, APIKey, LicenseKey, ProductID, MachineID, Hostname, Storage, File, Ref string
+	Path, Request, Response                                                                  string
+	Signature                                                                                *string
+	RequireSignature, Entitlements                                                           bool
+	Status                                                                                   int
+	LatestSignedMs, AfterMs                                                                  int64
+	PublicKeys                                                                               []struct{ KeyID, PublicKey string }
+	TimeoutMs, ClockAheadMs, NowMs, LatestSeenMs                                             int64
 }
 
 func main() {
@@ -61,6 +61,10 @@ func main() {
 			reply = write(client.Activate(ctx))
 		case "deactivate":
 			reply = write(client.Deactivate(ctx))
+		case "machines":
+			reply = write(client.Machines(ctx))
+		case "release":
+			reply = write(client.Release(ctx, sent.Ref))
 		case "refreshFile":
 			reply = write(client.RefreshFile(ctx))
 		case "requestCode":
@@ -141,6 +145,19 @@ func write(result keyward.Result) map[string]any {
 	if result.Entitlements != nil {
 		reply["entitlements"] = result.Entitlements
 	}
+	if result.ReleasesLeft != nil {
+		reply["releasesLeft"] = *result.ReleasesLeft
+	}
+	list := []map[string]any{}
+	for _, each := range result.List {
+		machine := map[string]any{"ref": each.Ref, "hostname": nil, "current": each.Current}
+		machine["lastSeenAt"] = each.LastSeenAt.Format("2006-01-02T15:04:05.000Z")
+		if each.Hostname != "" {
+			machine["hostname"] = each.Hostname
+		}
+		list = append(list, machine)
+	}
+	reply["list"] = list
 	if result.Machines != nil {
 		reply["machines"] = map[string]int{"used": result.Machines.Used, "max": result.Machines.Max}
 	}

@@ -53,6 +53,8 @@ final class Contract {
                 }
                 case "activate" -> write(reply, client.activate());
                 case "deactivate" -> write(reply, client.deactivate());
+                case "machines" -> write(reply, client.machines());
+                case "release" -> write(reply, client.release(text(command, "ref")));
                 case "requestCode" -> reply.put("code", client.requestCode());
                 case "refreshFile" -> write(reply, client.refreshFile());
                 default -> write(reply, client.importFile(text(command, "file")));
@@ -108,12 +110,23 @@ final class Contract {
         reply.put("entitlements", result.entitlements());
         var machines = result.machines();
         if (machines != null) reply.put("machines", Map.of("used", machines.used(), "max", machines.max()));
+        reply.put("releasesLeft", result.releasesLeft());
+        reply.put("list", result.list().stream().map(Contract::describe).toList());
         reply.put("refreshAfter", result.refreshAfter() == null ? null : LicenseFile.TIME.format(result.refreshAfter()));
         reply.put("expiresAt", result.expiresAt() == null ? null : LicenseFile.TIME.format(result.expiresAt()));
         reply.put("graceEndsAt", result.graceEndsAt() == null ? null : LicenseFile.TIME.format(result.graceEndsAt()));
         reply.put("reason", result.reason());
         reply.put("rejectedAs", result.rejectedAs());
         reply.put("message", result.message());
+    }
+
+    private static Map<String, Object> describe(Result.Machine machine) {
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("ref", machine.ref());
+        fields.put("hostname", machine.hostname());
+        fields.put("lastSeenAt", LicenseFile.TIME.format(machine.lastSeenAt()));
+        fields.put("current", machine.current());
+        return fields;
     }
 
     private static void eachKey(Map<String, Object> command, BiConsumer<String, String> use) {

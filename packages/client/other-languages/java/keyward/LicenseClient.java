@@ -96,6 +96,24 @@ public final class LicenseClient {
     }
 
     /**
+     * Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service. Returns LISTED,
+     * NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+     */
+    public Result machines() {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        return transport.call(Transport.MACHINES_PATH, body("licenseKey"), deadline, Transport::readMachines, null).result();
+    }
+
+    /** Releases the slot of another machine of the license. {@code ref} is that of a listed machine. Returns the codes of {@link #deactivate}. */
+    public Result release(String ref) {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        Map<String, Object> body = new LinkedHashMap<>(Map.of("licenseKey", user.licenseKey(), "ref", ref));
+        var response = transport.call(Transport.DEACTIVATE_PATH, body, deadline, Transport::readDeactivation, latestSigned());
+        if (response.isSigned()) change(state -> sawSignature(state, response.date()));
+        return response.result();
+    }
+
+    /**
      * Fetches and stores a license file now. Returns REFRESHED, UNREACHABLE, CONFIGURATION, or the reason why the service issues no file.
      * BAD_FILE: the received file is for another license, product or machine, or no shipped key has signed it. NOT_STORED: the storage failed.
      * The stored file is kept then.
@@ -174,11 +192,13 @@ public final class LicenseClient {
         if (file != null) {
             Instant grace = file.isExpired(now) ? file.graceEndsAt() : null;
             var unlocked = entitlements ? file.entitlements() : null;
-            return new Result("offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter(), grace, unlocked, null);
+            return new Result(
+                    "offline", "VALID", file.expiresAt(), null, null, null, detail, file.refreshAfter(), grace, unlocked, null, null, List.of());
         }
         String reason = forApps(judged);
         String message = rejection == null ? OFFLINE_MESSAGES.get(reason) : MESSAGE_AFTER_REJECTION;
-        return new Result("offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null, null, null, null);
+        return new Result(
+                "offline", "OFFLINE_REFUSED", null, reason, rejection, message, detail, null, null, null, null, null, List.of());
     }
 
     /** Fetches a new file if one is due, within the rest of the time budget. */

@@ -1,6 +1,7 @@
 package keyward;
 
 import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -16,7 +17,9 @@ import java.util.Map;
  * @param refreshAfter the time from which the file is no longer good
  * @param graceEndsAt the end of the grace period, if the license has expired and is in it
  * @param entitlements true, a Long or a String for each name, if the license is valid and the option is set
- * @param machines the used slots, if {@code activate} returns TOO_MANY_MACHINES
+ * @param machines the used slots, with TOO_MANY_MACHINES of {@code activate} and LISTED
+ * @param releasesLeft with LISTED, the number of slots that apps may release now; null without a limit
+ * @param list with LISTED, at most 100 machines that hold slots; otherwise empty
  */
 public record Result(
         String source,
@@ -29,9 +32,21 @@ public record Result(
         Instant refreshAfter,
         Instant graceEndsAt,
         Map<String, Object> entitlements,
-        Machines machines) {
-    /** The used slots of a license and their limit. */
+        Machines machines,
+        Integer releasesLeft,
+        List<Machine> list) {
+    /** The used slots of a license and their limit, which is 0 without a limit. */
     public record Machines(int used, int max) {}
+
+    /**
+     * A machine that holds a slot of the license.
+     *
+     * @param ref the name of the machine for {@code release}
+     * @param hostname the host name that the machine sent with {@code activate}, or null
+     * @param lastSeenAt the approximate time of its last check
+     * @param current whether this is the machine of the client
+     */
+    public record Machine(String ref, String hostname, Instant lastSeenAt, boolean current) {}
 
     /** Returns whether the app may run. */
     public boolean valid() {
@@ -43,19 +58,23 @@ public record Result(
     }
 
     static Result failed(String source, String code, String reason, String message, String detail) {
-        return new Result(source, code, null, reason, null, message, detail, null, null, null, null);
+        return new Result(source, code, null, reason, null, message, detail, null, null, null, null, null, List.of());
     }
 
     static Result rejected(String code, String message, Machines machines) {
-        return new Result("online", code, null, null, null, message, null, null, null, null, machines);
+        return new Result("online", code, null, null, null, message, null, null, null, null, machines, null, List.of());
     }
 
     static Result valid(Instant expiresAt, Instant graceEndsAt, Map<String, Object> entitlements) {
-        return new Result("online", "VALID", expiresAt, null, null, null, null, null, graceEndsAt, entitlements, null);
+        return new Result("online", "VALID", expiresAt, null, null, null, null, null, graceEndsAt, entitlements, null, null, List.of());
+    }
+
+    static Result listed(Machines machines, Integer releasesLeft, List<Machine> list) {
+        return new Result("online", "LISTED", null, null, null, null, null, null, null, null, machines, releasesLeft, list);
     }
 
     /** The outcome of a call that has stored a file. */
     static Result stored(String source, String code, LicenseFile file) {
-        return new Result(source, code, file.expiresAt(), null, null, null, null, file.refreshAfter(), null, null, null);
+        return new Result(source, code, file.expiresAt(), null, null, null, null, file.refreshAfter(), null, null, null, null, List.of());
     }
 }

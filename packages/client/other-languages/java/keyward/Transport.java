@@ -13,6 +13,7 @@ import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -26,13 +27,14 @@ import java.util.concurrent.TimeoutException;
 /** Sends requests and classifies their outcomes. Invariant: a call ends within its time budget. */
 final class Transport {
     static final String FILE_PATH = "/api/v1/licenses/file";
+    static final String MACHINES_PATH = "/api/v1/machines";
     static final String DEACTIVATE_PATH = "/api/v1/deactivate";
     private static final SecureRandom RANDOM = new SecureRandom();
     private static final int MAX_ATTEMPTS = 3;
     private static final int MAX_BODY_BYTES = 64 * 1024;
     private static final Set<String> REJECTIONS = Set.of(
             "NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
-            "MACHINE_NOT_ACTIVE", "NOT_STARTED"); // only files are refused with the last two
+            "MACHINE_NOT_ACTIVE", "NOT_STARTED", "NOT_ENABLED"); // checks are not rejected with the last three
 
     /** Parses the body of a response with a status that the endpoint defines. Returns null for a body that the service never sends. */
     interface Reader {
@@ -68,7 +70,7 @@ final class Transport {
      * for a signature under the next public key, because the service does not sign under a withdrawn one.
      */
     Response call(String path, Map<String, Object> body, long deadline, Reader reader, Instant latestSigned) {
-        boolean isSigned = !keyIds.isEmpty() && !path.equals(FILE_PATH);
+        boolean isSigned = !keyIds.isEmpty() && !path.equals(FILE_PATH) && !path.equals(MACHINES_PATH);
         for (int attempt = 1; ; attempt++) {
             long left = deadline - System.nanoTime();
             String keyId = isSigned ? keyIds.get((attempt - 1) % keyIds.size()) : null;
@@ -145,7 +147,12 @@ final class Transport {
 
     /** Returns whether an endpoint defines a status. Any other status is an error. */
     private static boolean defines(String path, int status) {
-        return status == 200 || status == (path.equals(FILE_PATH) ? 409 : path.equals(DEACTIVATE_PATH) ? 200 : 400);
+        return status == 200 || switch (path) {
+            case FILE_PATH -> status == 409;
+            case MACHINES_PATH -> status == 403 || status == 409;
+            case DEACTIVATE_PATH -> false;
+            default -> status == 400;
+        };
     }
 
     private static Response classify(String path, HttpResponse<?> response, String body, Reader reader, Instant signedAt) {
@@ -206,6 +213,30 @@ final class Transport {
     static Result readDeactivation(int status, String text) {
         if (status != 200 || !(Json.parseObject(text).get("deactivated") instanceof Boolean deactivated)) return null;
         return Result.online(deactivated ? "DEACTIVATED" : "NOT_ACTIVE", null);
+    }
+
+    /** Parses the machines of a license, or the reason why the service lists none. */
+    static Result readMachines(int status, String text) {
+        Map<String, Object> body = Json.parseObject(text);
+        if (status != 200) return readRejection(body);
+        boolean areCounts = isCount(body.get("max")) && isCount(body.get("releasesLeft"));
+        if (!(body.get("used") instanceof Double used) || !areCounts || !(body.get("machines") instanceof List<?> listed)) return null;
+        var list = new ArrayList<Result.Machine>();
+        for (Object each : listed) {
+            if (!(each instanceof Map<?, ?> machine) || !(machine.get("ref") instanceof String ref)) return null;
+            Object hostname = machine.get("hostname");
+            Instant seen = LicenseFile.parseTime(machine.get("lastSeenAt"));
+            boolean isNamed = hostname == null || hostname instanceof String;
+            if (!isNamed || seen == null || !(machine.get("current") instanceof Boolean current)) return null;
+            list.add(new Result.Machine(ref, (String) hostname, seen, current));
+        }
+        int max = body.get("max") instanceof Double limit ? limit.intValue() : 0;
+        Integer left = body.get("releasesLeft") instanceof Double count ? Integer.valueOf(count.intValue()) : null;
+        return Result.listed(new Result.Machines(used.intValue(), max), left, List.copyOf(list));
+    }
+
+    private static boolean isCount(Object value) {
+        return value == null || value instanceof Double;
     }
 
     /** Returns the message of a response: {@code message} on v2, {@code detail} elsewhere. Without a text, returns {@code otherwise}. */

@@ -27,13 +27,13 @@ from .license_file import (FileUser, ends_at, is_entitlements, is_time, judge, p
                            to_ms, verify, verify_answer)  # fmt: skip
 
 DAY_MS = 24 * 60 * 60 * 1000
-FILE_PATH = "/api/v1/licenses/file"
+FILE_PATH, MACHINES_PATH = "/api/v1/licenses/file", "/api/v1/machines"
 MAX_ATTEMPTS = 3
 MAX_BODY_BYTES = 64 * 1024
 MAX_LICENSES = 10
 REFRESH_PAUSE_SECONDS = 60
 REJECTIONS = {"NOT_FOUND", "BLACKLISTED", "REVOKED", "SUSPENDED", "EXPIRED", "FINGERPRINT_REQUIRED", "TOO_MANY_MACHINES",
-              "MACHINE_NOT_ACTIVE", "NOT_STARTED"}  # fmt: skip; only files are refused with the last two
+              "MACHINE_NOT_ACTIVE", "NOT_STARTED", "NOT_ENABLED"}  # fmt: skip; checks are not rejected with the last three
 REASONS = {400: "INVALID_REQUEST", 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "WRONG_ADDRESS", 405: "WRONG_ADDRESS", 413: "INVALID_REQUEST",
            415: "INVALID_REQUEST", 422: "INVALID_REQUEST", 429: "RATE_LIMITED"}  # fmt: skip
 OFFLINE_MESSAGES = {
@@ -54,6 +54,16 @@ UNREACHABLE_MESSAGE = "The license service cannot be reached. Connect to the int
 
 
 @dataclass(frozen=True)
+class Machine:
+    """A machine that holds a slot of the license."""
+
+    ref: str  # the name of the machine for `release`
+    hostname: Optional[str]  # the host name that the machine sent with `activate`
+    last_seen_at: str  # the approximate time of its last check, as ISO 8601 in UTC
+    current: bool  # whether this is the machine of the client
+
+
+@dataclass(frozen=True)
 class Result:
     """The outcome of a call. `source` is "online" if the service decided, "offline" if it was not reachable."""
 
@@ -67,7 +77,9 @@ class Result:
     refresh_after: Optional[str] = None  # the time from which the file is no longer good, as ISO 8601 in UTC
     grace_ends_at: Optional[str] = None  # the end of the grace period, if the license has expired and is in it
     entitlements: Optional[Mapping[str, Union[bool, int, str]]] = None  # if the license is valid and the option is set
-    machines: Optional[tuple] = None  # the used slots and their limit, if `activate` returns TOO_MANY_MACHINES
+    machines: Optional[tuple] = None  # the used slots and their limit (None: no limit), with TOO_MANY_MACHINES of `activate` and LISTED
+    releases_left: Optional[int] = None  # with LISTED: the number of slots that apps may release now; None without a limit
+    list: tuple[Machine, ...] = ()  # with LISTED: at most 100 machines that hold slots
 
     @property
     def valid(self) -> bool:
@@ -141,17 +153,32 @@ class LicenseClient:
 
     def deactivate(self) -> Result:
         """Releases the slot of this machine. A released slot ends the use of the stored file. Requires the service."""
-        body = {"licenseKey": self._license_key, **self._identity}
-        deadline = time.monotonic() + self._timeout
+        return self._release(self._identity, rejected_as="DEACTIVATED")
+
+    def machines(self) -> Result:
+        """Lists the machines that hold slots of the license, so that a person can choose which one to release. Requires the service.
+
+        Returns LISTED, NOT_ENABLED if the license does not let apps list its machines, NOT_FOUND, CONFIGURATION or UNREACHABLE.
+        """
+        body, deadline = {"licenseKey": self._license_key, **self._identity}, time.monotonic() + self._timeout
+        try:
+            return self._call(MACHINES_PATH, body, [200, 403, 409], _machines, deadline)[0]
+        except (_Outage, _Misconfiguration) as error:
+            return error.result
+
+    def release(self, ref: str) -> Result:
+        """Releases the slot of another machine of the license. `ref` is that of a listed machine. Returns the codes of `deactivate`."""
+        return self._release({"ref": ref})
+
+    def _release(self, machine: dict, **rejection: str) -> Result:
+        body, deadline = {"licenseKey": self._license_key, **machine}, time.monotonic() + self._timeout
         try:
             released, service_ms = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
-        except _Outage as outage:
-            return outage.result
-        except _Misconfiguration as error:
+        except (_Outage, _Misconfiguration) as error:
             return error.result
         if not released:
             return Result("online", "NOT_ACTIVE")
-        self._change(rejected_as="DEACTIVATED", service_ms=service_ms if self._require_signature else None)
+        self._change(service_ms=service_ms if self._require_signature else None, **rejection)
         return Result("online", "DEACTIVATED")
 
     def refresh_file(self) -> Result:
@@ -260,7 +287,7 @@ class LicenseClient:
 
         Each attempt asks for a signature under the next public key, because the service does not sign under a withdrawn one.
         """
-        key_ids = list(self._keys) if self._require_signature and path != FILE_PATH else [None]
+        key_ids = list(self._keys) if self._require_signature and path not in (FILE_PATH, MACHINES_PATH) else [None]
         for attempt in range(1, MAX_ATTEMPTS + 1):
             left = deadline - time.monotonic()
             key_id = key_ids[(attempt - 1) % len(key_ids)]
@@ -402,6 +429,12 @@ class AsyncLicenseClient:
     async def deactivate(self) -> Result:
         return await self._run(self._client.deactivate)
 
+    async def machines(self) -> Result:
+        return await self._run(self._client.machines)
+
+    async def release(self, ref: str) -> Result:
+        return await self._run(self._client.release, ref)
+
     async def refresh_file(self) -> Result:
         return await self._run(self._client.refresh_file)
 
@@ -484,6 +517,26 @@ def _file_or_refusal(status: int, text: str) -> Union[str, Result, None]:
 def _deactivated(_: int, text: str) -> Optional[bool]:
     value = (parse_object(text) or {}).get("deactivated")
     return value if isinstance(value, bool) else None
+
+
+def _machines(status: int, text: str) -> Optional[Result]:
+    body = parse_object(text) or {}
+    if status != 200:
+        return _rejection(body)
+    used, limit, left, listed = (body.get(name) for name in ("used", "max", "releasesLeft", "machines"))
+    counts_good = type(used) is int and all(count is None or type(count) is int for count in (limit, left))
+    machines = [_machine(each) for each in listed] if isinstance(listed, list) else [None]
+    if not counts_good or None in machines:
+        return None
+    return Result("online", "LISTED", machines=(used, limit), releases_left=left, list=tuple(machines))
+
+
+def _machine(value: object) -> Optional[Machine]:
+    if not isinstance(value, dict):
+        return None
+    ref, hostname, seen, current = (value.get(name) for name in ("ref", "hostname", "lastSeenAt", "current"))
+    is_good = isinstance(ref, str) and isinstance(hostname, (str, type(None))) and isinstance(seen, str) and isinstance(current, bool)
+    return Machine(ref, hostname, seen, current) if is_good else None
 
 
 def _message(body: dict) -> Optional[str]:
