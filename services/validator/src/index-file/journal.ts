@@ -8,7 +8,7 @@
  * write. Removing segments is possible on a full disk, and if even this fails, nothing is acknowledged any more.
  */
 
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, randomBytes, randomInt } from 'node:crypto'
 import { deserialize, serialize } from 'node:v8'
 
 import type { Change } from '@keyward/engine'
@@ -23,6 +23,8 @@ const TAG_BYTES = 16
 const MAX_BYTES = 128 * 1024 * 1024
 /** The maximum number of changes of one read that are recorded. Encoding a change takes the main thread up to 10 us. */
 const MAX_CHANGES = 2_000
+/** The first segment has a random number below this one. The numbers remain exact when they are counted up. */
+const FIRST_SEGMENTS = 2 ** 47
 
 /** The changes that one read has delivered. */
 export interface JournaledChanges {
@@ -83,7 +85,8 @@ export class Journal {
     this.#disk = disk
     this.#key = key
     this.#onError = onError
-    this.#next = (disk.list().at(-1) ?? 0) + 1
+    // A number that an earlier index file names is never used again. With the segments of another file, it would seem to be complete.
+    this.#next = (disk.list().at(-1) ?? randomInt(FIRST_SEGMENTS)) + 1
   }
 
   /** Whether the journal records changes. If not, only the next index file can be complete. */

@@ -73,12 +73,12 @@ function idOf(one: object): number {
 
 test('restores the changes since the file, in order, across restarts', async () => {
   const first = open()
-  expect(await first.begin()).toBe(1)
+  const segment = await first.begin()
   expect([await change(first, 1), await change(first, 2)]).toEqual([true, true])
   const second = open()
-  expect(second.restore(1)?.at(-1)).toMatchObject({ identity: 'i', snapshot: '2:2:', currentAtMs: 2 })
+  expect(second.restore(segment)?.at(-1)).toMatchObject({ identity: 'i', snapshot: '2:2:', currentAtMs: 2 })
   await change(second, 3)
-  expect(restored(1)).toEqual([1, 2, 3])
+  expect(restored(segment)).toEqual([1, 2, 3])
 })
 
 test('removes the segments before a completed file, and restores neither an older file nor one without a segment', async () => {
@@ -92,31 +92,44 @@ test('removes the segments before a completed file, and restores neither an olde
   expect([restored(segment), restored(older), restored(null)]).toEqual([[2], null, null])
 })
 
+test('never uses the number of a removed segment again, which an earlier file may name', async () => {
+  const journal = open()
+  const segment = await journal.begin()
+  await change(journal, 1)
+  journal.interrupt()
+  await change(journal, 2)
+  expect(files.size).toBe(0)
+  const next = open()
+  const other = await next.begin()
+  await change(next, 3)
+  expect([restored(segment), restored(other)]).toEqual([null, [3]])
+})
+
 test('writes the changes of several commits at once', async () => {
   const journal = open()
-  await journal.begin()
+  const segment = await journal.begin()
   await Promise.all([1, 2, 3, 4].map((n) => change(journal, n)))
   expect(appends).toBeLessThanOrEqual(2)
-  expect(restored(1)).toEqual([1, 2, 3, 4])
+  expect(restored(segment)).toEqual([1, 2, 3, 4])
 })
 
 test('ignores a torn record at the end, and rejects a damaged record before the end', async () => {
   const journal = open()
-  await journal.begin()
+  const segment = (await journal.begin())!
   await change(journal, 1)
-  const acknowledged = files.get(1)!.length
+  const acknowledged = files.get(segment)!.length
   await change(journal, 2)
-  const whole = files.get(1)!
+  const whole = files.get(segment)!
   for (let length = acknowledged; length < whole.length; length++) {
-    files = new Map([[1, whole.subarray(0, length)]])
-    expect(restored(1)).toEqual([1])
-    files = new Map([[1, Buffer.concat([whole.subarray(0, length), Buffer.alloc(whole.length - length)])]])
-    expect(restored(1)?.[0]).toBe(1)
+    files = new Map([[segment, whole.subarray(0, length)]])
+    expect(restored(segment)).toEqual([1])
+    files = new Map([[segment, Buffer.concat([whole.subarray(0, length), Buffer.alloc(whole.length - length)])]])
+    expect(restored(segment)?.[0]).toBe(1)
   }
   const damaged = Buffer.from(whole)
   damaged[acknowledged >> 1]! ^= 1
-  files = new Map([[1, damaged]])
-  expect(restored(1)).toBeNull()
+  files = new Map([[segment, damaged]])
+  expect(restored(segment)).toBeNull()
 })
 
 test('acknowledges changes on a full disk after it has removed the journal', async () => {
