@@ -71,7 +71,7 @@ export default function License({ id }: { id: string }) {
       ]}
       actions={<Actions license={one} />}
     >
-      {refusal && <RefusalBanner licenseId={id} refusal={refusal} holders={holders.items} />}
+      {refusal && <RefusalBanner license={one} refusal={refusal} holders={holders.items} />}
       <div className="two-columns">
         <Tabs value={tab ?? 'machines'} onChange={(value) => setTab({ tab: value === 'machines' ? null : value })}>
           <Tabs.List aria-label="Views of the license" mb="md">

@@ -1,6 +1,6 @@
 /** The machines that a license has refused because its slots were taken. */
 
-import type { machines } from '@keyward/contract'
+import type { License, machines } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
 import { oneLine } from '@keyward/contract/text'
 import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
@@ -10,16 +10,18 @@ import { useMay } from '../../api/me.ts'
 import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
 import { distance } from '../../parts/parts.tsx'
 import { fromOf } from '../../parts/periods.ts'
+import { counted } from '../../text.ts'
 
 const t = {
   refused: (count: number, since: string) =>
     count === 1 ? `was refused ${since}` : `was refused ${count.toLocaleString()} times, first ${since}`,
-  taken: (holders: readonly string[], last: string) =>
-    holders.length === 0
-      ? `Last try ${last}.`
-      : `${holders.length === 1 ? 'The only slot is' : `All ${holders.length} slots are`} taken by ${new Intl.ListFormat('en').format(holders)}. Last try ${last}.`,
+  free: (last: string) => `A slot is free now. Last try ${last}.`,
+  taken: (holders: readonly string[], used: number, last: string) =>
+    `${used === 1 ? 'The only slot is' : `All ${used} slots are`} taken by ${new Intl.ListFormat('en').format(holders)}. Last try ${last}.`,
 }
 const HOURS = '168'
+/** The number of machines that the banner names. */
+const MAX_NAMES = 5
 type Machine = ItemOf<typeof machines.listMachines>
 
 export interface Refusal {
@@ -49,15 +51,22 @@ export function useRefusals(licenseId: string, holders: readonly Machine[], refr
 
 /** Says which machine was refused last and why, with both remedies. */
 export function RefusalBanner({
-  licenseId,
+  license: {
+    id: licenseId,
+    machines: { used, max },
+  },
   refusal: { machineId, count, firstAt, lastAt },
   holders,
 }: {
-  licenseId: string
+  license: License
   refusal: Refusal
   holders: readonly Machine[]
 }) {
   const may = useMay()
+  const last = distance(lastAt)
+  const names = holders.slice(0, MAX_NAMES).map(machineName)
+  const others = used - names.length
+  if (others > 0) names.push(counted(others, 'other'))
   return (
     <section className="banner" aria-label="Refused machine">
       <IconDeviceDesktopExclamation size={20} aria-hidden="true" />
@@ -65,7 +74,7 @@ export function RefusalBanner({
         <strong>
           <span className="mono">{oneLine(machineId)}</span> {t.refused(count, distance(firstAt))}
         </strong>
-        <p>{t.taken(holders.map(machineName), distance(lastAt))}</p>
+        <p>{max === null || used < max ? t.free(last) : t.taken(names, used, last)}</p>
       </div>
       {may('licenses.write') && (
         <div className="banner-actions">
