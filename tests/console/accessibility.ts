@@ -99,6 +99,7 @@ export function accessibilityTests(open: () => Stage): void {
         `/webhooks/${endpointId}?delivery=${deliveryId}`,
         '/integrate',
         '/team',
+        '/settings',
         '/credentials',
         '/account',
       ],
