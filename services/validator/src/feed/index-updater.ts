@@ -163,7 +163,9 @@ export class IndexUpdater implements FeedTarget {
 
   endReload({ changes, signingKeys, snapshot }: Since): SkippedRow[] {
     const missing = this.#isInPlace ? [] : this.#forgetMissing()
-    if (this.#index.isReloadEqual) this.#options.recorder?.applied(changes, signingKeys)
+    // An equal reload may contain own writes, which no read delivers any more.
+    if (this.#index.isReloadEqual)
+      this.#options.recorder?.applied([...this.#ownWrites.since(null), ...changes], signingKeys)
     else this.#options.recorder?.interrupt()
     this.#publicKeys.apply(signingKeys)
     if (this.#publicKeys.endReload()) this.#options.recorder?.interrupt()

@@ -52,11 +52,11 @@ export class OwnWrites {
     this.#machines.set(key, { xid, licenseId: license, change })
   }
 
-  /** Returns the writes that the snapshot does not contain. */
-  since(snapshot: string): readonly OwnChange[] {
-    const seen = new Snapshot(snapshot)
+  /** Returns the writes that the snapshot does not contain, or all writes that no feed read has delivered yet. */
+  since(snapshot: string | null): readonly OwnChange[] {
+    const seen = snapshot === null ? null : new Snapshot(snapshot)
     return [...this.#machines.values()]
-      .filter(({ xid }) => !seen.contains(xid))
+      .filter(({ xid }) => seen === null || !seen.contains(xid))
       .map(({ licenseId, change }) => withUsed(change, this.#licenses.get(licenseId)?.used ?? change.used))
   }
 

@@ -7,7 +7,7 @@ import { PublicKeyStore } from '../../src/public-keys/store.ts'
 
 const id = (n: number): Uint8Array => new Uint8Array(16).fill(n)
 const machineId = new TextEncoder().encode('machine')
-const LICENSE: Change = {
+const LICENSE = {
   entity: 'license',
   id: id(4),
   row: {
@@ -24,20 +24,22 @@ const LICENSE: Change = {
     used: 0,
     entitlements: null,
   },
-}
+} as const satisfies Change
 
-function createWorld(): { updater: IndexUpdater; machines: () => number } {
+const ROWS: Change[] = [
+  { entity: 'organization', id: id(1), row: { id: id(1) } },
+  { entity: 'product', id: id(2), row: { id: id(2), organizationId: id(1), entitlements: null } },
+  { entity: 'customer', id: id(3), row: { id: id(3), organizationId: id(1) } },
+]
+
+function createWorld(options: ConstructorParameters<typeof IndexUpdater>[2] = {}): {
+  updater: IndexUpdater
+  machines: () => number
+} {
   const index = createIndex({ hashKey: id(9), reserve: 'small' })
-  const updater = new IndexUpdater(index, new PublicKeyStore(''))
+  const updater = new IndexUpdater(index, new PublicKeyStore(''), options)
   updater.beginReload(null)
-  const organizationId = id(1)
-  const rows: Change[] = [
-    { entity: 'organization', id: id(1), row: { id: id(1) } },
-    { entity: 'product', id: id(2), row: { id: id(2), organizationId, entitlements: null } },
-    { entity: 'customer', id: id(3), row: { id: id(3), organizationId } },
-    LICENSE,
-  ]
-  expect(updater.receive(rows, [], '10:10:')).toEqual([])
+  expect(updater.receive([...ROWS, LICENSE], [], '10:10:')).toEqual([])
   updater.endReload({ changes: [], signingKeys: [], snapshot: '10:10:' })
   return { updater, machines: () => index.stats().rows.machine }
 }
@@ -64,6 +66,23 @@ test('ignores the result of a claim whose transaction a read has already deliver
   updater.apply([machine(true, 1)], [], '20:20:')
   updater.applySeen(machine(false, 2), 15n)
   expect(machines()).toBe(1)
+})
+
+test('records an own claim that no read delivers, because a reload without differences contains it', () => {
+  const recorded: Change[] = []
+  let interruptions = 0
+  const recorder = {
+    applied: (changes: readonly Change[]) => recorded.push(...changes),
+    interrupt: () => interruptions++,
+  }
+  const { updater } = createWorld({ recorder })
+  interruptions = 0
+  updater.applyOwn(machine(true, 1), 15n)
+  updater.beginReload('20:20:')
+  const license = { ...LICENSE, row: { ...LICENSE.row, used: 1 } }
+  updater.receive([...ROWS, license, machine(true, 1)], [], '20:20:')
+  updater.endReload({ changes: [], signingKeys: [], snapshot: '20:20:' })
+  expect([interruptions, recorded]).toEqual([0, [machine(true, 1)]])
 })
 
 test('discards own claims on a reload from another server', () => {

@@ -21,7 +21,7 @@ const FORMER_FAILURES = [
 /** The seeds of later plans, which may contain restarts, index files and slow reads, that once revealed a defect. */
 const LATER_FAILURES = [
   8_000_818, 8_100_081, 20_000_093, 21_000_014, 22_000_060, 30_000_631, 40_010_201, 40_060_472, 41_015_518, 42_061_968,
-  43_097_606, 1_795_879_470,
+  43_097_606, 1_795_879_470, 1_796_000_215,
 ]
 
 const isLong = Boolean(process.env['KEYWARD_LONG'])
