@@ -1,6 +1,6 @@
 /**
  * A command line app for a machine that never has a network. Without a license file, the app shows its request code, as text and as a QR code.
- * `node without-network.ts FILE` imports the file that the vendor has issued for this code. Requires `npm install uqr`.
+ * `node without-network.ts FILE` imports the file that the vendor has issued for this code. Requires the package `uqr`.
  */
 
 import { readFile } from 'node:fs/promises'
