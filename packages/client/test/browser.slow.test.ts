@@ -91,7 +91,9 @@ describe.skipIf(!hasBrowser)(`in a browser (${WITHOUT_BROWSER})`, () => {
 
   test('names CORS_ORIGINS as a possible cause when the service does not allow the page', async () => {
     const { service, gateway } = await startSite(async (own) =>
-      (await exampleFor(own)).replace('location.origin', JSON.stringify(own.url)).replace('.reason??', '.detail??'),
+      (await exampleFor(own))
+        .replace('location.origin', JSON.stringify(own.url))
+        .replace(/(#license[^;]+)\.message\b/, '$1.detail'),
     )
     const page = await newPage()
     await page.goto(gateway.url)
