@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs'
+import { readFileSync, statfsSync } from 'node:fs'
 
 const MEMORY = '/dev/shm'
 /** The free bytes from which memory holds the temporary files. A whole run needs less than half of them. */
@@ -11,7 +11,9 @@ const MIN_BYTES = 8 * 1024 ** 3
 export function keepTemporaryFilesInMemory(): void {
   try {
     const { bavail, bsize } = statfsSync(MEMORY)
-    if (bavail * bsize >= MIN_BYTES) process.env['TMPDIR'] ??= MEMORY
+    // Some containers forbid programs there, and tests build programs.
+    const isExecutable = !/^\S+ \/dev\/shm \S+ \S*\bnoexec\b/m.test(readFileSync('/proc/mounts', 'utf8'))
+    if (isExecutable && bavail * bsize >= MIN_BYTES) process.env['TMPDIR'] ??= MEMORY
   } catch {
     // Systems other than Linux have no such folder.
   }
