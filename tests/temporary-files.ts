@@ -1,7 +1,7 @@
 import { readFileSync, statfsSync } from 'node:fs'
 
 const MEMORY = '/dev/shm'
-/** The free bytes from which memory holds the temporary files. A whole run needs less than half of them. */
+/** The free bytes from which memory holds the temporary files. */
 const MIN_BYTES = 8 * 1024 ** 3
 
 /**
