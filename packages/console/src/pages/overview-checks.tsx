@@ -27,7 +27,7 @@ const t = {
   },
 }
 const HOUR_MS = 3_600_000
-/** From this growth in percent on, the period before had hardly any checks, and the growth says nothing. */
+/** A growth of this many percent or more is not shown, because the period before had too few checks to compare with. */
 const MAX_GROWTH = 1_000
 
 export const SPANS = {

@@ -1,11 +1,14 @@
-import type { organizations } from '@keyward/contract'
+import { type organizations, quotaName } from '@keyward/contract'
 import type { ResultOf } from '@keyward/contract/operations'
 import { Progress } from '@mantine/core'
 
 type Organization = ResultOf<typeof organizations.readOwnOrganization>
 type Quota = keyof Organization['quotas']
 
-const NAMES: Readonly<Partial<Record<Quota, string>>> = {
+/** The shown quotas. The plan limits access rules too, and `machinesPerLicense` has no single use. */
+const NAMES: Readonly<Record<Quota, string | null>> = {
+  accessRules: null,
+  machinesPerLicense: null,
   licenses: 'Licenses',
   customers: 'Customers',
   products: 'Products',
@@ -30,12 +33,11 @@ interface Limit {
 export function limitsOf({ usage, quotas }: Organization): Limit[] {
   const all = [
     { name: 'Access rules', used: usage.rules.used, limit: usage.rules.limit },
-    ...Object.entries(NAMES).flatMap(([quota, name]) => {
-      const { used = null, limit = null } = Object.entries(quotas).find(([key]) => key === quota)?.[1] ?? {}
-      return [{ name, used: used ?? 0, limit }]
-    }),
+    ...quotaName.options.map((quota) => ({ name: NAMES[quota], ...quotas[quota] })),
   ]
-  return all.flatMap(({ name, used, limit }) => (limit === null ? [] : [{ name, used, limit }]))
+  return all.flatMap(({ name, used, limit }) =>
+    name === null || limit === null ? [] : [{ name, used: used ?? 0, limit }],
+  )
 }
 
 export function LimitBars({ limits }: { limits: readonly Limit[] }) {

@@ -163,7 +163,7 @@ export class IndexUpdater implements FeedTarget {
 
   endReload({ changes, signingKeys, snapshot }: Since): SkippedRow[] {
     const missing = this.#isInPlace ? [] : this.#forgetMissing()
-    // An equal reload may contain own writes, which no read delivers any more.
+    // The reload may contain own writes. No later read delivers them, so the recorder receives them here.
     if (this.#index.isReloadEqual)
       this.#options.recorder?.applied([...this.#ownWrites.since(null), ...changes], signingKeys)
     else this.#options.recorder?.interrupt()

@@ -52,7 +52,7 @@ export class OwnWrites {
     this.#machines.set(key, { xid, licenseId: license, change })
   }
 
-  /** Returns the writes that the snapshot does not contain, or all writes that no feed read has delivered yet. */
+  /** Returns the writes that the snapshot does not contain. Without a snapshot, returns all writes that no feed read has delivered yet. */
   since(snapshot: string | null): readonly OwnChange[] {
     const seen = snapshot === null ? null : new Snapshot(snapshot)
     return [...this.#machines.values()]

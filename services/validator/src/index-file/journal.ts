@@ -85,7 +85,7 @@ export class Journal {
     this.#disk = disk
     this.#key = key
     this.#onError = onError
-    // A number that an earlier index file names is never used again. With the segments of another file, it would seem to be complete.
+    // A number is never used again, because an older index file may name it. With the segments of a newer file, the older one would seem complete.
     this.#next = (disk.list().at(-1) ?? randomInt(FIRST_SEGMENTS)) + 1
   }
 

@@ -28,7 +28,7 @@ function TabCount({ value }: { value: number }) {
   return <span className="faint">{value.toLocaleString()}</span>
 }
 
-/** Who changed the license, as long as the audit log keeps it. */
+/** Lists the changes of a license that the audit log still contains. */
 function Changes({ id }: { id: string }) {
   const list = useList(auditLog.listAuditLog, { query: { resourceId: id } })
   return <ChangesTable list={list} empty="No change of this license is stored." />
