@@ -33,7 +33,10 @@ interface Limit {
 export function limitsOf({ usage, quotas }: Organization): Limit[] {
   const all = [
     { name: 'Access rules', used: usage.rules.used, limit: usage.rules.limit },
-    ...quotaName.options.map((quota) => ({ name: NAMES[quota], ...quotas[quota] })),
+    ...quotaName.options.map((quota) => {
+      const { used, limit } = quotas[quota]
+      return { name: NAMES[quota], used, limit }
+    }),
   ]
   return all.flatMap(({ name, used, limit }) =>
     name === null || limit === null ? [] : [{ name, used: used ?? 0, limit }],
