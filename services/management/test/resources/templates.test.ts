@@ -1,4 +1,4 @@
-import { importedLicenses, license as licenseSchema, page } from '@keyward/contract'
+import { importedLicenses, license as licenseSchema, ownOrganization, page } from '@keyward/contract'
 import { event } from '@keyward/contract/management/events'
 import {
   type Template,
@@ -201,4 +201,63 @@ test('an application and a move follow the same rule over random licenses', asyn
       expect(shown(moved), JSON.stringify({ before, after, given: given[i / 2] })).toEqual(shown(kept))
     }
   }
+})
+
+/** Imports licenses of a template. */
+async function importLicenses(of: Vendor, templateId: string, count: number): Promise<void> {
+  const customerId = await of.customer()
+  const licenses = Array.from({ length: count }, () => ({ templateId, customerId }))
+  expectBody(await of.call('POST', 'licenses/import', { body: { licenses } }), 200, importedLicenses)
+}
+
+/** Starts the applications of templates in one transaction. The job cannot read a broken one. */
+async function startTogether(applications: readonly { id: string; total: number; isBroken?: boolean }[]) {
+  const started = applications.map(({ id, total, isBroken }) => {
+    const fields = { startedAt: new Date().toISOString(), endedAt: null, total, done: 0, changed: 0, after: null }
+    return { id, application: { ...fields, actor: { type: isBroken === true ? 'NOBODY' : 'SYSTEM' } } }
+  })
+  await harness.database.pool.query(
+    `update license_templates t set application = s.application
+     from jsonb_to_recordset($1) as s (id uuid, application jsonb) where t.id = s.id`,
+    [JSON.stringify(started)],
+  )
+}
+
+async function untilApplied(of: Vendor, id: string): Promise<NonNullable<Template['application']>> {
+  for (;;) {
+    const { application } = expectBody(await of.call('GET', `templates/${id}`), 200, templateSchema)
+    if (typeof application?.endedAt === 'string') return application
+  }
+}
+
+test('applications of organizations take turns, and one that fails delays no other', async () => {
+  const { id } = await vendor.template({ policy: { type: 'PERPETUAL' } })
+  await importLicenses(vendor, id, 1_000)
+  const failing = await createVendor(harness)
+  const broken = await failing.template({ policy: { type: 'PERPETUAL' } })
+  const other = await createVendor(harness)
+  const small = await other.template({ policy: { type: 'PERPETUAL' } })
+  await startTogether([
+    { id: broken.id, total: 0, isBroken: true },
+    { id, total: 1_000 },
+    { id: small.id, total: 0 },
+  ])
+  const [large, quick] = [await untilApplied(vendor, id), await untilApplied(other, small.id)]
+  expect(large.done).toBe(1_000)
+  expect(Date.parse(quick.endedAt ?? '')).toBeLessThan(Date.parse(large.endedAt ?? ''))
+  await harness.database.pool.query('update license_templates set application = null where id = $1', [broken.id])
+})
+
+test('an application ends when a quota of bytes is reached, and a later one continues', async () => {
+  const { id } = await vendor.template({ policy: { type: 'PERPETUAL', maxMachines: 1 } })
+  await importLicenses(vendor, id, 450)
+  await change(id, { maxMachines: 2 })
+  const setQuota = (bytesPerDay: number | null) =>
+    harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { bytesPerDay } } })
+  const { used } = expectBody(await vendor.call('GET', 'organization'), 200, ownOrganization).quotas.bytesPerDay
+  await setQuota((used ?? 0) + 30_000)
+  expectBody(await apply(id), 200, applied)
+  expect(await untilApplied(vendor, id)).toMatchObject({ total: 450, done: 200, changed: 200 })
+  await setQuota(null)
+  expect(await applyAll(id)).toEqual({ changed: 250, kept: 0 })
 })

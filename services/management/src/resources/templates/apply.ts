@@ -1,7 +1,8 @@
 /**
  * Applies a template to its licenses (docs/api.md#m17). The request counts the effect and starts the application. A job then changes the
  * licenses in pages, each in a transaction with its events, so that neither memory nor locks depend on the number of licenses. Any number
- * of processes may run the job. The row of the template contains the progress, so another process continues after a crash.
+ * of processes may run the job. The row of the template contains the progress, so another process continues after a crash. Organizations take
+ * turns, and an application ends early when its organization reaches a quota of bytes.
  */
 
 import type { AppliedTemplate } from '@keyward/contract/management/templates'
@@ -12,7 +13,7 @@ import type { Db, WriteContext } from '../../context.ts'
 import { lockRow, updateRow } from '../../crud/owned-rows.ts'
 import { writeEvents } from '../../events/writer.ts'
 import { ApiError } from '../../http/problem.ts'
-import { requireMachinesWithinQuota } from '../../quotas/quotas.ts'
+import { requireBytes, requireMachinesWithinQuota } from '../../quotas/quotas.ts'
 import { requireFeatures } from '../licenses/features.ts'
 import { selectLicenses, showLicense } from '../licenses/license-rows.ts'
 import {
@@ -94,16 +95,36 @@ export async function applyTemplate(context: WriteContext, id: string, isDryRun:
   return { ...counted, application: resource.application }
 }
 
-/** Changes the next page of licenses of one template. Returns false when no template is being applied. */
-async function applyPage(db: Db): Promise<boolean> {
+/** The condition for templates that are being applied. */
+const IS_RUNNING = sql<boolean>`application is not null and application ->> 'endedAt' is null`
+
+/** Returns whether the organization may add bytes. An application that reaches a quota of bytes ends, and a later one continues. */
+async function hasBytes(context: WriteContext): Promise<boolean> {
+  try {
+    await requireBytes(context, true)
+    return true
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'QUOTA_EXCEEDED') return false
+    throw error
+  }
+}
+
+/** Changes the next page of licenses of one template. Returns false when no template of the organization waits for this process. */
+async function applyPage(db: Db, organizationId: string): Promise<boolean> {
   const [row] = (
     await sql<TemplateRow>`
-      select * from license_templates where application is not null and application ->> 'endedAt' is null
+      select * from license_templates where organization_id = ${organizationId} and ${IS_RUNNING}
       order by id limit 1 for no key update skip locked`.execute(db)
   ).rows
   const application = row && applicationOf(row)
   if (!row || !application) return false
-  const context = { db, organizationId: row.organizationId, actor: application.actor }
+  const context = { db, organizationId, actor: application.actor }
+  if (!(await hasBytes(context))) {
+    await updateRow(templateRows, context, row.id, {
+      application: { ...application, endedAt: new Date().toISOString() },
+    })
+    return true
+  }
   const effect = effectOf(row, formerOf(row))
   const rest = application.after === null ? sql`` : sql`and id > ${application.after}`
   const { rows: page } = await sql<{ id: string; changes: boolean }>`
@@ -143,10 +164,34 @@ async function changeLicenses(context: WriteContext, ids: readonly string[], eff
   await writeEvents(db, events)
 }
 
-/** Changes the licenses of all templates that are being applied, in transactions of bounded length. */
+/** Returns the next organization in a cycle with a template that is being applied, or undefined if there is none. */
+async function nextOrganization(db: Db, last: string, isSkipped: ReadonlySet<string>): Promise<string | undefined> {
+  const { rows } = await sql<{ organizationId: string }>`
+    select organization_id from license_templates where ${IS_RUNNING} and organization_id <> all(${[...isSkipped]}::uuid[])
+    order by organization_id <= ${last}, organization_id limit 1`.execute(db)
+  return rows[0]?.organizationId
+}
+
+const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Changes the licenses of all templates that are being applied, in transactions of bounded length. Organizations take turns. An organization
+ * whose page fails, or whose templates another process changes, is left to the next run.
+ */
 export async function applyTemplates(db: Db, signal?: AbortSignal): Promise<void> {
-  for (let isMore = true; isMore;) {
-    isMore = await db.transaction().execute((transaction) => applyPage(transaction))
-    if (signal?.aborted === true) return
+  const skipped = new Set<string>()
+  const errors: unknown[] = []
+  let last = NO_ORGANIZATION
+  for (;;) {
+    const next = signal?.aborted === true ? undefined : await nextOrganization(db, last, skipped)
+    if (next === undefined) break
+    last = next
+    try {
+      if (!(await db.transaction().execute((transaction) => applyPage(transaction, next)))) skipped.add(next)
+    } catch (error) {
+      skipped.add(next)
+      errors.push(error)
+    }
   }
+  if (errors.length > 0) throw errors[0]
 }
