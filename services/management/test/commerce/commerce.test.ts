@@ -192,6 +192,20 @@ test('an event with an unknown price waits with an alert, and continues when a t
   expect(expectBody(order, 200, lines).lines).toMatchObject([{ templateId: id, licenses: [{ status: 'active' }] }])
 })
 
+test('events that wait for the same order do not wake each other', async () => {
+  const connectionId = await connect('stripe')
+  for (const type of ['charge.refunded', 'charge.dispute.created']) {
+    const object = { id: 'ch_1', payment_intent: 'pi_1', refunded: true, status: 'needs_response' }
+    const body = { id: type, type, livemode: true, created: 1_700_000_000, data: { object } }
+    await send(connectionId, 'stripe', { id: type, body })
+  }
+  await expect.poll(() => states(connectionId)).toEqual(['WAITING', 'WAITING'])
+  const dueNow = `select from commerce_events where connection_id = $1 and next_attempt_at <= now()`
+  await expect.poll(async () => (await harness.database.pool.query(dueNow, [connectionId])).rowCount).toBe(0)
+  // A second event wakes the first one only when it names the order for the first time.
+  expect((await inbox(connectionId)).map(({ attempts }) => attempts)).toEqual([1, 1])
+})
+
 test('the metadata of the shop selects the template, and an order sells its other lines without it', async () => {
   const { id } = await vendor.template({ policy: { type: 'PERPETUAL' } })
   const connectionId = await connect('fastspring')

@@ -15,7 +15,7 @@ import { ApiError, invalid } from '../../http/problem.ts'
 import { customerRows } from '../customers/customer-rows.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import { put } from '../orders/put.ts'
-import { wakeEvents } from './inbox.ts'
+import { waitsFor, wakeEvents } from './inbox.ts'
 import type { ConnectionRow } from './secrets.ts'
 import type { Buyer, Line, OrderChange } from './shop.ts'
 import { SHOPS } from './shops.ts'
@@ -32,7 +32,7 @@ export function providerOf({ shop, mode }: ConnectionRow): string {
 
 /**
  * Returns the id under which the order is stored, and stores all ids of the change as references to it. Ids that the shop has used apart until
- * now are joined, unless both have lines.
+ * now are joined, unless both have lines. Only new references wake events, so two events that wait for the same order do not wake each other.
  */
 async function linkOrder(context: WriteContext, provider: string, change: OrderChange): Promise<string> {
   const { db, organizationId } = context
@@ -48,18 +48,37 @@ async function linkOrder(context: WriteContext, provider: string, change: OrderC
   const known = rows.find(({ hasLines }) => hasLines) ?? (change.lines === null ? named : undefined)
   const orderId = known?.orderId ?? change.order
   const empty = rows.filter((row) => !row.hasLines && row.orderId !== orderId).map((row) => row.orderId)
-  await sql`
-    update order_references set order_id = ${orderId}
-    where organization_id = ${organizationId} and provider = ${provider} and order_id = any(${empty}::text[])`.execute(
-    db,
-  )
-  await sql`
+  if (empty.length > 0)
+    await sql`
+      update order_references set order_id = ${orderId}
+      where organization_id = ${organizationId} and provider = ${provider} and order_id = any(${empty}::text[])`.execute(
+      db,
+    )
+  const added = await sql`
     insert into order_references (organization_id, provider, reference, order_id)
     select ${organizationId}, ${provider}, id, ${orderId} from unnest(${ids}::text[]) id on conflict do nothing`.execute(
     db,
   )
-  await wakeEvents(context, ids)
+  if (empty.length > 0 || (added.numAffectedRows ?? 0n) > 0n) await wakeEvents(context, 'order', ids)
   return orderId
+}
+
+/** The maximum number of references of an order whose events continue with its first lines. The others continue on their schedule. */
+const MAX_REFERENCES = 1_000
+
+/** Lets the worker attempt the events that have waited for the first lines of the order. */
+async function wakeEventsOf(context: WriteContext, provider: string, orderId: string): Promise<void> {
+  const { db, organizationId } = context
+  const { rows } = await sql<{ reference: string }>`
+    select reference from order_references
+    where organization_id = ${organizationId} and provider = ${provider} and order_id = ${orderId} limit ${MAX_REFERENCES}`.execute(
+    db,
+  )
+  await wakeEvents(
+    context,
+    'order',
+    rows.map(({ reference }) => reference),
+  )
 }
 
 /** Returns the lines of the order in this organization. */
@@ -127,7 +146,7 @@ async function storeCustomer(context: WriteContext, given: Required<Buyer>): Pro
     order by external_id is not distinct from ${externalId} desc, id limit 1`.execute(db)
   const values = { externalId, email, ...(typeof name === 'string' && { name }) }
   await (rows[0] ? changeRow(customerRows, context, rows[0].id, values) : insertRow(customerRows, context, values))
-  await wakeEvents(context, [externalId])
+  await wakeEvents(context, 'customer', [externalId])
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -195,7 +214,8 @@ export async function handleEvent(context: WriteContext, connection: ConnectionR
   const stored = await linesOf(context, provider, orderId)
   if (lines === null) {
     const reason = `The order ${translation.order} has not been paid yet.`
-    if (stored.length === 0) return { state: 'WAITING', orderId, waitsFor: [translation.order], isPrice: false, reason }
+    if (stored.length === 0)
+      return { state: 'WAITING', orderId, waitsFor: waitsFor('order', [translation.order]), isPrice: false, reason }
     await putAll(context, stored, state, occurredAt)
     return { state: 'DONE', orderId }
   }
@@ -207,11 +227,12 @@ export async function handleEvent(context: WriteContext, connection: ConnectionR
     !(await hasCustomer(context, externalId))
   ) {
     const reason = `The e-mail address of the customer ${externalId} is not known yet.`
-    return { state: 'WAITING', orderId, waitsFor: [externalId], isPrice: false, reason }
+    return { state: 'WAITING', orderId, waitsFor: waitsFor('customer', [externalId]), isPrice: false, reason }
   }
   const unknown = await putLines(context, connection, orderId, { ...translation, lines, state })
+  if (stored.length === 0 && lines.length > unknown.length) await wakeEventsOf(context, provider, orderId)
   if (unknown.length === 0 || connection.unknownPrices === 'ignore')
     return { state: lines.length > unknown.length ? 'DONE' : 'IGNORED', orderId }
   const reason = `No template lists the price ${unknown.join(', ')}.`
-  return { state: 'WAITING', orderId, waitsFor: unknown, isPrice: true, reason }
+  return { state: 'WAITING', orderId, waitsFor: waitsFor('price', unknown), isPrice: true, reason }
 }

@@ -148,10 +148,24 @@ export async function retryEvent(
   return show(row)
 }
 
+/** What an event waits for. The kind keeps an order and a price with the same id apart. */
+type Awaited = 'customer' | 'order' | 'price'
+
+/** Returns the ids as an event that waits for them stores them. */
+export function waitsFor(kind: Awaited, ids: readonly string[]): string[] {
+  return ids.map((id) => `${kind} ${id}`)
+}
+
 /** Lets the worker attempt the events now that wait for one of the ids. */
-export async function wakeEvents({ db, organizationId }: WriteContext, ids: readonly string[]): Promise<void> {
+export async function wakeEvents(
+  { db, organizationId }: WriteContext,
+  kind: Awaited,
+  ids: readonly string[],
+): Promise<void> {
   if (ids.length === 0) return
   await sql`
     update commerce_events set next_attempt_at = now()
-    where organization_id = ${organizationId} and state = 'WAITING' and waits_for && ${ids}::text[]`.execute(db)
+    where organization_id = ${organizationId} and state = 'WAITING' and waits_for && ${waitsFor(kind, ids)}::text[]`.execute(
+    db,
+  )
 }

@@ -62,7 +62,7 @@ async function addTemplate(
   const entitlements = storedEntitlements(input.entitlements) ?? null
   await requireValid(context, productId, { ...policy, entitlements })
   const { type: policyType, ...terms } = policy
-  await wakeEvents(context, priceIds ?? [])
+  await wakeEvents(context, 'price', priceIds ?? [])
   return insertRow(templateRows, context, {
     productId,
     name,
@@ -88,7 +88,7 @@ async function changeTemplate(
   if (changed === null) return templateRows.show(before)
   const after: TemplateRow = Object.assign({ ...before }, changed)
   await requireValid(context, before.productId, { ...termsOf(after), entitlements: after.entitlements })
-  await wakeEvents(context, priceIds ?? [])
+  await wakeEvents(context, 'price', priceIds ?? [])
   const former = formerAfter(formerOf(before), before, after)
   const row = await updateRow(templateRows, context, id, { ...changed, former, updatedAt: new Date() })
   await audit(context, {
