@@ -732,6 +732,10 @@ create table order_references (
   constraint order_references_pkey PRIMARY KEY (organization_id, provider, reference),
   constraint order_references_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
+CREATE INDEX order_references_order ON order_references (organization_id, provider, order_id);
+CREATE TRIGGER order_references_bytes_added AFTER INSERT ON order_references REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER order_references_bytes_deleted AFTER DELETE ON order_references REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER order_references_bytes_truncated AFTER TRUNCATE ON order_references FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 grant delete, insert, select, update on order_references to keyward_management;
 
 create table orders (
@@ -755,6 +759,9 @@ create table orders (
   constraint orders_state_check CHECK ((state = ANY (ARRAY['paid'::text, 'canceled'::text, 'refunded'::text, 'disputed'::text])))
 );
 CREATE INDEX orders_recent ON orders (organization_id, id);
+CREATE TRIGGER orders_bytes_added AFTER INSERT ON orders REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER orders_bytes_deleted AFTER DELETE ON orders REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_bytes();
+CREATE TRIGGER orders_bytes_truncated AFTER TRUNCATE ON orders FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
 grant delete, insert, select, update on orders to keyward_management;
 
 create table organization_usage (

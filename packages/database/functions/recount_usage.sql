@@ -21,5 +21,7 @@ create or replace function recount_usage() returns void language sql set search_
     union all select organization_id, octet_length(metadata::text) from licenses where metadata <> '{}'
     union all select organization_id, octet_length(metadata::text || former::text) from license_templates
     union all select organization_id, bytes from commerce_events
+    union all select organization_id, 400 + 2 * octet_length(provider || order_id || line) from orders
+    union all select organization_id, 200 + 2 * octet_length(provider || reference) from order_references
   ) stored group by 1 having sum(bytes) <> 0;
 $$;

@@ -11,12 +11,13 @@ type Step = (client: pg.ClientBase) => Promise<void>
 
 /** The steps by name, in the order in which they run. A step that fills in a column works in batches and skips locked rows. */
 const STEPS: ReadonlyMap<string, Step> = new Map<string, Step>([
-  ['count machines', countUsage],
+  ['count orders', countUsage],
   // Rows without metadata are not in these indexes, so their insertion costs the same as without the indexes.
   indexStep('licenses_metadata', `licenses using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('customers_metadata', `customers using gin (metadata jsonb_path_ops) where metadata <> '{}'`),
   indexStep('credentials_expiry', 'credentials (expires_at) where expires_at is not null'),
   indexStep('alerts_connection', 'alerts (connection_id) where connection_id is not null'),
+  indexStep('order_references_order', 'order_references (organization_id, provider, order_id)'),
   ['files of leased licenses', unsetFileDays],
 ])
 

@@ -227,6 +227,8 @@ async function countStoredBytes({ id }: Vendor): Promise<number> {
        union all select octet_length(metadata::text) from licenses where organization_id = $1 and metadata <> '{}'
        union all select octet_length(metadata::text) from products where organization_id = $1 and metadata <> '{}'
        union all select octet_length(metadata::text || former::text) from license_templates where organization_id = $1
+       union all select 400 + 2 * octet_length(provider || order_id || line) from orders where organization_id = $1
+       union all select 200 + 2 * octet_length(provider || reference) from order_references where organization_id = $1
        union all select octet_length(metadata::text) from customers where organization_id = $1 and metadata <> '{}') stored`,
     [id],
   )
@@ -235,7 +237,7 @@ async function countStoredBytes({ id }: Vendor): Promise<number> {
 
 const LONG = { note: 'x'.repeat(16_000) }
 
-test('counts the bytes of metadata, audit entries and events, and forgets deleted ones', async () => {
+test('counts the bytes of metadata, audit entries, events and orders, and forgets deleted ones', async () => {
   const vendor = await createVendor(harness)
   const product = await vendor.product()
   const put = (metadata: object) => vendor.call('PATCH', `products/${product}`, { body: { metadata } })
@@ -252,6 +254,12 @@ test('counts the bytes of metadata, audit entries and events, and forgets delete
   const other = { metadata: { note: 'y'.repeat(16_000) } }
   expect((await vendor.call('PATCH', `templates/${template.id}`, { body: other })).status).toBe(200)
   await isExact()
+  const order = { templateId: template.id, state: 'canceled', customer: { email: 'ada@example.com' } }
+  expect((await vendor.call('PUT', 'orders/stripe/o1/1', { body: order })).status).toBeLessThan(300)
+  await isExact()
+  const reference = `insert into order_references (organization_id, provider, reference, order_id) values ($1, 'stripe', 'in_1', 'o1')`
+  await harness.database.pool.query(reference, [vendor.id])
+  await isExact()
   const license = { productId: product, customerId: await vendor.customer(), policy: { type: 'PERPETUAL' } }
   const rows = Array.from({ length: 20 }, () => ({ ...license, metadata: LONG }))
   expect((await vendor.call('POST', 'licenses/import', { body: { licenses: rows } })).status).toBe(200)
@@ -259,8 +267,9 @@ test('counts the bytes of metadata, audit entries and events, and forgets delete
   expect((await quotasOf(vendor))['bytesPerDay']?.used).toBeGreaterThan(20 * 16_000)
   await harness.database.pool.query('delete from events where organization_id = $1', [vendor.id])
   await harness.database.pool.query('delete from licenses where organization_id = $1', [vendor.id])
+  await harness.database.pool.query('delete from orders where organization_id = $1', [vendor.id])
   await isExact()
-  await harness.database.pool.query('truncate events')
+  await harness.database.pool.query('truncate events, order_references')
   await isExact()
 })
 
