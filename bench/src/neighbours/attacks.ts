@@ -37,6 +37,8 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1_000 })
 const VALIDATE = '/api/v2/license/validate'
 const ACTIVATE = '/api/v1/activate'
 const DEACTIVATE = '/api/v1/deactivate'
+const BATCH = '/api/v2/license/validate/batch'
+const CHECKS_PER_BATCH = 100
 const ROWS_PER_IMPORT = 1_000
 const RULES_PER_SET = 20_000
 const HOLD_MS = 200
@@ -76,6 +78,19 @@ const onMachine = (
   onValidator(connections, ({ hostile }, n) => {
     const [licenseKey, fingerprint] = choose(hostile, n)
     return { path: pathOf(n), body: { licenseKey, fingerprint } }
+  })
+
+/** Sends batches of checks as the hostile organization. `choose` returns the license key and the machine id of the check with number `n`. */
+const onBatch = (
+  connections: number,
+  choose: (hostile: World['hostile'], n: number) => [license: string, fingerprint: string],
+): Load =>
+  onValidator(connections, ({ hostile }, n) => {
+    const checks = Array.from({ length: CHECKS_PER_BATCH }, (_, i) => {
+      const [license, fingerprint] = choose(hostile, n * CHECKS_PER_BATCH + i)
+      return { license, fingerprint }
+    })
+    return { path: BATCH, body: { checks } }
   })
 
 const of = <T>(list: readonly T[], n: number): T => list[n % list.length]!
@@ -175,6 +190,10 @@ const LOADS: Readonly<Record<string, Load>> = {
   'new machines on licenses with free slots': onMachine(64, ({ free }, n) => [of(free, n), `y${n}`]),
   'new machines on licenses without a limit': onMachine(64, ({ unlimited }, n) => [of(unlimited, n), `z${n}`]),
   'long machine ids on full licenses': onMachine(64, ({ full }, n) => [of(full, n), String(n).padStart(500, 'x')]),
+  'unknown licenses': onValidator(64, (_hostile, n) => ({ path: VALIDATE, body: { license: `none ${n}` } })),
+  'batches of unknown licenses': onBatch(64, (_hostile, n) => [`none ${n}`, `b${n}`]),
+  'batches of new machines on licenses with free slots': onBatch(64, ({ free }, n) => [of(free, n), `c${n}`]),
+  'batches of new machines on licenses without a limit': onBatch(64, ({ unlimited }, n) => [of(unlimited, n), `d${n}`]),
   'huge bodies to the validator, with an API key and without': load(16, (context, n) => {
     const { validatorPort: port, hostile } = context.world
     const path = of([VALIDATE, ACTIVATE, DEACTIVATE, '/api/v1/public-keys'], n >> 1)

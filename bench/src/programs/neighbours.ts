@@ -19,7 +19,7 @@ const HELP = `npm run bench:neighbours -- [options]
   --seconds N       length of a measurement (default 3)
   --rounds N        rounds; each measures before and during every attack (default 3)
   --licenses N      licenses of the hostile organization (default 900000)
-  --only TEXT       only attacks whose name contains this text
+  --only TEXTS      only attacks whose name contains one of these texts, which commas separate
   --defaults        use the default rate limits instead of high ones
   --list            print the names of the attacks
   --help
@@ -38,10 +38,11 @@ await runMain('neighbours', async () => {
   const { values } = parseArgs({
     options: { seconds: text, rounds: text, licenses: text, only: text, defaults: flag, list: flag, help: flag },
   })
-  const names = ATTACKS.map(({ name }) => name).filter((name) => name.includes(values.only ?? ''))
+  const texts = (values.only ?? '').split(',')
+  const names = ATTACKS.map(({ name }) => name).filter((name) => texts.some((one) => name.includes(one)))
   if (values.help) return console.log(HELP)
   if (values.list) return console.log(names.join('\n'))
-  if (names.length === 0) throw new Error(`no attack has a name with "${values.only}"; --list prints the names`)
+  if (names.length === 0) throw new Error(`no attack has a name with one of "${values.only}"; --list prints the names`)
   const sizes = {
     seconds: wholeNumber('--seconds', values.seconds ?? '3', 1),
     rounds: wholeNumber('--rounds', values.rounds ?? '3', 1),
