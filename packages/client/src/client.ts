@@ -159,6 +159,7 @@ async function releaseSlot(
     const outcome = await callOf(candidate, endpoint, given)
     if (outcome.kind === 'outage') return { deactivated: false, ...unreachable(outcome) }
     if (outcome.kind === 'misconfiguration') return { deactivated: false, ...configurationError(outcome) }
+    if ('code' in outcome.value) return { source: 'online', deactivated: false, ...outcome.value }
     if (!outcome.value.deactivated) continue
     await store.change(() => ({
       ...sawSignature(outcome.signedMs),

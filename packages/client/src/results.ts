@@ -138,11 +138,13 @@ export type ValidationResult =
 
 /**
  * The result of `deactivate` and `release`. `NOT_ACTIVE`: no slot was released, because the machine held none or the license has reached its limit of
- * releases (docs/api.md#l2). The stored file can still be used.
+ * releases (docs/api.md#l2). The stored file can still be used. `NOT_ENABLED`, only of `release`: the license does not let apps release other
+ * machines (docs/api.md#u2).
  */
 export type DeactivationResult =
   | { source: 'online'; deactivated: true; code: 'DEACTIVATED' }
   | { source: 'online'; deactivated: false; code: 'NOT_ACTIVE' }
+  | { source: 'online'; deactivated: false; code: 'NOT_ENABLED'; message: string }
   | ({ deactivated: false } & ConfigurationError)
   | ({ deactivated: false } & Unreachable)
 

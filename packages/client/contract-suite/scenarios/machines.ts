@@ -6,6 +6,7 @@ import { getFile, restartOffline, type Scenario } from './scenario.ts'
 
 const UNREACHABLE = { source: 'offline', code: 'UNREACHABLE' }
 const LISTED = { source: 'online', code: 'LISTED', machines: { used: 1, max: 1 }, releasesLeft: 3 }
+const NOT_ENABLED = { source: 'online', code: 'NOT_ENABLED', message: 'The list is switched off.' }
 const EMPTY = { used: 0, max: 1, releasesLeft: 1, machines: [] }
 
 const machine = (machineId: string, hostname: string | null, current: boolean): object => ({
@@ -51,12 +52,8 @@ export const machineScenarios: readonly Scenario[] = [
     async run(world) {
       world.service.listsMachines = false
       await world.open()
-      await world.requireResult('machines', {
-        source: 'online',
-        code: 'NOT_ENABLED',
-        message: 'The list is switched off.',
-      })
-      await requireRelease(world, 'machine-1', { source: 'online', code: 'CONFIGURATION', reason: 'FORBIDDEN' })
+      await world.requireResult('machines', NOT_ENABLED)
+      await requireRelease(world, 'machine-1', NOT_ENABLED)
       await world.open({ licenseKey: 'other' })
       await world.requireResult('machines', { source: 'online', code: 'NOT_FOUND', message: 'No such license.' })
       await world.open({ apiKey: 'kwk_other' })
@@ -65,6 +62,31 @@ export const machineScenarios: readonly Scenario[] = [
       await world.requireResult('machines', UNREACHABLE)
       await requireRelease(world, 'machine-1', UNREACHABLE)
       await world.requireResult('validate', NO_FILE)
+    },
+  },
+  {
+    name: 'with `requireSignature`, `release` returns a signed `NOT_ENABLED`, and rejects unsigned responses',
+    async run(world) {
+      await getFile(world, { requireSignature: true })
+      world.service.machines.set('machine-2', null)
+      world.service.listsMachines = false
+      await world.requireResult('machines', NOT_ENABLED)
+      await requireRelease(world, 'machine-2', NOT_ENABLED)
+      world.service.answers.forgery = { header: () => null }
+      await requireRelease(world, 'machine-2', UNREACHABLE)
+      world.service.listsMachines = true
+      await requireRelease(world, 'machine-2', UNREACHABLE)
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'a `release` counts as an outage if a firewall responds with its page',
+    async run(world) {
+      await world.open({ timeoutMs: 1000 })
+      for (const body of ['<html>Blocked</html>', '{"code":"FORBIDDEN","detail":"No."}']) {
+        world.gateway.fault = { kind: 'respond', status: 403, body }
+        await requireRelease(world, 'machine-1', UNREACHABLE)
+      }
     },
   },
   {

@@ -155,6 +155,31 @@ const others: readonly Scenario[] = [
     },
   },
   {
+    name: 'rejects a replayed deactivation, and keeps the file',
+    async run(world) {
+      await getFile(world, REQUIRED)
+      await world.requireResult('deactivate', { deactivated: true, code: 'DEACTIVATED' })
+      const { status, headers, body } = world.service.lastAnswer
+      await getFile(world, REQUIRED)
+      world.gateway.fault = { kind: 'respond', status, headers, body }
+      await world.requireResult('deactivate', { deactivated: false, code: 'UNREACHABLE' })
+      await restartOffline(world, REQUIRED)
+      await world.requireResult('validate', OFFLINE_VALID)
+    },
+  },
+  {
+    name: 'rejects a stolen key after the end of its delegation, also with a time within the delegation',
+    async run(world) {
+      await getFile(world, REQUIRED)
+      const ended = { notBeforeMs: -3 * DAY_MS, notAfterMs: -DAY_MS }
+      world.service.answers.forgery = ended
+      await world.requireResult('validate', OFFLINE_VALID)
+      world.service.answers.forgery = { ...ended, timeMs: -2 * DAY_MS }
+      await world.requireResult('validate', OFFLINE_VALID)
+      await world.requireResult('activate', OFFLINE_VALID)
+    },
+  },
+  {
     name: 'rejects a delegation that is offered as a license file',
     async run(world) {
       await world.open(REQUIRED)

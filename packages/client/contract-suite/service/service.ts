@@ -130,10 +130,10 @@ async function respond(service: Service, request: IncomingMessage, response: Ser
 /** The paths that management serves. */
 const UNSIGNED = new Set(['/api/v1/licenses/file', '/api/v1/machines'])
 
-/** Returns the signature of a response, or null if the request asks for none. Errors and files have none. */
+/** Returns the signature of a response, or null if the request asks for none. Errors other than `NOT_ENABLED`, and files, have none. */
 function sign(service: Service, request: string, answer: { path: string; status: number; response: string }) {
   const { nonce, kid } = readFields(request)
-  const isSigned = !UNSIGNED.has(answer.path) && [200, 400].includes(answer.status)
+  const isSigned = !UNSIGNED.has(answer.path) && [200, 400, 403].includes(answer.status)
   if (!isSigned || nonce?.length !== 22 || kid !== service.signer.keyId) return null
   return service.answers.sign({ ...answer, apiKey: service.apiKey, request }, service.signer)
 }

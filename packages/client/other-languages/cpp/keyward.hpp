@@ -122,7 +122,8 @@ public:
         return transport_.call(machines_path, body("licenseKey"), Clock::now() + options_.timeout, read_machines, {}).result;
     }
 
-    // Releases the slot of another machine of the license. `ref` is that of a listed machine. Returns the codes of `deactivate`.
+    // Releases the slot of another machine of the license. `ref` is that of a listed machine. Returns the codes of `deactivate`, or
+    // NOT_ENABLED like `machines`.
     Result release(const std::string& ref) {
         const json content = {{"licenseKey", options_.license_key}, {"ref", ref}};
         const auto deadline = Clock::now() + options_.timeout;

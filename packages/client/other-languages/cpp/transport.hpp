@@ -123,7 +123,8 @@ inline std::optional<Result> read_verdict_v2(long status, const std::string& tex
 inline std::optional<Result> read_deactivation(long status, const std::string& text) {
     const json body = parse_object(text);
     const auto deactivated = body.find("deactivated");
-    if (status != 200 || deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
+    if (status != 200) return text_of(body, "code") == "NOT_ENABLED" ? read_rejection(body) : std::nullopt;
+    if (deactivated == body.end() || !deactivated->is_boolean()) return std::nullopt;
     return Result{"online", deactivated->get<bool>() ? "DEACTIVATED" : "NOT_ACTIVE", {}, "", "", "", "", ""};
 }
 
@@ -232,9 +233,9 @@ private:
             signed_ms = verified.signed_ms;
         }
         const bool has_refusals = path == file_path || path == machines_path;
-        const bool is_check = !has_refusals && path != deactivate_path;
-        const bool is_defined = status == 200 || (is_check && status == 400) || (has_refusals && status == 409) ||
-                                (path == machines_path && status == 403);
+        const bool is_deactivation = path == deactivate_path;
+        const bool is_defined = status == 200 || (!has_refusals && !is_deactivation && status == 400) ||
+                                (has_refusals && status == 409) || ((is_deactivation || path == machines_path) && status == 403);
         if (is_defined)
             if (const auto result = read(status, text)) return {*result, date_of(curl.get()), milliseconds(0), signed_ms};
         if (status < 400 || status == 408 || status >= 500 || is_defined) {

@@ -144,7 +144,7 @@ public sealed partial class LicenseClient
 
     /// <summary>
     /// Releases the slot of another machine of the license. <c>reference</c> is the <c>Ref</c> of a listed machine. Returns the codes of
-    /// <c>DeactivateAsync</c>.
+    /// <c>DeactivateAsync</c>, or NOT_ENABLED like <c>MachinesAsync</c>.
     /// </summary>
     public async Task<LicenseResult> ReleaseAsync(string reference, CancellationToken cancellation = default)
     {

@@ -171,7 +171,7 @@ internal sealed partial class LicenseTransport(
         {
             FilePath => status == 409,
             MachinesPath => status is 403 or 409,
-            DeactivatePath => false,
+            DeactivatePath => status == 403,
             _ => status == 400,
         };
         if (isDefined && read(status, body) is { } result)
@@ -234,7 +234,8 @@ internal sealed partial class LicenseTransport(
 
     internal static LicenseResult? ReadDeactivation(int status, byte[] text)
     {
-        if (status != 200 || LicenseFile.ParseObject(text) is not { } body) return null;
+        if (LicenseFile.ParseObject(text) is not { } body) return null;
+        if (status != 200) return LicenseFile.Text(body, "code") == "NOT_ENABLED" ? ReadRejection(body) : null;
         if (!body.TryGetProperty("deactivated", out var deactivated)) return null;
         return deactivated.ValueKind switch
         {

@@ -186,7 +186,8 @@ func (c *Client) Machines(ctx context.Context) Result {
 	return c.call(ctx, machinesPath, c.body("licenseKey", ""), time.Now().Add(c.options.Timeout), readMachines).Result
 }
 
-// Release releases the slot of another machine of the license. ref is that of a listed machine. It returns the codes of Deactivate.
+// Release releases the slot of another machine of the license. ref is that of a listed machine. It returns the codes of Deactivate, or
+// NOT_ENABLED like Machines.
 func (c *Client) Release(ctx context.Context, ref string) Result {
 	body := map[string]any{"licenseKey": c.options.LicenseKey, "ref": ref}
 	result := c.call(ctx, deactivatePath, body, time.Now().Add(c.options.Timeout), readDeactivation)

@@ -126,7 +126,7 @@ func statusesOf(path string) string {
 	case filePath:
 		return "200 409"
 	case deactivatePath:
-		return "200"
+		return "200 403"
 	case machinesPath:
 		return "200 403 409"
 	}
@@ -204,7 +204,11 @@ func readRejection(body map[string]any) *Result {
 }
 
 func readDeactivation(status int, text []byte) *Result {
-	deactivated, ok := parseObject(text)["deactivated"].(bool)
+	body := parseObject(text)
+	if status != 200 && body["code"] == "NOT_ENABLED" {
+		return readRejection(body)
+	}
+	deactivated, ok := body["deactivated"].(bool)
 	if status != 200 || !ok {
 		return nil
 	}

@@ -129,7 +129,10 @@ final class LicenseClient
         return $this->call(Transport::MACHINES_PATH, $this->body('licenseKey'), $this->deadline(), Transport::readMachines(...))[0];
     }
 
-    /** Releases the slot of another machine of the license. $ref is that of a listed machine. Returns the codes of deactivate(). */
+    /**
+     * Releases the slot of another machine of the license. $ref is that of a listed machine. Returns the codes of deactivate(), or NOT_ENABLED
+     * like machines().
+     */
     public function release(string $ref): Result
     {
         $body = ['licenseKey' => $this->licenseKey, 'ref' => $ref];

@@ -11,7 +11,7 @@ final class Transport
     public const MACHINES_PATH = '/api/v1/machines';
     public const DEACTIVATE_PATH = '/api/v1/deactivate';
     // The statuses that an endpoint defines, other than those of checks. Any other status is an error.
-    private const STATUSES = [self::FILE_PATH => [200, 409], self::DEACTIVATE_PATH => [200], self::MACHINES_PATH => [200, 403, 409]];
+    private const STATUSES = [self::FILE_PATH => [200, 409], self::DEACTIVATE_PATH => [200, 403], self::MACHINES_PATH => [200, 403, 409]];
     private const MAX_ATTEMPTS = 3;
     private const MAX_BODY_BYTES = 64 * 1024;
     private const REJECTIONS = [
@@ -210,9 +210,13 @@ final class Transport
 
     public static function readDeactivation(int $status, string $text): ?Result
     {
-        $deactivated = LicenseFile::parseObject($text)->deactivated ?? null;
+        $body = LicenseFile::parseObject($text);
+        if ($status !== 200) {
+            return ($body->code ?? null) === 'NOT_ENABLED' ? self::readRejection($body) : null;
+        }
+        $deactivated = $body->deactivated ?? null;
         $code = $deactivated === true ? 'DEACTIVATED' : 'NOT_ACTIVE';
-        return $status === 200 && is_bool($deactivated) ? new Result('online', $code) : null;
+        return is_bool($deactivated) ? new Result('online', $code) : null;
     }
 
     /** Parses the machines of a license, or the reason why the service lists none. */

@@ -24,6 +24,9 @@ type MachinesResponse =
   | { machines: { used: number; max: number | null }; releasesLeft: number | null; list: Machine[] }
   | { code: RejectionCode | 'NOT_ENABLED'; message: string }
 
+/** Whether a slot was released, or the reason why the service releases none by ref. */
+type Deactivation = { deactivated: boolean } | { code: 'NOT_ENABLED'; message: string }
+
 /** A license file, or the reason why the service issues none. */
 type FileResponse = { file: string } | { code: FileRefusalCode; message: string }
 
@@ -66,13 +69,13 @@ function isEntitlements(value: unknown): value is Record<string, EntitlementValu
   return Object.values(value).every((one) => one === true || typeof one === 'string' || Number.isSafeInteger(one))
 }
 
-const DEACTIVATE = { path: 'api/v1/deactivate', isSigned: true, statuses: [200], read: readDeactivation }
+const DEACTIVATE = { path: 'api/v1/deactivate', isSigned: true, statuses: [200, 403], read: readDeactivation }
 
-export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoint<{ deactivated: boolean }> {
+export function deactivateEndpoint({ licenseKey, machineId }: Settings): Endpoint<Deactivation> {
   return { ...DEACTIVATE, body: { licenseKey, fingerprint: machineId } }
 }
 
-export function releaseEndpoint({ licenseKey }: Settings, ref: string): Endpoint<{ deactivated: boolean }> {
+export function releaseEndpoint({ licenseKey }: Settings, ref: string): Endpoint<Deactivation> {
   return { ...DEACTIVATE, body: { licenseKey, ref } }
 }
 
@@ -112,8 +115,10 @@ function readVerdict(status: number, text: string): Verdict | null {
   return machines === null ? rejection : { ...rejection, machines }
 }
 
-function readDeactivation(_status: number, text: string): { deactivated: boolean } | null {
-  const deactivated = parseObject(text)?.['deactivated']
+function readDeactivation(status: number, text: string): Deactivation | null {
+  const body = parseObject(text) ?? {}
+  const { code, deactivated } = body
+  if (status !== 200) return code === 'NOT_ENABLED' ? { code, message: readMessage(body) ?? DEFAULT_MESSAGE } : null
   return typeof deactivated === 'boolean' ? { deactivated } : null
 }
 

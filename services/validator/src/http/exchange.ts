@@ -81,7 +81,7 @@ export class Exchange implements Expiring {
   isLast = false
   /** Returns the response for a deadline that passes while the exchange waits. Without this function, the exchange sends a 503. */
   fallback: (() => PreparedResponse) | null = null
-  /** Signs the response. It is null unless the request asks for a signature. Errors are not signed. */
+  /** Signs the response. It is null unless the request asks for a signature. */
   signer: ResponseSigner | null = null
   /** The native response. It is invalid in the state `done`. */
   readonly native: HttpResponse
@@ -154,10 +154,10 @@ export class Exchange implements Expiring {
     this.#isInNative = false
   }
 
-  /** Sends an error, by default with the message of the code. */
+  /** Sends an error, by default with the message of the code. Only `NOT_ENABLED` is signed, because it is a decision about the license. */
   fail(code: ErrorCode, text?: string): void {
     if (this.isDone) return
-    this.signer = null
+    if (code !== 'NOT_ENABLED') this.signer = null
     this.#server.counters.count(code)
     const { maxBodyBytes, shape } = this.#endpoint
     if (code === 'PAYLOAD_TOO_LARGE')

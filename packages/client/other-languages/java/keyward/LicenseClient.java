@@ -104,7 +104,10 @@ public final class LicenseClient {
         return transport.call(Transport.MACHINES_PATH, body("licenseKey"), deadline, Transport::readMachines, null).result();
     }
 
-    /** Releases the slot of another machine of the license. {@code ref} is that of a listed machine. Returns the codes of {@link #deactivate}. */
+    /**
+     * Releases the slot of another machine of the license. {@code ref} is that of a listed machine. Returns the codes of {@link #deactivate}, or
+     * NOT_ENABLED like {@link #machines}.
+     */
     public Result release(String ref) {
         long deadline = System.nanoTime() + timeout.toNanos();
         Map<String, Object> body = new LinkedHashMap<>(Map.of("licenseKey", user.licenseKey(), "ref", ref));

@@ -150,7 +150,7 @@ final class Transport {
         return status == 200 || switch (path) {
             case FILE_PATH -> status == 409;
             case MACHINES_PATH -> status == 403 || status == 409;
-            case DEACTIVATE_PATH -> false;
+            case DEACTIVATE_PATH -> status == 403;
             default -> status == 400;
         };
     }
@@ -211,7 +211,9 @@ final class Transport {
     }
 
     static Result readDeactivation(int status, String text) {
-        if (status != 200 || !(Json.parseObject(text).get("deactivated") instanceof Boolean deactivated)) return null;
+        Map<String, Object> body = Json.parseObject(text);
+        if (status != 200) return "NOT_ENABLED".equals(body.get("code")) ? readRejection(body) : null;
+        if (!(body.get("deactivated") instanceof Boolean deactivated)) return null;
         return Result.online(deactivated ? "DEACTIVATED" : "NOT_ACTIVE", null);
     }
 

@@ -167,15 +167,20 @@ class LicenseClient:
             return error.result
 
     def release(self, ref: str) -> Result:
-        """Releases the slot of another machine of the license. `ref` is that of a listed machine. Returns the codes of `deactivate`."""
+        """Releases the slot of another machine of the license. `ref` is that of a listed machine.
+
+        Returns the codes of `deactivate`, or NOT_ENABLED like `machines`.
+        """
         return self._release({"ref": ref})
 
     def _release(self, machine: dict, **rejection: str) -> Result:
         body, deadline = {"licenseKey": self._license_key, **machine}, time.monotonic() + self._timeout
         try:
-            released, service_ms = self._call("/api/v1/deactivate", body, [200], _deactivated, deadline)
+            released, service_ms = self._call("/api/v1/deactivate", body, [200, 403], _deactivated, deadline)
         except (_Outage, _Misconfiguration) as error:
             return error.result
+        if isinstance(released, Result):
+            return released
         if not released:
             return Result("online", "NOT_ACTIVE")
         self._change(service_ms=service_ms if self._require_signature else None, **rejection)
@@ -514,8 +519,11 @@ def _file_or_refusal(status: int, text: str) -> Union[str, Result, None]:
     return _rejection(parse_object(text) or {})
 
 
-def _deactivated(_: int, text: str) -> Optional[bool]:
-    value = (parse_object(text) or {}).get("deactivated")
+def _deactivated(status: int, text: str) -> Union[bool, Result, None]:
+    body = parse_object(text) or {}
+    if status != 200:
+        return _rejection(body) if body.get("code") == "NOT_ENABLED" else None
+    value = body.get("deactivated")
     return value if isinstance(value, bool) else None
 
 
