@@ -21,6 +21,8 @@ export interface Check {
   machineId: string
   /** The value of `x-forwarded-for`; null omits the header. */
   forwardedFor: string | null
+  /** The id of the key under which the response is signed. Without it, the response has no signature. */
+  kid?: string
   /** Further headers. */
   headers?: Readonly<Record<string, string>>
 }
@@ -62,8 +64,10 @@ export function prepareChecks(options: CheckOptions): Check[] {
 
 /** Returns the JSON body of a check. */
 export function checkBody(check: Check, version: ApiVersion): string {
-  const { licenseKey, machineId: fingerprint } = check
-  return JSON.stringify(version === 'v2' ? { license: licenseKey, fingerprint } : { licenseKey, fingerprint })
+  const { licenseKey, machineId: fingerprint, kid } = check
+  const signed = kid === undefined ? {} : { nonce: randomBytes(16).toString('base64url'), kid }
+  const key = version === 'v2' ? { license: licenseKey } : { licenseKey }
+  return JSON.stringify({ ...key, fingerprint, ...signed })
 }
 
 export const BATCH_PATH = '/api/v2/license/validate/batch'

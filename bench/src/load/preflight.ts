@@ -26,10 +26,11 @@ const ACTIVATED_AT_MOST = 1000
 export async function preflight(url: URL, checks: readonly Check[], version: ApiVersion): Promise<string[]> {
   const surprises = new Map<string, string>()
   for (const check of firstOfEach(checks)) {
-    const { status, code } = await send(url, check, version)
+    const { status, code, isSigned } = await send(url, check, version)
     if (status === 401)
       throw new Error(`the validator rejects the API key ${check.apiKey.slice(0, 8)}... (401 ${code})`)
     if (status >= 500 || status === 404) throw new Error(`${url.origin} returned ${status} ${code}`)
+    if (check.kid !== undefined && !isSigned) surprises.set('unsigned', 'a response has no signature')
     if (EXPECTED[check.kind].includes(code)) continue
     const wanted = EXPECTED[check.kind].join(' or ')
     surprises.set(`${check.kind} ${code}`, `a check of kind "${check.kind}" got ${code}, not ${wanted}`)
@@ -48,7 +49,11 @@ function firstOfEach(checks: readonly Check[]): Check[] {
 
 const responseBody = z.object({ code: z.string() })
 
-async function send(url: URL, check: Check, version: ApiVersion): Promise<{ status: number; code: string }> {
+async function send(
+  url: URL,
+  check: Check,
+  version: ApiVersion,
+): Promise<{ status: number; code: string; isSigned: boolean }> {
   let response: Response
   try {
     response = await fetch(new URL(checkPath(version), url), {
@@ -62,5 +67,6 @@ async function send(url: URL, check: Check, version: ApiVersion): Promise<{ stat
     throw new Error(`${url.origin} cannot be reached: ${cause}`, { cause: error })
   }
   const body = responseBody.safeParse(await response.json().catch(() => null))
-  return { status: response.status, code: body.success ? body.data.code : '(no code)' }
+  const isSigned = response.headers.has('keyward-signature')
+  return { status: response.status, code: body.success ? body.data.code : '(no code)', isSigned }
 }

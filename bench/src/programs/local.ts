@@ -14,8 +14,9 @@ import { alternatives } from '../scenarios/alternatives.ts'
 import { growth } from '../scenarios/growth.ts'
 import { known } from '../scenarios/known.ts'
 import { latency } from '../scenarios/latency.ts'
+import { signed } from '../scenarios/signed.ts'
 
-const SCENARIOS: readonly Scenario[] = [known, alternatives, growth, latency]
+const SCENARIOS: readonly Scenario[] = [known, alternatives, growth, latency, signed]
 
 const HELP = `npm run bench:local -- [scenarios] [options]
 

@@ -1,11 +1,12 @@
 import { Agent } from 'node:http'
 
-import { isBehindBalancer } from '@keyward/testkit'
+import { createSigningKey, delegate, isBehindBalancer, type SigningKey } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
 
 import type { RunningValidator } from '../../src/validator.ts'
 import { createWorld, raw, type Reply, responses, send, startLoaded, until, type World } from '../harness.ts'
-import { askSigned, createSigningKey, delegate, type SigningKey, verify } from './delegations.ts'
+import { askSigned, verify } from './signed-requests.ts'
 
 const V1 = '/api/v1/validate'
 const V2 = '/api/v2/license/validate'
@@ -22,8 +23,8 @@ beforeAll(async () => {
   world = await createWorld()
   license = await world.license({ maxMachines: 1 })
   validator = await startLoaded(world.database.url, { workers: 2, corsOrigins: ['https://app.example.com'] })
-  key = await createSigningKey(world)
-  await delegate(world, key)
+  key = await createSigningKey(world.database.pool, world.organizationId)
+  await delegate(world.database.pool, key)
   await until(async () => isSigned(await askFor(V2, { license: 'none' })))
 })
 afterAll(async () => {
@@ -51,6 +52,8 @@ test('signs valid and rejected checks of every endpoint, also those that wait fo
   expect(await signed(V2, { license: 'unknown' })).toEqual(signedWith({ code: 'NOT_FOUND', status: 400 }))
   expect(await signed(DEACTIVATE, v1)).toEqual(['SIGNED', { deactivated: true }])
   expect(await signed(DEACTIVATE, { ...v1, licenseKey: 'unknown' })).toEqual(['SIGNED', { deactivated: false }])
+  const ref = '0195a3c0-7b1e-7c44-9f3a-2f6d5b8e1a02'
+  expect(await signed(DEACTIVATE, { licenseKey: license.key, ref })).toEqual(signedWith({ code: 'NOT_ENABLED' }))
 })
 
 test('signs a batch as one response, also with a check that waits for a slot', async () => {
@@ -89,6 +92,23 @@ test('signs the responses of one packet of many connections, each for its own re
   expect(await verify(key, V2, world.secret, { ...first!, text: `${first!.text} ` })).toBe('OTHER_ANSWER')
   expect(await verify(key, V2, world.secret, { ...first!, status: 299 })).toBe('OTHER_ANSWER')
   agent.destroy()
+})
+
+test('signs many large responses of one turn, each with its own body', async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 20 })
+  // The bodies of one turn have more bytes than the memory for their copies.
+  const replies = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => {
+      const checks = Array.from({ length: 100 }, (_each, i) => ({ license: i === n ? 'none' : license.key }))
+      return askSigned(validator, BATCH, key, { body: { checks }, secret: world.secret, agent })
+    }),
+  )
+  agent.destroy()
+  for (const [n, reply] of replies.entries()) {
+    expect(await verify(key, BATCH, world.secret, reply)).toBe('SIGNED')
+    const { results } = z.object({ results: z.array(z.object({ code: z.string() })) }).parse(reply.body)
+    expect(results.findIndex(({ code }) => code === 'NOT_FOUND')).toBe(n)
+  }
 })
 
 test.skipIf(isBehindBalancer)('shares one signature among the requests of one turn, at most 64', async () => {
@@ -161,22 +181,22 @@ test('pages of an allowed origin may read the signature', async () => {
 
 test('signs under each key with a delegation, and stops when the delegation ends or is removed', async () => {
   const replaced = await createSigningKeyAfter(key)
-  await delegate(world, replaced)
+  await delegate(world.database.pool, replaced)
   await until(async () => isSigned(await askFor(V2, { license: 'x' }, replaced)))
   expect(await signed(V2, { license: 'x' })).toEqual(['SIGNED', expect.anything()])
   const { pool } = world.database
   await pool.query(`update signing_keys set delegations = '{}' where id = $1`, [replaced.id])
   await until(async () => !isSigned(await askFor(V2, { license: 'x' }, replaced)))
-  await delegate(world, replaced, { fromMs: -20_000, untilMs: -10_000 })
-  await delegate(world, key, { untilMs: 1_500 })
+  await delegate(pool, replaced, { fromMs: -20_000, untilMs: -10_000 })
+  await delegate(pool, key, { untilMs: 1_500 })
   await until(async () => !isSigned(await askFor(V2, { license: 'x' })))
   expect(isSigned(await askFor(V2, { license: 'x' }, replaced))).toBe(false)
-  await delegate(world, key)
+  await delegate(pool, key)
   await until(async () => isSigned(await askFor(V2, { license: 'x' })))
 })
 
 /** Retires a key, and returns a new current key. */
 async function createSigningKeyAfter(before: SigningKey): Promise<SigningKey> {
   await world.database.pool.query('update signing_keys set retired_at = now() where id = $1', [before.id])
-  return createSigningKey(world)
+  return createSigningKey(world.database.pool, world.organizationId)
 }

@@ -2,12 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { type Proxy, startProxy } from '@keyward/testkit'
+import { createSigningKey, delegate, type Proxy, startProxy } from '@keyward/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
 import type { ValidatorConfig } from '../../src/config.ts'
 import { type RunningValidator, startValidator } from '../../src/validator.ts'
-import { askSigned, createSigningKey, delegate, verify } from '../answers/delegations.ts'
+import { askSigned, verify } from '../answers/signed-requests.ts'
 import { configFor, createWorld, type Reply, send, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
@@ -112,7 +112,7 @@ test('decides checks of known machines from the file while Postgres is not reach
 })
 
 test('signs responses after a restart while Postgres is not reachable', async () => {
-  const key = await createSigningKey(world)
+  const key = await createSigningKey(world.database.pool, world.organizationId)
   const signed = async (): Promise<string> => {
     const reply = await askSigned(validator!, V2, key, {
       body: { license: license.key, fingerprint: 'm' },
@@ -124,7 +124,7 @@ test('signs responses after a restart while Postgres is not reachable', async ()
   await (
     await start()
   ).loaded
-  await delegate(world, key)
+  await delegate(world.database.pool, key)
   await until(async () => (await signed()) === '200 SIGNED')
   await stop()
   proxy.refuse()
