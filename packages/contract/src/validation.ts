@@ -26,9 +26,12 @@ const include = z
   .transform((names) => names ?? [])
   .meta({ description: 'The optional members to include in a `VALID` response.', example: ['entitlements'] })
 
-/** The values with which a request asks for a signed response (docs/api.md#g1). */
-export const NONCE = /^[A-Za-z0-9_-]{22}$/
-export const KID = /^[A-Za-z0-9_-]{1,64}$/
+// The lengths of the values with which a request asks for a signed response (docs/api.md#g1). Both consist of base64url characters.
+export const NONCE_LENGTH = 22
+export const MAX_KID_LENGTH = 64
+
+const NONCE = new RegExp(`^[A-Za-z0-9_-]{${NONCE_LENGTH}}$`)
+const KID = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_KID_LENGTH}}$`)
 
 const signatureFields = {
   nonce: z.string().regex(NONCE, 'must be 22 base64url characters').nullish().meta({

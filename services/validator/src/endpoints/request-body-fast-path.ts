@@ -6,7 +6,7 @@
  */
 
 import { MAX_LICENSE_KEY_BYTES, MAX_MACHINE_ID_BYTES } from '@keyward/contract/text'
-import { KID, MAX_BATCH_BODY_BYTES, NONCE } from '@keyward/contract/validation'
+import { MAX_KID_LENGTH, MAX_BATCH_BODY_BYTES, NONCE_LENGTH } from '@keyward/contract/validation'
 import { skipSpace } from '@keyward/runtime/json-scan'
 
 import { type BodyKind, type RequestBody } from './request-body.ts'
@@ -172,6 +172,18 @@ function textAt(name: number): string {
   return starts[name] === 0 ? '' : copiedText.toString('latin1', starts[name], ends[name])
 }
 
+const BASE64URL = new Uint8Array(256)
+for (const code of Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_')) BASE64URL[code] = 1
+
+/** Returns whether the value of a name has between `min` and `max` characters, all of them of base64url. */
+function isBase64Url(name: number, min: number, max: number): boolean {
+  const end = ends[name]!
+  const length = starts[name] === 0 ? 0 : end - starts[name]!
+  if (length < min || length > max) return false
+  for (let i = end - length; i < end; i++) if (BASE64URL[copied[i]!] === 0) return false
+  return true
+}
+
 /** Fills a body from plain objects. Copying words instead of bytes saves a third of the time. */
 export class PlainBodyParser {
   readonly #out: RequestBody
@@ -221,9 +233,8 @@ export class PlainBodyParser {
     out.wantsEntitlements = include >= 0 && starts[include] !== 0
     out.kid = null
     if (starts[nonce] !== 0 || starts[nonce + 1] !== 0) {
-      const kid = textAt(nonce + 1)
-      if (!NONCE.test(textAt(nonce)) || !KID.test(kid)) return -1
-      out.kid = kid
+      if (!isBase64Url(nonce, NONCE_LENGTH, NONCE_LENGTH) || !isBase64Url(nonce + 1, 1, MAX_KID_LENGTH)) return -1
+      out.kid = textAt(nonce + 1)
     }
     out.hostname = null
     if (hostname < 0 || starts[hostname] === 0) return objectEnd

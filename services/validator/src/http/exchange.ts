@@ -41,8 +41,14 @@ export interface Endpoint {
   run(exchange: Exchange, body: Uint8Array): void
 }
 
-/** Signs a response with this status and body, then passes the value of the header `keyward-signature` in a later turn of the event loop. */
-export type ResponseSigner = (status: string, body: Uint8Array, done: (signature: string) => void) => void
+/** Signs the response of one exchange. */
+export interface ResponseSigner {
+  /**
+   * Passes a copy of the response to `Exchange.sendSigned` at the end of this turn of the event loop, with its signature. A later response
+   * may be written into the bytes of the body.
+   */
+  sign(response: PreparedResponse): void
+}
 
 /** The parts of the server that an exchange uses. */
 export interface ExchangeHost {
@@ -187,11 +193,14 @@ export class Exchange implements Expiring {
     // The connection is not paused. The signature follows in the same turn of the event loop, in which no further packet is read.
     this.#state = 'waiting'
     this.signer = null
-    // The body is copied, because a later response may be written into the same bytes.
-    const body = Buffer.from(response.body)
-    signer(response.status === '' ? '200' : response.status.slice(0, 3), body, (signature) =>
-      this.send({ ...response, body, headers: [...response.headers, ['keyward-signature', signature]] }),
-    )
+    signer.sign(response)
+  }
+
+  /** Sends a response outside of the callbacks of the native server. `signature` is the value of `keyward-signature`, which is copied. */
+  sendSigned(response: PreparedResponse, signature: Uint8Array): void {
+    if (this.isDone) return
+    this.#finish()
+    this.native.cork(() => this.#write(response, signature))
   }
 
   expire(): void {
@@ -267,12 +276,13 @@ export class Exchange implements Expiring {
     this.#server.deadlines.remove(this)
   }
 
-  #write(response: PreparedResponse): void {
+  #write(response: PreparedResponse, signature: Uint8Array | null = null): void {
     const { native } = this
     const closes = response.closes || this.isLast || this.#server.control.isStopping
     if (response.status !== '') native.writeStatus(response.status)
     if (response.body.length > 0) native.writeHeader('content-type', 'application/json')
     for (const [name, value] of response.headers) native.writeHeader(name, value)
+    if (signature !== null) native.writeHeader('keyward-signature', signature)
     if (this.allow !== '') native.writeHeader('allow', this.allow)
     if (this.allowOrigin !== '') this.#server.writeCors(native, this)
     if (response.body.length === 0 && !closes) native.endWithoutBody()

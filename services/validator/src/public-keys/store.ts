@@ -17,8 +17,15 @@ export interface SigningKeyChange {
   row: SigningKeyRow | null
 }
 
+/** The maximum length of a delegation with its signature. Management signs texts that are much shorter. */
+export const MAX_DELEGATION_LENGTH = 512
+
 /** A delegation as management stores it. */
-const delegationRow = z.object({ signed: z.string(), notBefore: z.iso.datetime(), notAfter: z.iso.datetime() })
+const delegationRow = z.object({
+  signed: z.string().max(MAX_DELEGATION_LENGTH),
+  notBefore: z.iso.datetime(),
+  notAfter: z.iso.datetime(),
+})
 
 const delegation = z.object({ signed: z.string(), fromMs: z.number(), untilMs: z.number() })
 

@@ -2,14 +2,20 @@ import { hash } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { treeOf } from '../../src/answers/merkle.ts'
+import { MAX_PATH_LENGTH, Tree } from '../../src/answers/merkle.ts'
 
 const sha256 = (bytes: Uint8Array): Buffer => hash('sha256', bytes, 'buffer')
 const leaf = (n: number): Buffer => sha256(Buffer.from(`leaf ${n}`))
 
-/** Returns the tree with its texts as bytes. */
+// One tree is built again and again, as in a validator.
+const tree = new Tree()
+
+/** Builds the tree, and returns its texts as bytes. The paths begin at all remainders of 4. */
 function bytesOf(leaves: readonly Buffer[]): { root: Buffer; paths: Buffer[] } {
-  const { root, paths } = treeOf(leaves.map((each) => each.toString('latin1')))
+  const root = tree.build(leaves.map((each) => each.toString('latin1')))
+  const out = Buffer.alloc(MAX_PATH_LENGTH + 4)
+  const view = new DataView(out.buffer, out.byteOffset, out.length)
+  const paths = leaves.map((_, n) => out.toString('latin1', n % 4, tree.writePath(n, view, n % 4)))
   return { root: Buffer.from(root, 'base64url'), paths: paths.map((path) => Buffer.from(path, 'base64url')) }
 }
 
