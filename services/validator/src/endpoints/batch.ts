@@ -1,7 +1,8 @@
 /**
  * Validates up to 100 checks of one request (docs/api.md#h13). Each check has the verdict and the effects that it would have as a single
  * request. First all checks are read and hashed, then their rows are prefetched, then the checks are decided. The memory accesses of
- * different checks therefore overlap. The claims of a batch are sent together, and the response is sent when the last claim is decided.
+ * different checks therefore overlap. The claims of a batch are sent together, and the response is sent when the last claim is decided. One
+ * turn of the event loop runs a bounded number of checks of batches, so that many batches do not delay the checks of other requests.
  */
 
 import type { OriginResolver } from '@keyward/address'
@@ -24,6 +25,7 @@ import type { Counters } from '../shared/counters.ts'
 import { BatchBody, describeBatch } from './batch-body.ts'
 import { BatchResponse } from './batch-response.ts'
 import { type Checks, type CheckOutcome, createCheckRequest, setNotFound, type WaitingCheck } from './checks.ts'
+import { Turns } from './turns.ts'
 
 const UNAVAILABLE = ERROR_RESPONSES.v2.UNAVAILABLE.body
 
@@ -50,6 +52,12 @@ export class BatchValidation {
   readonly #hashes = new Int32Array(MAX_BATCH_CHECKS * HASH_WORDS)
   readonly #verdict = createVerdict()
   readonly #response = new BatchResponse()
+  /** The batches that wait for a turn. A connection has at most one, because it is paused meanwhile. */
+  readonly #turns = new Turns<{ exchange: Exchange; bytes: Uint8Array }>({
+    most: MAX_BATCH_CHECKS,
+    isDead: ({ exchange }) => exchange.isDone,
+    run: ({ exchange, bytes }) => exchange.resume(() => this.#run(exchange, bytes)),
+  })
 
   constructor(parts: BatchValidationParts) {
     this.#parts = parts
@@ -57,18 +65,28 @@ export class BatchValidation {
   }
 
   run(exchange: Exchange, bytes: Uint8Array): void {
+    if (this.#turns.isFree) return this.#run(exchange, bytes)
+    const credential = this.#parts.authenticator.authenticate(exchange, Date.now())
+    if (credential === null) return
+    exchange.wait()
+    this.#turns.add(credential.organization, { exchange, bytes: bytes.slice() })
+  }
+
+  #run(exchange: Exchange, bytes: Uint8Array): void {
     const { authenticator, checks, counters, signer } = this.#parts
     const nowMs = Date.now()
     const credential = authenticator.authenticate(exchange, nowMs)
     if (credential === null) return
-    if (!this.#body.read(bytes)) return exchange.fail('INVALID_REQUEST', describeBatch(bytes))
-    const { kid } = this.#body
+    const isRead = this.#body.read(bytes)
+    const { count, kid } = this.#body
+    this.#turns.spend(isRead ? count : MAX_BATCH_CHECKS)
+    if (!isRead) return exchange.fail('INVALID_REQUEST', describeBatch(bytes))
     if (kid !== null) signer.begin(exchange, bytes, credential.organization, kid, nowMs)
     for (let i = 0; i < this.#body.slowCount; i++) counters.count('slowBody')
     this.#prepare(exchange, credential)
     this.#response.begin()
     let waiting: WaitingEntry[] | null = null
-    for (let n = 0; n < this.#body.count; n++) {
+    for (let n = 0; n < count; n++) {
       const entry = this.#decide(exchange, n, nowMs)
       if (entry !== null) (waiting ??= []).push(entry)
     }

@@ -148,9 +148,19 @@ export class Exchange implements Expiring {
    * paused until the response, because the library closes a connection on which the next request arrives before the response.
    */
   wait(): void {
+    if (this.#isPaused) return
     this.#state = 'waiting'
     this.#isPaused = true
     this.native.pause()
+  }
+
+  /** Runs the rest of an endpoint in a later turn of the event loop. */
+  resume(rest: () => void): void {
+    try {
+      rest()
+    } catch (error) {
+      this.#failWith(error)
+    }
   }
 
   /** Sends an error without reading the body, inside the callback that delivered the headers. */
@@ -251,9 +261,13 @@ export class Exchange implements Expiring {
     try {
       this.#endpoint.run(this, body)
     } catch (error) {
-      this.#server.failed(error)
-      this.fail('UNAVAILABLE')
+      this.#failWith(error)
     }
+  }
+
+  #failWith(error: unknown): void {
+    this.#server.failed(error)
+    this.fail('UNAVAILABLE')
   }
 
   #joined(last: ArrayBuffer): Uint8Array {

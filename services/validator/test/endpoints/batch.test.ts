@@ -75,6 +75,20 @@ async function decided(checks: readonly object[]): Promise<unknown[]> {
   return results.some((result) => codeOf(result) === 'UNAVAILABLE') ? await decided(checks) : results
 }
 
+test('answers many batches that arrive together, each with its own results', async () => {
+  const { key } = await world.license({ maxMachines: null })
+  await until(async () => (await single({ license: key })).text.includes('VALID'))
+  const replies = await Promise.all(
+    Array.from({ length: 40 }, (_, n) =>
+      batch(Array.from({ length: 100 }, (__, i) => ({ license: i === n ? key : `none ${n}` }))),
+    ),
+  )
+  for (const [n, reply] of replies.entries())
+    expect(resultsOf(reply).map(codeOf)).toEqual(
+      Array.from({ length: 100 }, (_, i) => (i === n ? 'VALID' : 'NOT_FOUND')),
+    )
+})
+
 test('evaluates the first address rule of an organization in each check that sees its change', async () => {
   const { pool } = world.database
   const organizationId = await insertOrganization(pool)
