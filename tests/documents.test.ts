@@ -206,10 +206,13 @@ test('every example in JavaScript or TypeScript parses, and imports only what a 
     '@keyward/client/node': 'packages/client/src/node.ts',
     '@keyward/client/browser': 'packages/client/src/browser.ts',
     '@keyward/client/management': 'packages/client/scripts/management.ts',
+    'keyward/embedded': 'services/validator/src/embedded/embedded.ts',
   }
   for (const { path, code } of examples) {
     expect(() => stripTypeScriptTypes(code), path).not.toThrow()
-    for (const [, names = '', from = ''] of code.matchAll(/import \{ ([^}]+) \} from '(@keyward\/client[\w/]*)'/g))
+    for (const [, names = '', from = ''] of code.matchAll(
+      /import \{ ([^}]+) \} from '((?:@keyward\/client|keyward\/)[\w/]*)'/g,
+    ))
       for (const name of names.split(', '))
         expect(read(entries[from] ?? ''), `${path}: ${from}`).toMatch(new RegExp(`\\b${name}\\b`))
   }

@@ -184,6 +184,7 @@ async function manifest(target: string): Promise<object> {
     license: 'Apache-2.0',
     type: 'module',
     bin: { keyward: BIN },
+    exports: { './embedded': './services/validator/src/embedded/embedded.js', './package.json': './package.json' },
     dependencies: Object.fromEntries(names.map((name) => [name, versionOf(name)])),
     bundleDependencies: names,
     optionalDependencies: await platformPackages(),

@@ -231,6 +231,22 @@ export const verdictV1 = z.discriminatedUnion('valid', [
   }),
 ])
 
+/** A check of an embedded validator (docs/api.md#h15). Its verdict is that of v1. */
+export const embeddedCheck = z.strictObject({
+  licenseKey: checkedLicenseKey,
+  machineId: optionalMachineId,
+  hostname: optionalHostname,
+  /** The address of the customer. Without it, no rule for an address matches. */
+  ip: z.string('must be an IPv4 or IPv6 address').nullish(),
+  /** The country of the customer. Without it, no rule for a country matches. */
+  country: z
+    .string()
+    .regex(/^[A-Za-z]{2}$/, 'must be two letters')
+    .toUpperCase()
+    .nullish(),
+  include,
+})
+
 /** The response of v1 deactivate (docs/api.md#h10). */
 export const deactivateResponse = z.strictObject({
   deactivated: z.boolean().meta({ description: 'Whether a slot was released.', example: true }),
@@ -315,6 +331,7 @@ export const publicKeys = z.strictObject({
     .meta({ description: 'All keys whose files are still valid.' }),
 })
 
+export type EmbeddedCheck = z.input<typeof embeddedCheck>
 export type VerdictV1 = z.infer<typeof verdictV1>
 export type VerdictV2 = z.infer<typeof verdictV2>
 export type ValidateBatchResponse = z.infer<typeof validateBatchResponse>

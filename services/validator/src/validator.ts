@@ -12,7 +12,6 @@ import { createIndex, INDEX_IS_FULL, type IndexWriter, LARGE_INDEX_BYTES, openIn
 import { createLogger, type Logger, type Readiness, startAdminServer, throttledLog } from '@keyward/runtime'
 import { collectGarbage } from '@keyward/runtime/collect-garbage'
 import { privateKeyOf, publicKeyText } from '@keyward/runtime/ed25519'
-import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
 import { Metrics } from './admin/metrics.ts'
 import { adminUrl, type ValidatorConfig } from './config.ts'
@@ -42,7 +41,7 @@ import { PostgresSlots } from './slots/postgres-slots.ts'
 import type { Release } from './slots/release-queue.ts'
 import { applyClaim, SlotService } from './slots/slot-service.ts'
 import { Recorder } from './usage/recorder.ts'
-import { WorkerPool } from './workers/pool.ts'
+import type { CheckThreads, OpenCheckThreads } from './workers/check-threads.ts'
 
 export interface RunningValidator {
   port: number
@@ -60,13 +59,14 @@ const STOP_GRACE_MS = 2_500
 
 /**
  * Starts a validator. The validator listens at once and responds 503 until the index is loaded (docs/api.md#p3). Rejects when a
- * port is not available. `reserve` selects the size of the index. Tests use a small index.
+ * port is not available. `openThreads` creates the threads that decide checks. `reserve` selects the size of the index. Tests use a small index.
  */
 export async function startValidator(
   config: ValidatorConfig,
+  openThreads: OpenCheckThreads,
   reserve: 'small' | 'large' = 'large',
 ): Promise<RunningValidator> {
-  const validator = new Validator(config, reserve)
+  const validator = new Validator(config, openThreads, reserve)
   try {
     return await validator.start()
   } catch (error) {
@@ -101,14 +101,14 @@ class Validator {
   readonly #follower: Follower
   readonly #catchUp = new CatchUp(() => this.#follower.readNow())
   readonly #callerKey: CallerKey
-  readonly #pool: WorkerPool
+  readonly #threads: CheckThreads
   readonly #loaded = Promise.withResolvers<void>()
   readonly #unusable = Promise.withResolvers<void>()
   /** The server of the admin port. It is null until the server listens. */
   #admin: { port: number; close(): Promise<void> } | null = null
   #isClosing = false
 
-  constructor(config: ValidatorConfig, reserve: 'small' | 'large') {
+  constructor(config: ValidatorConfig, openThreads: OpenCheckThreads, reserve: 'small' | 'large') {
     const { databaseUrl, logLevel } = config
     this.#config = config
     this.#log = createLogger('validator', logLevel)
@@ -168,13 +168,13 @@ class Validator {
     this.#follower = this.#createFollower()
     this.#restoration = this.#indexFile && this.#createRestoration(this.#indexFile)
     this.#callerKey = new CallerKey(databaseUrl, this.#warning('key of management not read'))
-    this.#pool = this.#createPool()
+    this.#threads = this.#openThreads(openThreads)
     this.#observe()
   }
 
   #observe(): void {
     this.#metrics.observe({
-      pool: this.#pool,
+      threads: this.#threads,
       index: this.#index,
       freshness: this.#freshness,
       missingRows: () => this.#updater.missingRows,
@@ -193,7 +193,7 @@ class Validator {
       this.#log.warn({ reservedBytes }, 'index reserved less memory than a large index needs')
     }
     this.#follower.start(this.#restore())
-    const port = await this.#pool.start()
+    const port = await this.#threads.start()
     this.#admin = await startAdminServer({
       host: adminHost,
       port: adminPort,
@@ -213,7 +213,7 @@ class Validator {
     this.#pruner.start()
     this.#safety.start()
     this.#startIndexFile()
-    this.#log.info({ port, adminPort: this.#admin.port, httpLibrary: HTTP_LIBRARY }, 'listening')
+    this.#log.info({ port, adminPort: this.#admin.port, httpLibrary: this.#threads.httpLibrary }, 'listening')
     return {
       port,
       adminPort: this.#admin.port,
@@ -232,7 +232,7 @@ class Validator {
     this.#isClosing = true
     if (this.#admin) await sleep(this.#config.drainMs)
     this.#control.stop()
-    await this.#pool.stop(STOP_GRACE_MS)
+    await this.#threads.stop(STOP_GRACE_MS)
     await this.#follower.stop()
     this.#slotService.close()
     this.#safety.close()
@@ -361,13 +361,9 @@ class Validator {
     void this.#indexFile.journal.commit({ identity, snapshot, currentAtMs }).then((isDurable) => isDurable && publish())
   }
 
-  #createPool(): WorkerPool {
-    const { host, port, socketPath, workers, corsOrigins, resolver } = this.#config
-    return new WorkerPool({
-      count: workers,
-      host,
-      port,
-      socketPath,
+  #openThreads(open: OpenCheckThreads): CheckThreads {
+    const { corsOrigins, resolver } = this.#config
+    return open(this.#config, {
       setup: {
         index: this.#index.shared,
         control: this.#control.shared,

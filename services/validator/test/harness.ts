@@ -24,7 +24,8 @@ import { expect } from 'vitest'
 import type { z } from 'zod'
 
 import type { ValidatorConfig } from '../src/config.ts'
-import { type RunningValidator, startValidator } from '../src/validator.ts'
+import { type RunningValidator, startValidator as startWith } from '../src/validator.ts'
+import { WorkerPool } from '../src/workers/pool.ts'
 
 export interface Reply {
   status: number
@@ -75,6 +76,10 @@ export function configFor(databaseUrl: string, given: Partial<ValidatorConfig> =
     ...given,
   }
 }
+
+/** Starts a validator with an HTTP server. */
+export const startValidator = (config: ValidatorConfig, reserve: 'small' | 'large'): Promise<RunningValidator> =>
+  startWith(config, (...parts) => new WorkerPool(...parts), reserve)
 
 export async function startLoaded(
   databaseUrl: string,

@@ -7,13 +7,13 @@ import type { Freshness } from '../feed/freshness.ts'
 import { CHECK_APIS, EVENTS } from '../shared/counters.ts'
 import { LEASE_EVENTS } from '../slots/slot-service.ts'
 import type { RecorderStatus } from '../usage/recorder.ts'
-import type { WorkerPool } from '../workers/pool.ts'
+import type { CheckThreads } from '../workers/check-threads.ts'
 import { SampledDurations } from './sampled-durations.ts'
 
 const ENTITIES = ['organization', 'credential', 'product', 'customer', 'license', 'machine', 'rule', 'signingKey']
 
 interface MetricSources {
-  pool: WorkerPool
+  threads: CheckThreads
   index: IndexWriter
   freshness: Freshness
   missingRows: () => number
@@ -113,7 +113,7 @@ export class Metrics {
     // Each of these series begins with 0, because Prometheus detects an increase only if it has scraped an earlier value.
     for (const entity of ENTITIES) this.skippedRows.inc({ entity }, 0)
     for (const event of LEASE_EVENTS) this.leases.inc({ event }, 0)
-    this.#observeWorkers(sources.pool)
+    this.#observeThreads(sources.threads)
     this.#gauge(
       'keyward_feed_silence_seconds',
       'Seconds since Postgres last confirmed that the index is current.',
@@ -179,14 +179,14 @@ export class Metrics {
     })
   }
 
-  #observeWorkers(pool: WorkerPool): void {
+  #observeThreads(threads: CheckThreads): void {
     const checks = new Counter({
       name: 'keyward_checks_total',
       help: 'Checks that returned a verdict.',
       labelNames: ['api', 'code'],
       ...this.#register,
       collect: () => {
-        const totals = pool.totals()
+        const totals = threads.totals()
         checks.reset()
         for (const api of CHECK_APIS) for (const code of CODES) checks.inc({ api, code }, totals.checks(api, code))
       },
@@ -197,13 +197,13 @@ export class Metrics {
       labelNames: ['event'],
       ...this.#register,
       collect: () => {
-        const totals = pool.totals()
+        const totals = threads.totals()
         events.reset()
         for (const event of EVENTS) events.inc({ event }, totals.events(event))
       },
     })
-    this.registry.registerMetric(new SampledDurations(() => pool.totals()))
-    this.#gauge('keyward_workers', 'Worker threads.', () => pool.workers.size)
+    this.registry.registerMetric(new SampledDurations(() => threads.totals()))
+    this.#gauge('keyward_workers', 'Worker threads.', () => threads.size)
   }
 
   #gauge(name: string, help: string, read: () => number): void {

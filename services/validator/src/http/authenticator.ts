@@ -11,13 +11,20 @@ import type { Control } from '../shared/control.ts'
 import type { Counters } from '../shared/counters.ts'
 import { CredentialCache } from './credential-cache.ts'
 import { describeCredential } from './credential-errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { ErrorCode } from './responses.ts'
 
 /** The interval at which the use of a key is reported. */
 const USE_MS = 60_000
 
 /** Called when the credential in a row is used, about once a minute for each credential. */
 type OnUse = (row: number, generation: number, atMs: number) => void
+
+/** A request, or another caller that has a credential. */
+export interface Caller {
+  /** The value of the header `authorization`. */
+  readonly authorization: string
+  fail(code: ErrorCode, text?: string): void
+}
 
 export class Authenticator {
   readonly #reader: IndexReader
@@ -36,20 +43,20 @@ export class Authenticator {
   }
 
   /**
-   * Returns the credential of a request. When the credential is invalid or the index is not available, sends the error and
-   * returns null. The view is valid until the next call.
+   * Returns the credential of a request. When the credential is invalid or the index is not available, passes the error
+   * to the caller and returns null. The view is valid until the next call.
    */
-  authenticate(exchange: Exchange, nowMs: number): CredentialView | null {
+  authenticate(caller: Caller, nowMs: number): CredentialView | null {
     if (!this.#control.isServing) {
-      exchange.fail('UNAVAILABLE')
+      caller.fail('UNAVAILABLE')
       return null
     }
     const cache = this.#cache
     const view = this.#view
-    let entry = cache.find(exchange.authorization)
+    let entry = cache.find(caller.authorization)
     const isKnown = entry >= 0 && this.#reader.credential(cache.rowOf(entry), view)
     if (!isKnown || view.generation !== cache.generationOf(entry)) {
-      entry = this.#lookUp(exchange)
+      entry = this.#lookUp(caller)
       if (entry < 0) return null
     }
     if (view.expiresAtMs > nowMs) {
@@ -60,29 +67,29 @@ export class Authenticator {
       }
       return view
     }
-    exchange.fail('UNAUTHORIZED')
+    caller.fail('UNAUTHORIZED')
     return null
   }
 
-  /** Fills the view and caches the credential. Returns the entry, or -1 when the exchange has sent an error. */
-  #lookUp(exchange: Exchange): number {
-    const { authorization } = exchange
+  /** Fills the view and caches the credential. Returns the entry, or -1 when the caller has received an error. */
+  #lookUp(caller: Caller): number {
+    const { authorization } = caller
     const secret = authorization.slice(7).trim()
     const isApiKey = authorization.slice(0, 7).toLowerCase() === 'bearer ' && parseSecret(secret)?.kind === 'API_KEY'
     const hash = isApiKey ? hashSecret(secret) : null
     const row = hash === null ? UNKNOWN : this.#reader.findCredential(hash)
     if (hash !== null && row === UNKNOWN && this.#control.isUnconfirmed) {
-      exchange.fail('UNAVAILABLE')
+      caller.fail('UNAVAILABLE')
       return -1
     }
     if (hash === null || row === UNKNOWN) {
-      exchange.fail('UNAUTHORIZED', describeCredential(authorization))
+      caller.fail('UNAUTHORIZED', describeCredential(authorization))
       return -1
     }
     // A negative row means that the index is busy. The second lookup proves that the row was not reused in between.
     if (row < 0 || !this.#reader.credential(row, this.#view) || this.#reader.findCredential(hash) !== row) {
       this.#counters.count('indexBusy')
-      exchange.fail('UNAVAILABLE')
+      caller.fail('UNAVAILABLE')
       return -1
     }
     const usual = `Bearer ${secret}`

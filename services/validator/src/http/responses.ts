@@ -90,6 +90,9 @@ function json(value: object): Uint8Array {
   return encoder.encode(JSON.stringify(value))
 }
 
+/** Returns the message of an error code. */
+export const errorText = (code: ErrorCode): string => ERRORS[code].text
+
 /** Returns an error, by default with the message of the code. */
 export function errorResponse(shape: Shape, code: ErrorCode, text = ERRORS[code].text): PreparedResponse {
   const { status, closes } = ERRORS[code]

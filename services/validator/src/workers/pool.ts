@@ -3,34 +3,17 @@
  * worker closes its connections before it ends, so its clients can retry.
  */
 
-import { type MessagePort, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 
-import type { AppDescriptor } from '@keyward/uwebsockets'
+import { type AppDescriptor, HTTP_LIBRARY } from '@keyward/uwebsockets'
 
+import type { ValidatorConfig } from '../config.ts'
 import { Counters } from '../shared/counters.ts'
-import type { MessageToMain, MessageToWorker, WorkerSetup, WorkRequest, WorkResponse } from '../shared/messages.ts'
+import type { MessageToMain, MessageToWorker, WorkerSetup } from '../shared/messages.ts'
 import { Acceptor } from './acceptor.ts'
+import { type CheckThreads, type CheckThreadsParts, workHandler } from './check-threads.ts'
 
-interface WorkerPoolOptions {
-  count: number
-  host: string
-  /** The TCP port. With 0, the system chooses a free port. */
-  port: number
-  /** The path of the Unix socket, or null without one. */
-  socketPath: string | null
-  /** The parts of the setup that all workers share. */
-  setup: Omit<WorkerSetup, 'counters' | 'ring' | 'publicKeys'>
-  /** Returns the ring for a new worker. */
-  createRing(): SharedArrayBuffer
-  /** Called when the worker of this ring has ended. */
-  releaseRing(ring: SharedArrayBuffer): void
-  /** Returns the port that delivers the public keys to a new worker. */
-  openPublicKeys(): MessagePort
-  /** Handles a request, and calls `respond` once, immediately or later. */
-  onRequest(request: WorkRequest, respond: (response: WorkResponse) => void): void
-  onKeyUsed(row: number, generation: number, atMs: number): void
-  onError(error: Error, fatal: boolean): void
-}
+type Listening = Pick<ValidatorConfig, 'workers' | 'host' | 'port' | 'socketPath'>
 
 /** The delay before a failed worker is replaced. It limits the rate of restarts when workers fail at their start. */
 const RESTART_MS = 200
@@ -43,8 +26,10 @@ interface RunningWorker {
   descriptors: readonly AppDescriptor[]
 }
 
-export class WorkerPool {
-  readonly #options: WorkerPoolOptions
+export class WorkerPool implements CheckThreads {
+  readonly httpLibrary = HTTP_LIBRARY
+  readonly #listening: Listening
+  readonly #parts: CheckThreadsParts
   /** Every thread that has not ended, including those that are starting or stopping. */
   readonly #workers = new Set<RunningWorker>()
   /** The sums of the counters of ended workers. */
@@ -58,8 +43,13 @@ export class WorkerPool {
   #isStarted = false
   #isStopping = false
 
-  constructor(options: WorkerPoolOptions) {
-    this.#options = options
+  constructor(listening: Listening, parts: CheckThreadsParts) {
+    this.#listening = listening
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.#workers.size
   }
 
   get workers(): ReadonlySet<RunningWorker> {
@@ -76,8 +66,8 @@ export class WorkerPool {
 
   /** Resolves to the port when every worker is ready. Rejects when a worker fails or the port is not available. */
   async start(): Promise<number> {
-    const { count, host, port, socketPath } = this.#options
-    await Promise.all(Array.from({ length: count }, () => this.#startOne()))
+    const { workers, host, port, socketPath } = this.#listening
+    await Promise.all(Array.from({ length: workers }, () => this.#startOne()))
     this.#isStarted = true
     if (socketPath !== null) await this.#unixAcceptor.listenOnSocket(socketPath)
     return await this.#acceptor.listen(host, port)
@@ -93,11 +83,11 @@ export class WorkerPool {
 
   #startOne(): Promise<void> {
     const counters = new Counters()
-    const ring = this.#options.createRing()
+    const ring = this.#parts.createRing()
     const thread = new Worker(new URL('../worker.ts', import.meta.url), { name: 'keyward-worker' })
     const worker: RunningWorker = { thread, counters, ring, descriptors: [] }
     this.#workers.add(worker)
-    const respond = batchResponses(thread)
+    const work = workHandler((message) => send(thread, message), this.#parts)
     const ready = Promise.withResolvers<void>()
     thread.on('message', (message: MessageToMain) => {
       switch (message.type) {
@@ -107,26 +97,24 @@ export class WorkerPool {
           ready.resolve()
           return
         case 'work':
-          for (const request of message.requests) this.#options.onRequest(request, respond)
-          return
         case 'keyUsed':
-          this.#options.onKeyUsed(message.row, message.generation, message.atMs)
+          work(message)
           return
         case 'error':
-          this.#options.onError(toError(message), message.fatal)
+          this.#parts.onError(toError(message), message.fatal)
           if (message.fatal) void this.#stopOne(worker, 0)
           return
         default:
           message satisfies never
       }
     })
-    thread.on('error', (error: Error) => this.#options.onError(error, true))
+    thread.on('error', (error: Error) => this.#parts.onError(error, true))
     thread.on('exit', () => {
       ready.reject(new Error('A worker ended before it was ready.'))
       this.#ended(worker)
     })
-    const publicKeys = this.#options.openPublicKeys()
-    const setup: WorkerSetup = { ...this.#options.setup, counters: counters.shared, ring, publicKeys }
+    const publicKeys = this.#parts.openPublicKeys()
+    const setup: WorkerSetup = { ...this.#parts.setup, counters: counters.shared, ring, publicKeys }
     thread.postMessage(setup, [publicKeys])
     return ready.promise
   }
@@ -148,7 +136,7 @@ export class WorkerPool {
     this.#removeFromAcceptors(worker)
     this.#workers.delete(worker)
     this.#past.add(worker.counters)
-    this.#options.releaseRing(worker.ring)
+    this.#parts.releaseRing(worker.ring)
     if (this.#isStopping || !this.#isStarted) return
     setTimeout(() => {
       if (!this.#isStopping) this.#startOne().catch(() => undefined) // `onError` has received the error
@@ -163,17 +151,4 @@ function toError({ name, message, stack }: { name: string; message: string; stac
 
 function send(thread: Worker, message: MessageToWorker): void {
   thread.postMessage(message)
-}
-
-/** Returns a function that sends the responses of one turn of the event loop as one message. */
-function batchResponses(thread: Worker): (response: WorkResponse) => void {
-  let batch: WorkResponse[] = []
-  return (response) => {
-    if (batch.push(response) > 1) return
-    setImmediate(() => {
-      const responses = batch
-      batch = []
-      send(thread, { type: 'responses', responses })
-    })
-  }
 }

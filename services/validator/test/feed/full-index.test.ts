@@ -2,8 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { startValidator } from '../../src/validator.ts'
-import { configFor, createWorld, matching, send, until, type World } from '../harness.ts'
+import { configFor, createWorld, matching, send, startValidator, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let world: World

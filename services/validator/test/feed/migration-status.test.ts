@@ -6,8 +6,7 @@ import { NotMigrated } from '@keyward/database'
 import { expect, test } from 'vitest'
 
 import { MigrationStatus } from '../../src/feed/migration-status.ts'
-import { startValidator } from '../../src/validator.ts'
-import { configFor, createWorld, send, until } from '../harness.ts'
+import { configFor, createWorld, send, startValidator, until } from '../harness.ts'
 
 const sentence = 'The database has not been migrated yet; 0001_baseline is missing. Run "npm run migrate".'
 

@@ -6,9 +6,9 @@ import { createSigningKey, delegate, type Proxy, startProxy } from '@keyward/tes
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
 import type { ValidatorConfig } from '../../src/config.ts'
-import { type RunningValidator, startValidator } from '../../src/validator.ts'
+import type { RunningValidator } from '../../src/validator.ts'
 import { askSigned, verify } from '../answers/signed-requests.ts'
-import { configFor, createWorld, type Reply, send, until, type World } from '../harness.ts'
+import { configFor, createWorld, type Reply, send, startValidator, until, type World } from '../harness.ts'
 
 const V2 = '/api/v2/license/validate'
 let folder: string

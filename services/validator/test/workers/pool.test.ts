@@ -16,32 +16,31 @@ const openPublicKeys = (): MessagePort => new MessageChannel().port2
 test('replaces a failed worker and keeps its counts', async () => {
   const faults: string[] = []
   const rings = new Set<SharedArrayBuffer>()
-  const pool = new WorkerPool({
-    count: 2,
-    host: '127.0.0.1',
-    port: 0,
-    socketPath: null,
-    setup: {
-      index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
-      control: new Control().shared,
-      recheckThrottle: new Throttle().shared,
-      renewalThrottle: new Throttle().shared,
-      leases: new Leases().shared,
-      answerKey: generateKeyPairSync('ed25519').privateKey,
-      corsOrigins: [],
-      resolver: { trustedProxies: [] },
+  const pool = new WorkerPool(
+    { workers: 2, host: '127.0.0.1', port: 0, socketPath: null },
+    {
+      setup: {
+        index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
+        control: new Control().shared,
+        recheckThrottle: new Throttle().shared,
+        renewalThrottle: new Throttle().shared,
+        leases: new Leases().shared,
+        answerKey: generateKeyPairSync('ed25519').privateKey,
+        corsOrigins: [],
+        resolver: { trustedProxies: [] },
+      },
+      createRing: () => {
+        const ring = createRing()
+        rings.add(ring)
+        return ring
+      },
+      releaseRing: (ring) => rings.delete(ring),
+      openPublicKeys,
+      onRequest: () => undefined,
+      onKeyUsed: () => undefined,
+      onError: (error, fatal) => void (fatal && faults.push(error.name)),
     },
-    createRing: () => {
-      const ring = createRing()
-      rings.add(ring)
-      return ring
-    },
-    releaseRing: (ring) => rings.delete(ring),
-    openPublicKeys,
-    onRequest: () => undefined,
-    onKeyUsed: () => undefined,
-    onError: (error, fatal) => void (fatal && faults.push(error.name)),
-  })
+  )
   const port = await pool.start()
   const unloaded = async (): Promise<void> => {
     const reply = await send(port, '/api/v2/license/validate', { body: {} })
@@ -51,40 +50,39 @@ test('replaces a failed worker and keeps its counts', async () => {
   const victims = [...pool.workers]
   // An invalid message makes the worker throw outside of any request.
   for (const { thread } of victims) thread.postMessage({ type: 'responses' })
-  await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.workers.size === 2)
+  await until(() => victims.every((victim) => !pool.workers.has(victim)) && pool.size === 2)
   await until(async () => (await send(port, '/', {}).catch(() => null))?.status === 404)
   await unloaded()
   expect(faults).toEqual(['TypeError', 'TypeError'])
   expect(pool.totals().events('UNAVAILABLE')).toBe(11)
   expect(rings.size).toBe(2)
   await pool.stop(1_000)
-  expect([pool.workers.size, rings.size]).toEqual([0, 0])
+  expect([pool.size, rings.size]).toEqual([0, 0])
 })
 
 test('passes the same number of connections to each worker', async () => {
   const counters: number[] = []
-  const pool = new WorkerPool({
-    count: 3,
-    host: '127.0.0.1',
-    port: 0,
-    socketPath: null,
-    setup: {
-      index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
-      control: new Control().shared,
-      recheckThrottle: new Throttle().shared,
-      renewalThrottle: new Throttle().shared,
-      leases: new Leases().shared,
-      answerKey: generateKeyPairSync('ed25519').privateKey,
-      corsOrigins: [],
-      resolver: { trustedProxies: [] },
+  const pool = new WorkerPool(
+    { workers: 3, host: '127.0.0.1', port: 0, socketPath: null },
+    {
+      setup: {
+        index: createIndex({ hashKey: randomBytes(16), reserve: 'small' }).shared,
+        control: new Control().shared,
+        recheckThrottle: new Throttle().shared,
+        renewalThrottle: new Throttle().shared,
+        leases: new Leases().shared,
+        answerKey: generateKeyPairSync('ed25519').privateKey,
+        corsOrigins: [],
+        resolver: { trustedProxies: [] },
+      },
+      createRing,
+      releaseRing: () => undefined,
+      openPublicKeys,
+      onRequest: () => undefined,
+      onKeyUsed: () => undefined,
+      onError: () => undefined,
     },
-    createRing,
-    releaseRing: () => undefined,
-    openPublicKeys,
-    onRequest: () => undefined,
-    onKeyUsed: () => undefined,
-    onError: () => undefined,
-  })
+  )
   const port = await pool.start()
   await Promise.all(Array.from({ length: 30 }, () => send(port, '/', {})))
   for (const worker of pool.workers) counters.push(worker.counters.events('NOT_FOUND'))

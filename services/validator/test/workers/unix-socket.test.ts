@@ -11,8 +11,7 @@ import { text } from 'node:stream/consumers'
 import { insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { startValidator } from '../../src/validator.ts'
-import { configFor, createWorld, send, until, type World } from '../harness.ts'
+import { configFor, createWorld, send, startValidator, until, type World } from '../harness.ts'
 
 const PATH = '/api/v2/license/validate'
 let world: World
