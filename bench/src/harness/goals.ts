@@ -15,6 +15,7 @@ const GOALS = {
   knownTrusted: atMost('the same with address rules and TRUSTED_PROXIES=all', 1.6, 'x'),
   knownPeer: atMost('the same with address rules and a peer lookup', 1.6, 'x'),
   batch: atLeast('checks a second of processor time, batches of 100, 1 M licenses, 100 k rules', 500_000, 'checks/s'),
+  embedded: atMost('time of a check in the process of a Node program, 1 M licenses, 100 k rules', 1.5, 'us'),
   againstNginx: atLeast('checks a second against nginx with LuaJIT and shared dictionaries', 1, 'x'),
   againstRedis: atLeast('checks a second against Fastify + Redis, all on one core', 1, 'x'),
   againstExpress: atLeast('checks a second against Express + Postgres, all on one core', 1, 'x'),

@@ -11,12 +11,13 @@ import { writeResult } from '../harness/results.ts'
 import type { Bench, Scenario } from '../harness/scenario.ts'
 import { hasWrk } from '../load/wrk.ts'
 import { alternatives } from '../scenarios/alternatives.ts'
+import { embedded } from '../scenarios/embedded.ts'
 import { growth } from '../scenarios/growth.ts'
 import { known } from '../scenarios/known.ts'
 import { latency } from '../scenarios/latency.ts'
 import { signed } from '../scenarios/signed.ts'
 
-const SCENARIOS: readonly Scenario[] = [known, alternatives, growth, latency, signed]
+const SCENARIOS: readonly Scenario[] = [known, embedded, alternatives, growth, latency, signed]
 
 const HELP = `npm run bench:local -- [scenarios] [options]
 

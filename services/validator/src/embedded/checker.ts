@@ -25,6 +25,7 @@ import { EntitlementsSource } from '../endpoints/entitlements.ts'
 import { fillBody } from '../endpoints/request-body.ts'
 import { Authenticator, type Caller } from '../http/authenticator.ts'
 import { errorText } from '../http/responses.ts'
+import { TIMESTAMP_BYTES, writeTimestamp } from '../http/timestamp.ts'
 import { Control } from '../shared/control.ts'
 import { Counters } from '../shared/counters.ts'
 import { Leases } from '../shared/leases.ts'
@@ -40,6 +41,9 @@ const rejection = (code: RejectionCode): Rejection => ({ valid: false, code, det
 const REJECTIONS = CODES.map((code) => (code === 'VALID' ? null : Object.freeze(rejection(code))))
 
 const decoder = new TextDecoder()
+const timestampBytes = Buffer.alloc(TIMESTAMP_BYTES)
+/** The members of checks that are read without the schema. */
+const COMMON: ReadonlySet<string> = new Set<keyof EmbeddedCheck>(['licenseKey', 'machineId', 'ip', 'country'])
 
 /** A check without a verdict. It is never a rejection, so the program decides whether the customer may continue. */
 export class EmbeddedError extends Error {
@@ -119,6 +123,7 @@ export class Checker implements Caller {
 
   #fill(given: EmbeddedCheck): void {
     const check = this.#check
+    if (this.#fillPlain(given)) return
     const { success, data, error } = embeddedCheck.safeParse(given)
     if (!success) {
       const issue = error.issues[0]
@@ -129,6 +134,26 @@ export class Checker implements Caller {
     if (data.ip == null) check.addressFamily = 0
     else if (!parseAddress(data.ip, check))
       throw new EmbeddedError('INVALID_REQUEST', 'ip: must be an IPv4 or IPv6 address')
+  }
+
+  /** Fills the check as the schema does, but without allocations. Returns false if the check has other members or is invalid. */
+  #fillPlain(given: EmbeddedCheck): boolean {
+    if (typeof given !== 'object' || given === null) return false
+    for (const name in given) if (!COMMON.has(name)) return false
+    const { licenseKey, machineId, ip, country } = given
+    const check = this.#check
+    if (licenseKey === '') return false
+    check.licenseKeyLength = writeAscii(licenseKey, check.licenseKey)
+    check.machineIdLength = machineId == null ? 0 : writeAscii(machineId, check.machineId)
+    if (check.licenseKeyLength < 0 || check.machineIdLength < 0) return false
+    if (country == null) check.country = 0
+    else if (typeof country === 'string' && /^[A-Z]{2}$/.test(country)) check.country = packCountry(country)
+    else return false
+    if (ip == null) check.addressFamily = 0
+    else if (typeof ip !== 'string' || !parseAddress(ip, check)) return false
+    check.hostname = null
+    check.wantsEntitlements = false
+    return true
   }
 
   #claim(waiting: WaitingCheck, nowMs: number): Promise<VerdictV1> {
@@ -171,7 +196,20 @@ export class Checker implements Caller {
   }
 }
 
+/** Writes a text of ASCII characters. Returns its length, or -1 for another value and a text that does not fit. */
+function writeAscii(value: unknown, out: Uint8Array): number {
+  if (typeof value !== 'string' || value.length > out.length) return -1
+  for (let i = 0; i < value.length; i++) {
+    const code = value.charCodeAt(i)
+    if (code > 127) return -1
+    out[i] = code
+  }
+  return value.length
+}
+
 /** Returns null for a license that never expires and for a term that has not started. */
 function timestamp(expiresAtMs: number): string | null {
-  return expiresAtMs === Infinity || expiresAtMs === NOT_STARTED ? null : new Date(expiresAtMs).toISOString()
+  if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return null
+  if (writeTimestamp(expiresAtMs, timestampBytes, 0)) return timestampBytes.latin1Slice(0, TIMESTAMP_BYTES)
+  return new Date(expiresAtMs).toISOString()
 }

@@ -141,6 +141,7 @@ test('never has more machines than slots, together with another validator', asyn
 test('rejects invalid checks with the name of the member', async () => {
   const { key } = await world.license({ maxMachines: null })
   const invalid: [given: object, message: RegExp][] = [
+    [null as never, /object/],
     [{}, /^licenseKey: /],
     [{ licenseKey: '' }, /^licenseKey: /],
     [{ licenseKey: '\ud800' }, /^licenseKey: must be well-formed Unicode/],
