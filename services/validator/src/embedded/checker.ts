@@ -36,9 +36,9 @@ import type { EmbeddedSetup } from './messages.ts'
 
 type Rejection = Extract<VerdictV1, { valid: false }>
 
-const rejection = (code: RejectionCode): Rejection => ({ valid: false, code, detail: CODE_MESSAGES[code] })
+const rejectionOf = (code: RejectionCode): Rejection => ({ valid: false, code, detail: CODE_MESSAGES[code] })
 /** The verdicts of rejected checks by the engine's number of the code. `VALID` has none. */
-const REJECTIONS = CODES.map((code) => (code === 'VALID' ? null : Object.freeze(rejection(code))))
+const REJECTIONS = CODES.map((code) => (code === 'VALID' ? null : Object.freeze(rejectionOf(code))))
 
 const decoder = new TextDecoder()
 const timestampBytes = Buffer.alloc(TIMESTAMP_BYTES)
@@ -130,26 +130,26 @@ export class Checker implements Caller {
       throw new EmbeddedError('INVALID_REQUEST', `${issue?.path.join('.') || 'The check'}: ${issue?.message}`)
     }
     fillBody(data, check)
-    check.country = data.country == null ? 0 : packCountry(data.country)
-    if (data.ip == null) check.addressFamily = 0
-    else if (!parseAddress(data.ip, check))
-      throw new EmbeddedError('INVALID_REQUEST', 'ip: must be an IPv4 or IPv6 address')
+    const { ip = null, country = null } = data
+    check.country = country === null ? 0 : packCountry(country)
+    if (ip === null) check.addressFamily = 0
+    else if (!parseAddress(ip, check)) throw new EmbeddedError('INVALID_REQUEST', 'ip: must be an IPv4 or IPv6 address')
   }
 
   /** Fills the check as the schema does, but without allocations. Returns false if the check has other members or is invalid. */
   #fillPlain(given: EmbeddedCheck): boolean {
     if (typeof given !== 'object' || given === null) return false
     for (const name in given) if (!COMMON.has(name)) return false
-    const { licenseKey, machineId, ip, country } = given
+    const { licenseKey, machineId = null, ip = null, country = null } = given
     const check = this.#check
     if (licenseKey === '') return false
     check.licenseKeyLength = writeAscii(licenseKey, check.licenseKey)
-    check.machineIdLength = machineId == null ? 0 : writeAscii(machineId, check.machineId)
+    check.machineIdLength = machineId === null ? 0 : writeAscii(machineId, check.machineId)
     if (check.licenseKeyLength < 0 || check.machineIdLength < 0) return false
-    if (country == null) check.country = 0
+    if (country === null) check.country = 0
     else if (typeof country === 'string' && /^[A-Z]{2}$/.test(country)) check.country = packCountry(country)
     else return false
-    if (ip == null) check.addressFamily = 0
+    if (ip === null) check.addressFamily = 0
     else if (typeof ip !== 'string' || !parseAddress(ip, check)) return false
     check.hostname = null
     check.wantsEntitlements = false
@@ -184,15 +184,16 @@ export class Checker implements Caller {
     { code, used, max }: CheckOutcome,
   ): VerdictV1 {
     if (code === CODE.NOT_FOUND && this.#control.isUnconfirmed) return this.fail('UNAVAILABLE')
-    const rejection = REJECTIONS[code]
+    const rejection = REJECTIONS[code] ?? null
     if (rejection?.code === 'TOO_MANY_MACHINES') return { ...rejection, machines: { used, max } }
-    if (rejection != null) return rejection
+    if (rejection !== null) return rejection
     const valid: VerdictV1 = { valid: true, code: 'VALID', expiresAt: timestamp(expiresAtMs) }
     if (graceEndsAtMs > 0) valid.graceEndsAt = new Date(graceEndsAtMs).toISOString()
     if (!wantsEntitlements) return valid
     const entitlements = this.#entitlements.read(license, licenseGeneration)
     if (entitlements === null) return this.fail('UNAVAILABLE')
-    return verdictV1.parse({ ...valid, entitlements: JSON.parse(decoder.decode(entitlements)) })
+    const value: unknown = JSON.parse(decoder.decode(entitlements))
+    return verdictV1.parse({ ...valid, entitlements: value })
   }
 }
 
@@ -210,6 +211,6 @@ function writeAscii(value: unknown, out: Uint8Array): number {
 /** Returns null for a license that never expires and for a term that has not started. */
 function timestamp(expiresAtMs: number): string | null {
   if (expiresAtMs === Infinity || expiresAtMs === NOT_STARTED) return null
-  if (writeTimestamp(expiresAtMs, timestampBytes, 0)) return timestampBytes.latin1Slice(0, TIMESTAMP_BYTES)
+  if (writeTimestamp(expiresAtMs, timestampBytes, 0)) return timestampBytes.toString('latin1')
   return new Date(expiresAtMs).toISOString()
 }

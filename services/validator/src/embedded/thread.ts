@@ -50,12 +50,14 @@ async function start({ config, reserve, work }: ThreadSetup, port: MessagePort):
   const send = (message: MessageToProgram): void => port.postMessage(message)
   const open = (_config: object, parts: CheckThreadsParts): CheckThreads => new EmbeddingThread(work, parts, send)
   const validator = await startValidator(config, open, reserve)
+  const close = async (): Promise<void> => {
+    await validator.close()
+    work.close()
+    port.close()
+  }
   port.on('message', (message: MessageToThread) => {
     message.type satisfies 'close'
-    void validator.close().then(() => {
-      work.close()
-      port.close()
-    })
+    void close()
   })
   void validator.loaded.then(() => send({ type: 'loaded' }))
   void validator.unusable.then(() => send({ type: 'unusable' }))

@@ -4,7 +4,7 @@ import type { EmbeddedCheck, VerdictV1 } from '@keyward/contract/validation'
 import { insertRule } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type EmbeddedError, type EmbeddedValidator, openEmbedded } from '../../src/embedded/embedded.ts'
+import { EmbeddedError, type EmbeddedValidator, openEmbedded } from '../../src/embedded/embedded.ts'
 import type { RunningValidator } from '../../src/validator.ts'
 import { createWorld, send, startLoaded, until, type World } from '../harness.ts'
 
@@ -40,7 +40,7 @@ const errorOf = async (act: () => unknown): Promise<EmbeddedError['code'] | null
     await act()
     return null
   } catch (error) {
-    return (error as EmbeddedError).code
+    return error instanceof EmbeddedError ? error.code : null
   }
 }
 
@@ -50,7 +50,7 @@ async function verdictOf(check: EmbeddedCheck): Promise<VerdictV1> {
     try {
       return await embedded.check(check)
     } catch (error) {
-      if ((error as EmbeddedError).code !== 'UNAVAILABLE') throw error
+      if (!(error instanceof EmbeddedError) || error.code !== 'UNAVAILABLE') throw error
     }
   }
 }
@@ -155,8 +155,8 @@ test('never has more machines than slots, together with another validator', asyn
 
 test('rejects invalid checks with the name of the member', async () => {
   const { key } = await world.license({ maxMachines: null })
-  const invalid: [given: object, message: RegExp][] = [
-    [null as never, /object/],
+  const invalid: [given: unknown, message: RegExp][] = [
+    [null, /object/],
     [{}, /^licenseKey: /],
     [{ licenseKey: '' }, /^licenseKey: /],
     [{ licenseKey: '\ud800' }, /^licenseKey: must be well-formed Unicode/],
@@ -167,8 +167,9 @@ test('rejects invalid checks with the name of the member', async () => {
     [{ licenseKey: key, fingerprint: 'm' }, /fingerprint/],
   ]
   for (const [given, message] of invalid) {
-    expect(() => embedded.check(given as never), JSON.stringify(given)).toThrow(message)
-    expect(await errorOf(() => embedded.check(given as never))).toBe('INVALID_REQUEST')
+    const check = (): unknown => Reflect.apply((one: EmbeddedCheck) => embedded.check(one), null, [given])
+    expect(check, JSON.stringify(given)).toThrow(message)
+    expect(await errorOf(check)).toBe('INVALID_REQUEST')
   }
 })
 

@@ -53,17 +53,18 @@ test.each(['express', 'fastify'])(
     const port = /^port (\d+)$/m.exec(output)?.[1]
     const { key } = await world.license({ maxMachines: 2 })
     const ask = async (headers: Record<string, string>): Promise<string> => {
-      const response = await fetch(`http://127.0.0.1:${port}/`, { headers })
-      return `${response.status} ${await response.text()}`
+      for (;;) {
+        const response = await fetch(`http://127.0.0.1:${port}/`, { headers })
+        const text = await response.text()
+        // Postgres may respond late on a busy machine.
+        if (response.status !== 503) return `${response.status} ${text}`
+      }
     }
     const licensed = (machine: string) => ({ 'x-keyward-license': key, 'x-keyward-machine': machine })
     await until(async () => (await ask(licensed('first'))) === '200 Hello')
     const answers = await Promise.all(Array.from({ length: 400 }, (_, i) => ask(licensed(`machine ${i % 8}`))))
-    const valid = answers.filter((answer) => answer === '200 Hello')
-    expect(
-      answers.filter((answer) => !valid.includes(answer) && answer !== '403 {"code":"TOO_MANY_MACHINES"}'),
-    ).toEqual([])
-    expect(valid).toHaveLength(50)
+    const countOf = (wanted: string): number => answers.filter((answer) => answer === wanted).length
+    expect([countOf('200 Hello'), countOf('403 {"code":"TOO_MANY_MACHINES"}')]).toEqual([50, 350])
     expect(await ask({})).toBe('422 {"code":"INVALID_REQUEST"}')
     expect(await ask({ 'x-keyward-license': 'unknown' })).toBe('403 {"code":"NOT_FOUND"}')
     expect(await ask(licensed('m'.repeat(513)))).toBe('422 {"code":"INVALID_REQUEST"}')
