@@ -95,9 +95,13 @@ function wallReason(path: string, target: string): string | null {
 /** The packages of uWebSockets.js, one for each release. Only packages/uwebsockets decides which of them is loaded. */
 const HTTP_LIBRARIES = new Set(['@uwsjs/core', 'uWebSockets.js'])
 
+/** The validator for other programs (docs/api.md#h15), which the package `keyward` exports too. */
+const EMBEDDED = '@keyward/validator/embedded'
+
 function moduleReason(workspace: string, inSource: boolean, found: Import): string | null {
   const name = packageOf(found.from)
-  if (name === '@keyward/validator' || name === '@keyward/management') return 'services are never imported'
+  const isService = name === '@keyward/validator' || name === '@keyward/management'
+  if (isService && found.from !== EMBEDDED) return 'services are never imported'
   if (HTTP_LIBRARIES.has(name) && workspace !== 'packages/uwebsockets') return 'only packages/uwebsockets imports it'
   if (!inSource) return null
   const mayTest = workspace === 'bench' || workspace === 'packages/testkit'
