@@ -197,6 +197,14 @@ test('a machine holds its slot until its file ends, and then another machine can
   }
 })
 
+test('a machine without a lease gets one that ends with its file when its license gets leases', async () => {
+  const id = await leased(1, null)
+  await outcomes(id, ['a'])
+  await database.pool.query(`update machines set file_ends_at = now() + interval '1 hour' where license_id = $1`, [id])
+  await database.pool.query('update licenses set lease_seconds = 60 where id = $1', [id])
+  expect(await leases(id)).toEqual({ a: 3600 })
+})
+
 test('a machine that holds a slot until its release keeps it after its file has ended', async () => {
   const id = await leased(1, null)
   await outcomes(id, ['a'])
