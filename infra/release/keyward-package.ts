@@ -11,7 +11,7 @@ import { dirname, join, posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { buildConsole } from '@keyward/console/build'
-import { VERSION } from '@keyward/contract/version'
+import { REPOSITORY, VERSION } from '@keyward/contract/version'
 import { z } from 'zod'
 
 import { readRecorded } from '../supply-chain/native-binaries.ts'
@@ -182,6 +182,9 @@ async function manifest(target: string): Promise<object> {
     description: readManifest(ROOT).description,
     keywords: ['license', 'license-key', 'licensing', 'entitlements'],
     license: 'Apache-2.0',
+    repository: { type: 'git', url: `git+${REPOSITORY}.git` },
+    homepage: `${REPOSITORY}#readme`,
+    bugs: `${REPOSITORY}/issues`,
     type: 'module',
     bin: { keyward: BIN },
     exports: { './embedded': './services/validator/src/embedded/embedded.js', './package.json': './package.json' },

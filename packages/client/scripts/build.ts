@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { VERSION } from '@keyward/contract/version'
+import { REPOSITORY, VERSION } from '@keyward/contract/version'
 
 import { buildManagement } from './management.ts'
 
@@ -97,6 +97,10 @@ function manifest(): object {
     description: readField(join(client, 'package.json'), 'description'),
     keywords: ['license', 'license-key', 'licensing', 'offline', 'entitlements'],
     license: readField(join(client, 'package.json'), 'license'),
+    // npm accepts a statement of provenance only from the workflow of this repository.
+    repository: { type: 'git', url: `git+${REPOSITORY}.git`, directory: 'packages/client' },
+    homepage: `${REPOSITORY}#readme`,
+    bugs: `${REPOSITORY}/issues`,
     type: 'module',
     sideEffects: false,
     exports: {

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
+import { REPOSITORY, VERSION } from '@keyward/contract/version'
 import { publint } from 'publint'
 import { rolldown } from 'rolldown'
 import { afterAll, expect, test } from 'vitest'
@@ -15,7 +16,10 @@ import { startGateway } from '../contract-suite/service/gateway.ts'
 import { startService } from '../contract-suite/service/service.ts'
 import { installClient } from './installed.ts'
 
+const ENTRIES = ['.', './browser', './node', './management']
+
 const folder = installClient()
+const tarball = join(folder, `keyward-client-${VERSION}.tgz`)
 const service = await startService()
 // Some systems, such as containers, have no machine id.
 service.license.maxMachines = null
@@ -48,6 +52,37 @@ test('the package lets a bundler drop unused exports', async () => {
 test('publint finds no mistake in the package', async () => {
   const { messages } = await publint({ pkgDir: join(folder, 'node_modules/@keyward/client'), strict: true })
   expect(messages).toEqual([])
+})
+
+/** Prints the problems and entry points that "are the types wrong" finds. A process of its own, because vitest would load its sources. */
+const CHECK_TYPES = `
+import { readFileSync } from 'node:fs'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+const { problems, entrypoints } = await checkPackage(createPackageFromTarballData(readFileSync(process.argv[1])))
+console.log(JSON.stringify({ problems: [...new Set(problems.map(({ kind }) => kind))], entries: Object.keys(entrypoints) }))`
+
+test('types resolve as the code does, for every kind of module', async () => {
+  const checked = execFileSync(process.execPath, ['--input-type=module', '--eval', CHECK_TYPES, tarball], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    encoding: 'utf8',
+  })
+  // The package has only ES modules. `require` loads them in every Node that the package supports.
+  expect(JSON.parse(checked)).toEqual({ problems: ['CJSResolvesToESM'], entries: ENTRIES })
+  const loaded = ENTRIES.map((entry) => `require('${join('@keyward/client', entry)}')`).join()
+  writeFileSync(
+    join(folder, 'required.cjs'),
+    `console.log([${loaded}].every((exports) => Object.keys(exports).length > 0))`,
+  )
+  expect(await runNode('required.cjs')).toEqual({ code: 0, output: 'true' })
+})
+
+test('the package has less than 120 kB, and names its repository', () => {
+  expect(readFileSync(tarball).length).toBeLessThan(120_000)
+  const manifest: unknown = JSON.parse(readFileSync(join(folder, 'node_modules/@keyward/client/package.json'), 'utf8'))
+  expect(manifest).toMatchObject({
+    repository: { url: `git+${REPOSITORY}.git`, directory: 'packages/client' },
+    publishConfig: { access: 'public', provenance: true },
+  })
 })
 
 test('the whole client for browsers has less than 22 kB, minified and compressed', async () => {
