@@ -1,4 +1,7 @@
-/** Creates the files of a release: the npm packages, the bill of materials, the OpenAPI document, and the checksums of these files. */
+/**
+ * Creates the files of a release: the packages of npm and of the other languages, the bill of materials, the OpenAPI document, and the
+ * checksums of these files.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -7,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+import { PACKERS } from '@keyward/client/languages'
 import { VERSION } from '@keyward/contract/version'
 
 import { buildKeyward } from './keyward-package.ts'
@@ -33,14 +37,18 @@ export async function packKeyward(folder: string): Promise<string> {
   }
 }
 
-/** Writes all files of the release into an empty folder. */
-export async function createArtifacts(folder: string): Promise<void> {
+/**
+ * Writes all files of the release into an empty folder. Returns the languages whose packages are missing, with the tools that this machine
+ * lacks.
+ */
+export async function createArtifacts(folder: string): Promise<string[]> {
   mkdirSync(folder, { recursive: true })
   if (readdirSync(folder).length > 0) throw new Error(`${folder} must be empty.`)
   writeFileSync(join(folder, 'release-notes.md'), unreleased(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')))
   copyFileSync(join(ROOT, 'docs/openapi.json'), join(folder, `keyward-openapi-${VERSION}.json`))
   execFileSync(process.execPath, [join(ROOT, 'packages/client/scripts/pack.ts'), folder], { stdio: 'ignore' })
   await packKeyward(folder)
+  for (const { missing, pack } of PACKERS) if (missing() === null) await pack(folder)
   const lines = readdirSync(folder).map((name) => {
     const digest = createHash('sha512')
       .update(readFileSync(join(folder, name)))
@@ -48,6 +56,10 @@ export async function createArtifacts(folder: string): Promise<void> {
     return `${digest}  ${name}\n`
   })
   writeFileSync(join(folder, CHECKSUMS), lines.join(''))
+  return PACKERS.flatMap(({ language, missing }) => {
+    const tool = missing()
+    return tool === null ? [] : [`${language} (${tool})`]
+  })
 }
 
 /** Returns the entries of the changelog that no release contains. Throws when there are none. */

@@ -43,6 +43,8 @@ const billSchema = z.object({
   ),
 })
 
+let withoutTool: string[] = []
+
 const keyward = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)(process.execPath, [launcher, ...args], { cwd: home })).stdout
 
@@ -53,7 +55,7 @@ function link(name: string, from: string): void {
 
 beforeAll(async () => {
   chmodSync(home, 0o755)
-  await createArtifacts(release)
+  withoutTool = await createArtifacts(release)
   const tarball = join(release, `keyward-${VERSION}.tgz`)
   writeFileSync(join(home, 'package.json'), '{"private":true}')
   execFileSync('npm', ['install', '--offline', '--omit=optional', '--no-audit', '--no-fund', tarball], { cwd: home })
@@ -64,10 +66,24 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
+/** The packages of the clients, by the language that is named when a tool is missing. `$` is the version. */
+const CLIENTS = {
+  Python: ['keyward-$-py3-none-any.whl', 'keyward-$.tar.gz'],
+  Go: ['keyward-go-$.zip'],
+  PHP: ['keyward-php-$.zip'],
+  Java: ['keyward-client-$-sources.jar', 'keyward-client-$.jar', 'keyward-client-$.pom'],
+  'C++': ['keyward-cpp-$.zip'],
+  'C#': ['Keyward.Client.$.nupkg'],
+}
+
 test('a release has packages, a bill of materials, notes, the OpenAPI document, and their checksums', () => {
   const names = readdirSync(release).filter((name) => name !== CHECKSUMS)
+  const languages = Object.entries(CLIENTS).filter(
+    ([language]) => !withoutTool.some((one) => one.startsWith(`${language} (`)),
+  )
   const versioned = ['keyward-$.cdx.json', 'keyward-$.tgz', 'keyward-client-$.tgz', 'keyward-openapi-$.json']
-  expect(names).toEqual([...versioned.map((name) => name.replace('$', VERSION)), 'release-notes.md'])
+  const expected = [...versioned, ...languages.flatMap(([, files]) => files)].map((name) => name.replace('$', VERSION))
+  expect(names.toSorted()).toEqual([...expected, 'release-notes.md'].toSorted())
   const checked = execFileSync('sha512sum', ['--check', CHECKSUMS], { cwd: release, encoding: 'utf8' })
   expect(checked.trim().split('\n')).toEqual(names.map((name) => `${name}: OK`))
 })

@@ -1,6 +1,6 @@
 /**
- * Runs the client of every language against the contract suite, the vectors, and a real validator and management service.
- * Clients without an installed toolchain are skipped.
+ * Runs the client of every language, as installed from its package, against the contract suite, the vectors, and a real validator and
+ * management service. Clients without an installed toolchain are skipped.
  */
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { ClientProgram, type OpenCommand } from '../contract-suite/protocol.ts'
 import { startGateway } from '../contract-suite/service/gateway.ts'
 import { BUSY, type CaseResult, contractCases, runCases, vectorCases } from '../contract-suite/suite.ts'
 import { NO_FILE, OFFLINE_VALID, ONLINE_VALID } from '../contract-suite/world.ts'
-import { clients } from './clients.ts'
+import { buildClient, clients, type ClientUnderTest } from './clients.ts'
 import { runExample } from './examples.ts'
 import { EXPIRES_AT, startPrograms } from './programs.ts'
 
@@ -30,6 +30,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** Returns the folder of the project into which a client is installed. */
+const projectOf = (client: ClientUnderTest) => join(folder, client.folder ?? 'typescript')
+
 interface Run {
   command: string[]
   vectors: CaseResult[]
@@ -41,10 +44,13 @@ const runs = new Map<string, Promise<Run>>()
 
 beforeAll(() => {
   const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()]
-  for (const [position, { language, missing, build }] of clients.entries()) {
+  for (const [position, client] of clients.entries()) {
+    const { language, missing } = client
     if (missing() !== null) continue
     const lane = position % lanes.length
-    const run = Promise.allSettled([lanes[lane]]).then(async () => runSuite(await build(folder)))
+    const run = Promise.allSettled([lanes[lane]]).then(async () =>
+      runSuite(await buildClient(client, projectOf(client))),
+    )
     run.catch(() => undefined)
     runs.set(language, run)
     lanes[lane] = run
@@ -62,7 +68,8 @@ const passed = (results: readonly CaseResult[] = []) =>
 
 const failed = (results: readonly CaseResult[] | undefined) => results?.filter(({ problem }) => problem !== null)
 
-describe.each(clients)('the client for $language', ({ language, missing }) => {
+describe.each(clients)('the client for $language', (client) => {
+  const { language, missing } = client
   const reason = missing()
 
   test.skipIf(reason !== null)(
@@ -82,7 +89,7 @@ describe.each(clients)('the client for $language', ({ language, missing }) => {
     'has its results in docs/client/other-languages.md',
     async () => {
       const run = await runs.get(language)
-      const row = page.split('\n').find((line) => line.startsWith(`| [${language}](#`))
+      const row = page.split('\n').find((line) => line.startsWith(`| [${language}](`))
       expect(row).toMatch(new RegExp(`\\| ${passed(run?.vectors)} \\| ${passed(run?.contract)} \\|$`))
     },
   )
@@ -130,29 +137,34 @@ describe.each(clients)('the client for $language', ({ language, missing }) => {
   })
 
   test.skipIf(reason !== null || language === 'TypeScript')(
-    `runs the example in docs/client/other-languages.md (${reason ?? 'runs here'})`,
+    `runs the example of its README online and offline (${reason ?? 'runs here'})`,
     async () => {
       await runs.get(language)
       gateway.fault = { kind: 'none' }
       const [key] = publicKeys
       const { apiKey, licenseKey, productId } = programs.vendor
       const machineId = `example of ${language}`
-      const output = await runExample(language, join(folder, `example in ${language}`), {
-        'https://licenses.example.com': gateway.url,
-        'kwk_…': apiKey,
-        '8a88e3dd7409f195': key?.keyId ?? '',
-        'MCowBQYDK2VwAyEA…': key?.publicKey ?? '',
-        'XXXX-XXXX-XXXX-XXXX': licenseKey,
-        [language === 'PHP' ? "'…'" : '"…"']: `"${machineId}"`,
-        '01a2…': productId,
-        ...(language !== 'C#' && { '/var/lib/my-app/license.json': join(folder, `example in ${language}.json`) }),
-      })
+      const run = () =>
+        runExample(client, projectOf(client), {
+          'https://licenses.example.com': gateway.url,
+          'kwk_…': apiKey,
+          '8a88e3dd7409f195': key?.keyId ?? '',
+          'MCowBQYDK2VwAyEA…': key?.publicKey ?? '',
+          'XXXX-XXXX-XXXX-XXXX': licenseKey,
+          [language === 'PHP' ? "'…'" : '"…"']: `"${machineId}"`,
+          '01a2…': productId,
+          ...(language !== 'C#' && { '/var/lib/my-app/license.json': join(folder, `example in ${language}.json`) }),
+        })
+      const online = await run()
+      gateway.fault = { kind: 'drop' }
+      const offline = await run()
+      gateway.fault = { kind: 'none' }
       await fetch(`${programs.validator.url}/api/v1/deactivate`, {
         method: 'POST',
         headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
         body: JSON.stringify({ licenseKey, fingerprint: machineId }),
       })
-      expect(output.trim()).toBe('online VALID')
+      expect([online.trim(), offline.trim()]).toEqual(['online VALID', 'offline VALID'])
     },
     240_000,
   )

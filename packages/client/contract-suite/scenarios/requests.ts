@@ -150,11 +150,14 @@ const options: Scenario[] = [
   },
   {
     name: 'an `http:` URL of another host is rejected when the client is created',
-    run: async (world) => void (await world.openError({ baseUrl: 'http://licenses.example.com' })),
+    run: (world) => world.openError({ baseUrl: 'http://licenses.example.com' }),
   },
   {
-    name: 'a URL of another scheme is rejected when the client is created',
-    run: async (world) => void (await world.openError({ baseUrl: 'ftp://licenses.example.com' })),
+    name: 'a URL of another scheme, and a text that is no URL, are rejected when the client is created',
+    async run(world) {
+      await world.openError({ baseUrl: 'ftp://licenses.example.com' })
+      await world.openError({ baseUrl: 'licenses example' })
+    },
   },
   {
     name: 'public keys that are missing or not Ed25519 are rejected when the client is created',

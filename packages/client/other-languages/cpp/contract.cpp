@@ -1,7 +1,6 @@
 // Runs the C++ client as a program for the contract suite (packages/client/contract-suite/README.md).
 
 #include "keyward.hpp"
-#include "machine_key.hpp"
 
 #include <iostream>
 

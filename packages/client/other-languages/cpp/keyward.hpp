@@ -3,6 +3,7 @@
 #pragma once
 
 #include "license_file.hpp"
+#include "machine_key.hpp"
 #include "storage.hpp"
 #include "transport.hpp"
 

@@ -5,6 +5,7 @@
 #include "storage.hpp"
 
 #include <openssl/pem.h>
+#include <random>
 #include <stdexcept>
 #ifdef __linux__
 #include <sys/vfs.h>

@@ -86,7 +86,7 @@ public sealed record LicenseFile(
     {
         var spki = new byte[SpkiPrefix.Length + KeyBytes];
         if (!Convert.TryFromBase64String(text, spki, out var length) || length != spki.Length || !spki.AsSpan().StartsWith(SpkiPrefix))
-            throw new ArgumentException($"\"{text}\" must be the base64 of an Ed25519 SubjectPublicKeyInfo.");
+            throw new ArgumentException($"PublicKeys must contain the base64 of an Ed25519 SubjectPublicKeyInfo; got \"{text}\".");
         return new Ed25519PublicKeyParameters(spki, SpkiPrefix.Length);
     }
 
@@ -103,6 +103,19 @@ public sealed record LicenseFile(
         {
             return null;
         }
+    }
+
+    /// <summary>Serializes an object whose members <c>write</c> writes. Uses no reflection, which trimmed apps lack.</summary>
+    internal static byte[] WriteObject(Action<Utf8JsonWriter> write)
+    {
+        using var buffer = new MemoryStream();
+        using (var json = new Utf8JsonWriter(buffer))
+        {
+            json.WriteStartObject();
+            write(json);
+            json.WriteEndObject();
+        }
+        return buffer.ToArray();
     }
 
     /// <summary>Returns a member as a string. Returns null if it is missing or has another type.</summary>
@@ -189,7 +202,10 @@ public sealed record LicenseFile(
     /// <summary>Returns the code of a request for the file of a machine (F9).</summary>
     internal static string RequestCode(Dictionary<string, string> request)
     {
-        var body = "KWR1." + Encode(JsonSerializer.SerializeToUtf8Bytes(request));
+        var body = "KWR1." + Encode(WriteObject(json =>
+        {
+            foreach (var (name, value) in request) json.WriteString(name, value);
+        }));
         return $"{body}.{Encode(SHA256.HashData(Encoding.UTF8.GetBytes(body)))[..8]}";
     }
 

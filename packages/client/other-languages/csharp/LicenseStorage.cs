@@ -65,9 +65,22 @@ internal sealed class LicenseStorage(string file)
     /// <summary>Replaces the file atomically: a crash leaves either the old or the new text.</summary>
     public void Write(LicenseState state)
     {
-        var licenses = state.Licenses.Select(each => new { licenseKey = each.LicenseKey, file = each.File, rejectedAs = each.RejectedAs });
-        var (latestSeenMs, latestSignedMs) = (state.LatestSeenMs, state.LatestSignedMs);
-        var content = JsonSerializer.SerializeToUtf8Bytes(new { version = 2, latestSeenMs, latestSignedMs, licenses });
+        var content = LicenseFile.WriteObject(json =>
+        {
+            json.WriteNumber("version", 2);
+            json.WriteNumber("latestSeenMs", state.LatestSeenMs);
+            json.WriteNumber("latestSignedMs", state.LatestSignedMs);
+            json.WriteStartArray("licenses");
+            foreach (var (licenseKey, stored, rejectedAs) in state.Licenses)
+            {
+                json.WriteStartObject();
+                json.WriteString("licenseKey", licenseKey);
+                json.WriteString("file", stored);
+                json.WriteString("rejectedAs", rejectedAs); // null becomes a JSON null
+                json.WriteEndObject();
+            }
+            json.WriteEndArray();
+        });
         var draft = WriteDraft(path, content);
         try
         {

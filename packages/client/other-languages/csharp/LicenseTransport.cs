@@ -128,7 +128,10 @@ internal sealed partial class LicenseTransport(
     {
         var nonce = LicenseFile.Encode(RandomNumberGenerator.GetBytes(16));
         var fields = keyId is null ? body : new Dictionary<string, object>(body) { ["nonce"] = nonce, ["kid"] = keyId };
-        var sent = JsonSerializer.SerializeToUtf8Bytes(fields);
+        var sent = LicenseFile.WriteObject(json =>
+        {
+            foreach (var (name, value) in fields) WriteField(json, name, value);
+        });
         using var request = new HttpRequestMessage(HttpMethod.Post, baseUrl + path);
         request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", apiKey);
         request.Content = new ByteArrayContent(sent);
@@ -157,6 +160,18 @@ internal sealed partial class LicenseTransport(
             cancellation.ThrowIfCancellationRequested();
             return Outage($"No connection: {error.Message}");
         }
+    }
+
+    private static void WriteField(Utf8JsonWriter json, string name, object value)
+    {
+        if (value is string text)
+        {
+            json.WriteString(name, text);
+            return;
+        }
+        json.WriteStartArray(name);
+        foreach (var each in (string[])value) json.WriteStringValue(each);
+        json.WriteEndArray();
     }
 
     private static Response Classify(

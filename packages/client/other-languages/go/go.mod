@@ -1,3 +1,3 @@
-module keyward
+module github.com/keyward/keyward/packages/client/other-languages/go
 
 go 1.19

@@ -4,7 +4,7 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/Keyward.php';
+class_exists(Keyward\LicenseClient::class) || require __DIR__ . '/Keyward.php';
 
 $client = null;
 $cancelAt = INF;

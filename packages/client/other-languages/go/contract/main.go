@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"keyward"
+	keyward "github.com/keyward/keyward/packages/client/other-languages/go"
 )
 
 type command struct {

@@ -124,9 +124,12 @@ def _is_signed(key: Ed25519PublicKey, data: bytes, signature: bytes) -> bool:
 
 def read_public_key(text: str) -> Ed25519PublicKey:
     """Reads the standard base64 of an X.509 SubjectPublicKeyInfo. Raises ValueError for any other text."""
-    key = load_der_public_key(base64.b64decode(text, validate=True))
+    try:
+        key = load_der_public_key(base64.b64decode(text, validate=True))
+    except ValueError:
+        key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("The public key must be the base64 of an Ed25519 SubjectPublicKeyInfo.")
+        raise ValueError(f"public_keys must contain the base64 of an Ed25519 SubjectPublicKeyInfo; got {text!r}.")
     return key
 
 

@@ -76,8 +76,9 @@ public record LicenseFile(
     public static PublicKey readPublicKey(String text) {
         try {
             return KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(Base64.getDecoder().decode(text)));
-        } catch (GeneralSecurityException error) {
-            throw new IllegalArgumentException("The public key must be the base64 of an Ed25519 SubjectPublicKeyInfo.", error);
+        } catch (GeneralSecurityException | IllegalArgumentException error) {
+            String message = "publicKey must be the base64 of an Ed25519 SubjectPublicKeyInfo; got \"" + text + "\".";
+            throw new IllegalArgumentException(message, error);
         }
     }
 

@@ -2,6 +2,7 @@ package keyward;
 
 import java.io.IOException;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.security.PublicKey;
 import java.time.Clock;
@@ -374,11 +375,11 @@ public final class LicenseClient {
 
         /** Creates the client. Throws an IllegalArgumentException for invalid options. */
         public LicenseClient build() {
-            URI address = URI.create(baseUrl);
+            URI address = parse(baseUrl);
             String scheme = String.valueOf(address.getScheme());
             require(
                 address.getHost() != null && scheme.matches("https?"),
-                "baseUrl must be an https URL such as https://licenses.example.com.");
+                "baseUrl must be an https URL such as https://licenses.example.com; got \"" + baseUrl + "\".");
             boolean isPrivate = scheme.equals("https") || LOCAL_HOST.matcher(address.getHost()).matches();
             require(isPrivate || allowHttp, "baseUrl must use https, because responses over http can be forged.");
             require(apiKey.matches("[\\x21-\\x7e]+"), "apiKey must consist of printable ASCII characters without blanks.");
@@ -387,6 +388,15 @@ public final class LicenseClient {
             Map<String, PublicKey> keys = new HashMap<>();
             publicKeys.forEach((id, text) -> keys.put(id, LicenseFile.readPublicKey(text)));
             return new LicenseClient(this, keys);
+        }
+
+        /** Returns the URL, or an empty one for another text. */
+        private static URI parse(String text) {
+            try {
+                return new URI(text);
+            } catch (URISyntaxException error) {
+                return URI.create("");
+            }
         }
 
         private static void require(boolean condition, String message) {
