@@ -231,7 +231,7 @@ export default function Integrate() {
             {install === null ? (
               <p>No client is needed. The command makes a real check, which takes a slot for my-machine.</p>
             ) : (
-              <CodeBlock label="Install the client" title="in a clone of Keyward" code={install} />
+              <CodeBlock label="Install the client" title="in your project" code={install} />
             )}
           </Step>
           <KeyStep

@@ -1,5 +1,7 @@
 /** Code that sends a check, for curl and for each client that Keyward ships. */
 
+import { REPOSITORY, VERSION } from '@keyward/contract/version'
+
 export interface Values {
   baseUrl: string
   apiKey: string
@@ -69,7 +71,7 @@ if err != nil {
 	log.Fatal(err)
 }
 
-fmt.Println(client.Validate().Code)`
+fmt.Println(client.Validate(context.Background()).Code)`
 }
 
 function csharp({ baseUrl, apiKey, licenseKey, productId, keyId, publicKey }: Values): string {
@@ -105,12 +107,9 @@ var result = client.validate();
 System.out.println(result.valid() ? "Licensed." : result.code());`
 }
 
-const copied = (from: string): string => `cp ${from} my-app/`
-const OTHER = 'packages/client/other-languages'
-
 interface Snippet {
   label: string
-  /** The command that adds the client to an app, run in a clone of the project, or null if no client is needed. */
+  /** The command or the line of a build file that adds the client to an app, or null if no client is needed. */
   install: string | null
   file: string
   /** The command that runs the file, or null if it is part of an app. */
@@ -121,29 +120,35 @@ interface Snippet {
 const CURL: Snippet = { label: 'curl', install: null, file: 'sh', run: null, code: curl }
 const TYPESCRIPT: Snippet = {
   label: 'TypeScript',
-  install: 'npm install --prefix my-app $(npm run --silent pack:client -- /tmp)',
+  install: 'npm add @keyward/client',
   file: 'app.mjs',
   run: 'node app.mjs',
   code: typescript,
 }
 const PYTHON: Snippet = {
   label: 'Python',
-  install: copied(`${OTHER}/python/{keyward,license_file}.py`),
+  install: 'python3 -m pip install keyward',
   file: 'app.py',
   run: 'python3 app.py',
   code: python,
 }
-const GO: Snippet = { label: 'Go', install: copied(`-r ${OTHER}/go`), file: 'main.go', run: null, code: go }
+const GO: Snippet = {
+  label: 'Go',
+  install: `go get ${REPOSITORY.replace('https://', '')}/packages/client/other-languages/go`,
+  file: 'main.go',
+  run: null,
+  code: go,
+}
 const CSHARP: Snippet = {
   label: 'C#',
-  install: copied(`${OTHER}/csharp/License*.cs`),
+  install: 'dotnet add package Keyward.Client',
   file: 'Program.cs',
   run: 'dotnet run',
   code: csharp,
 }
 const JAVA: Snippet = {
   label: 'Java',
-  install: copied(`-r ${OTHER}/java/keyward`),
+  install: `implementation("io.github.keyward:keyward-client:${VERSION}")`,
   file: 'App.java',
   run: null,
   code: java,
