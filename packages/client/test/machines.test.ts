@@ -50,7 +50,7 @@ describe.concurrent('machines and release', () => {
       code: 'NOT_ENABLED',
       message: 'The list is switched off.',
     })
-    expect(await client.release(refOf('machine-1'))).toMatchObject({ code: 'CONFIGURATION', reason: 'FORBIDDEN' })
+    expect(await client.release(refOf('machine-1'))).toMatchObject({ code: 'NOT_ENABLED' })
     expect(await restart({ licenseKey: 'other' }).machines()).toMatchObject({ code: 'NOT_FOUND' })
     expect(await restart({ apiKey: 'x' }).machines()).toMatchObject({ code: 'CONFIGURATION', reason: 'UNAUTHORIZED' })
   })
