@@ -1,5 +1,5 @@
 import { createTestDatabase, random, type TestDatabase } from '@keyward/testkit'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { isInstalled } from '../cluster/balancer.ts'
 import { type Cluster, startCluster } from '../cluster/cluster.ts'
@@ -13,7 +13,8 @@ describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => 
   let database: TestDatabase
   let cluster: Cluster
 
-  beforeAll(async () => {
+  // A repeated test needs a database without the changes of its first run.
+  beforeEach(async () => {
     database = await createTestDatabase()
     cluster = await startCluster({
       databaseUrl: database.url,
@@ -23,7 +24,7 @@ describe.skipIf(!isHere)('a rolling upgrade (needs haproxy and openssl)', () => 
     })
   }, 240_000)
 
-  afterAll(async () => {
+  afterEach(async () => {
     await cluster.stop()
     await database.drop()
   }, 240_000)
