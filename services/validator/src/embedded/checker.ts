@@ -67,8 +67,8 @@ export class Checker implements Caller {
   /** The check in progress. The next one overwrites it. */
   readonly #check = createCheckRequest()
   readonly #verdict = createVerdict()
-  /** The claims that wait for Postgres. */
-  readonly #waiting = new Set<Promise<unknown>>()
+  /** The checks that wait for Postgres, and the functions that reject them. */
+  readonly #waiting = new Map<Promise<unknown>, (error: Error) => void>()
   #isEnded = false
 
   constructor(apiKey: string, setup: EmbeddedSetup, claims: MainThreadClient) {
@@ -96,7 +96,12 @@ export class Checker implements Caller {
   /** Ends all checks. Resolves when no claim waits any more. */
   async end(): Promise<void> {
     this.#isEnded = true
-    await Promise.allSettled(this.#waiting)
+    await Promise.allSettled(this.#waiting.keys())
+  }
+
+  /** Rejects the checks that wait, because the thread has ended. */
+  abandon(): void {
+    for (const reject of this.#waiting.values()) reject(new EmbeddedError('UNAVAILABLE', errorText('UNAVAILABLE')))
   }
 
   check(given: EmbeddedCheck): VerdictV1 | Promise<VerdictV1> {
@@ -158,7 +163,7 @@ export class Checker implements Caller {
 
   #claim(waiting: WaitingCheck, nowMs: number): Promise<VerdictV1> {
     const { promise, resolve, reject } = Promise.withResolvers<VerdictV1>()
-    this.#waiting.add(promise)
+    this.#waiting.set(promise, reject)
     this.#checks.claim(waiting, (outcome) => {
       this.#waiting.delete(promise)
       if (outcome === null) return reject(new EmbeddedError('UNAVAILABLE', errorText('UNAVAILABLE')))
@@ -178,6 +183,7 @@ export class Checker implements Caller {
     this.#checks.publish()
     return result
   }
+
   #verdictOf(
     { wantsEntitlements }: CheckRequest,
     { license, licenseGeneration, expiresAtMs, graceEndsAtMs }: Verdict,

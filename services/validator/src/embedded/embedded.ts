@@ -20,7 +20,7 @@ export interface EmbeddedOptions {
   apiKey: string
   /** The variables of a validator (docs/configuration.md). The default is the environment of the process. */
   variables?: Record<string, string | undefined>
-  /** The address space that the index reserves. `small` suffices for about 100,000 licenses. */
+  /** The address space that the index reserves. Tests use a small index. */
   reserve?: 'small' | 'large'
 }
 
@@ -82,6 +82,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedVa
   thread.postMessage(first, [port1])
   const checker = new Checker(apiKey, await setup.promise, new MainThreadClient(port2, () => undefined))
   void unusable.promise.then(() => checker.end())
+  void ended.promise.then(() => checker.abandon())
   return {
     adminPort: await started.promise,
     loaded: loaded.promise,
