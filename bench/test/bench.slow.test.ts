@@ -1,6 +1,11 @@
 /** Runs the program as a user does, against a real server: the ceiling, which sends a VALID response to every request. */
 
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -76,6 +81,52 @@ describe('npm run bench', () => {
     expect(stdout).toMatch(
       /checks\/s.*as-fast-as-possible\nlatency .*p99\.99.*\ncodes +VALID .*\nstatuses +200 .*\nerrors +none\n\nat half of the peak\n.*fixed-rate\n/,
     )
+  })
+
+  test('writes a report that names a missed threshold and needs no script and no other file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
+    try {
+      const path = join(folder, 'report.html')
+      const { code } = await load('--rate', '50', '--ramp-to', '150', '--min-rate', '1000', '--report', path)
+      expect(code).toBe(3)
+      const page = readFileSync(path, 'utf8')
+      expect(page).toContain('Your validator decided all checks while the rate went from 50 to 150 a second.')
+      expect(page).toMatch(/class="missed">Missed threshold: [\d,]+ checks a second arrived; --min-rate is 1000</)
+      expect(page.match(/aria-label="[^"]+"/g)).toEqual([
+        'aria-label="Latency by percentile"',
+        'aria-label="Latency over time"',
+        'aria-label="Checks a second over time"',
+      ])
+      expect(page).toContain('VALID: 100 (100.00 %)')
+      expect(page).not.toMatch(/<script|<link|src=|url\(|@import|NaN|Infinity|undefined/)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('notes, also in the report, that the target is the development gateway', async () => {
+    const gateway = createServer((_request, response) => {
+      response.setHeader('via', '1.1 keyward-development-gateway').end('{"code":"VALID"}')
+    })
+    await once(gateway.listen(0, '127.0.0.1'), 'listening')
+    const { port } = z.object({ port: z.number() }).parse(gateway.address())
+    const url = `http://127.0.0.1:${port}`
+    const folder = mkdtempSync(join(tmpdir(), 'keyward-bench-'))
+    const path = join(folder, 'report.html')
+    try {
+      const target = ['--url', url, '--api-key', 'kwk_test', '--license', 'AAAA', '--duration', '1', '--rate', '20']
+      const { stderr } = await bench(...target, '--report', path)
+      expect(stderr).toContain('note: the target is the development gateway of "npm start"')
+      expect(readFileSync(path, 'utf8')).toContain('class="note">Note: the target is the development gateway')
+    } finally {
+      gateway.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('exits with 2 before the run when the folder of the report does not exist', async () => {
+    const { code, stderr } = await load('--report', '/nowhere/report.html')
+    expect([code, stderr]).toEqual([2, 'bench: --report: /nowhere/report.html cannot be written\n'])
   })
 
   test('exits with 2 and prints one line for an invalid argument', async () => {

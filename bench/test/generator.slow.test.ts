@@ -44,6 +44,27 @@ describe('a fixed rate', () => {
     expect([schedule.take(0), schedule.take(0), schedule.nextNs(0)]).toEqual([1000, 2000, 3000])
   })
 
+  test.each([
+    [100, 300],
+    [300, 100],
+  ])('schedules a ramp from %i to %i: the requests of both halves, and the last rate afterwards', (from, to) => {
+    const schedule = new Schedule(0, from, { toPerSecond: to, durationMs: 2000 })
+    const dueMs = Array.from({ length: 402 }, () => schedule.take(0) / 1e6)
+    // The mean rate is 150 or 250 a second in the first half, and 200 in both.
+    expect(dueMs.filter((due) => due < 1000)).toHaveLength(from < to ? 150 : 250)
+    expect(dueMs[400]).toBeCloseTo(2000)
+    expect(dueMs[401]).toBeCloseTo(2000 + 1000 / to)
+  })
+
+  test('returns the intervals of a ramp, whose sums are those of the run', async () => {
+    const url = await serve((respond) => respond())
+    const options = { ratePerSecond: 50, rampToPerSecond: 350, recordsIntervals: true, connections: 4 }
+    const { intervals = [], requests, targetPerSecond } = await load(url, options)
+    expect([requests, targetPerSecond, intervals.map(({ startMs }) => startMs)]).toEqual([120, 200, [0, 200, 400]])
+    expect(intervals.map(({ responses }) => responses)).toEqual([20, 40, 60])
+    expect(intervals.every(({ failures, latencyUs }) => failures === 0 && latencyUs !== null)).toBe(true)
+  })
+
   test('sends every request and counts responses by code', async () => {
     const url = await serve((respond) => respond())
     const outcome = await load(url)

@@ -49,6 +49,7 @@ export async function startGateway(port: number, targets: Targets, host?: string
   let isStopping = false
   const server = createServer({ keepAliveTimeout: CLIENT_IDLE_MS }, (request, response) => {
     if (isStopping) request.headers.connection = 'close' // The response gets the same header.
+    response.setHeader('via', '1.1 keyward-development-gateway') // `npm run bench` warns about this target.
     request.headers['x-forwarded-for'] = request.socket.remoteAddress ?? ''
     request.url = originForm(request.url ?? '/')
     const path = request.url.split('?', 1)[0] ?? '/'

@@ -63,6 +63,11 @@ test('forwards method, path, query, body, status and headers unchanged', async (
   expect(validator.seen[0]?.body).toEqual(body)
 })
 
+test('names itself in the header via, with which `npm run bench` warns about this target', async () => {
+  for (const path of ['/api/v1/validate', '/docs'])
+    expect((await fetch(base + path)).headers.get('via')).toBe('1.1 keyward-development-gateway')
+})
+
 test("overwrites x-forwarded-for with the caller's address", async () => {
   await fetch(`${base}/api/v1/validate`, { headers: { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' } })
   expect(validator.seen[0]?.headers['x-forwarded-for']).toBe('127.0.0.1')

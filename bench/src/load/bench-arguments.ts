@@ -21,9 +21,13 @@ export interface BenchOptions {
   mix: Mix
   version: ApiVersion
   ratePerSecond: number | null
+  /** The rate at the end of the run, or null for a constant rate. */
+  rampToPerSecond: number | null
   connections: number
   durationMs: number
   thresholds: Thresholds
+  /** The path of the HTML file with plots, or null. */
+  reportFile: string | null
   wrk: boolean
   json: boolean
   yes: boolean
@@ -46,13 +50,15 @@ Without --url it loads the demo that "npm start" runs (.keyward/demo.json).
   --blacklisted-machine ID   a machine id that a blacklist rule matches; may be repeated
   --excluded-machine ID      a machine id that an exclusion rule matches; may be repeated
   --rate N                   send N checks a second, measured from when each was due (default: as fast as possible)
+  --ramp-to N                change the rate evenly from --rate to N during the run
   --connections N            open connections (default 50)
   --duration SECONDS         length of the run (default 10)
   --api v1|v2                version of the API (default v2)
   --max-p99 MS               exit with 3 if the 99th percentile of the latency is higher
   --min-rate N               exit with 3 if fewer checks a second get a response
   --max-failures PERCENT     exit with 3 if more checks get no response or a status of 500 or more; 0 allows none
-  --wrk                      use wrk, which is faster and reads no bodies; not with --rate
+  --report FILE.html         write a page with plots of latency, throughput, percentiles and codes
+  --wrk                      use wrk, which is faster and reads no bodies; not with --rate or --report
   --json                     print the result as JSON
   --yes                      confirm that you may load another machine
   --help
@@ -62,7 +68,8 @@ Example: npm run bench -- --url http://127.0.0.1:8080 --api-key kwk_... --licens
 const text = { type: 'string' } as const
 const list = { type: 'string', multiple: true } as const
 const flag = { type: 'boolean', default: false } as const
-const TEXTS = { url: text, licenses: text, mix: text, rate: text, connections: text, duration: text, api: text }
+const TEXTS = { url: text, licenses: text, mix: text, rate: text, 'ramp-to': text }
+const SIZES = { connections: text, duration: text, api: text, report: text }
 const LIMITS = { 'max-p99': text, 'min-rate': text, 'max-failures': text }
 const LISTS = { license: list, machine: list, 'blacklisted-machine': list, 'excluded-machine': list }
 const FLAGS = { wrk: flag, json: flag, yes: flag, help: flag }
@@ -70,7 +77,7 @@ const FLAGS = { wrk: flag, json: flag, yes: flag, help: flag }
 /** Parses the arguments of `npm run bench --`. Returns `'help'` for --help. Throws ArgumentError. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv = {}): BenchOptions | 'help' {
   try {
-    const known = { ...TEXTS, ...LIMITS, ...LISTS, ...FLAGS, 'api-key': text }
+    const known = { ...TEXTS, ...SIZES, ...LIMITS, ...LISTS, ...FLAGS, 'api-key': text }
     const { values } = parseArgs({ args: [...args], options: known })
     if (values.help) return 'help'
     const options: BenchOptions = {
@@ -84,6 +91,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
       mix: parseMixArgument(values.mix ?? 'known=100'),
       version: parseVersion(values.api ?? 'v2'),
       ratePerSecond: values.rate === undefined ? null : positive('--rate', values.rate, 1_000_000),
+      rampToPerSecond: values['ramp-to'] === undefined ? null : positive('--ramp-to', values['ramp-to'], 1_000_000),
       connections: positive('--connections', values.connections ?? '50', 10_000, true),
       durationMs: positive('--duration', values.duration ?? '10', 86_400) * 1000,
       thresholds: {
@@ -91,6 +99,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
         minPerSecond: limit('--min-rate', values['min-rate'], 10_000_000),
         maxFailuresPercent: limit('--max-failures', values['max-failures'], 100),
       },
+      reportFile: values.report ?? null,
       wrk: values.wrk,
       json: values.json,
       yes: values.yes,
@@ -113,6 +122,11 @@ export function isLoopback(url: URL): boolean {
 /** Returns the reason why the options do not fit together, or null. */
 function problemOf({ url, apiKey, licenses, licensesFile, mix, yes, wrk, ratePerSecond, ...rest }: BenchOptions) {
   const isGiven = licenses.length > 0 || licensesFile !== null
+  if (rest.rampToPerSecond !== null && ratePerSecond === null)
+    return '--ramp-to needs --rate, the rate at the begin of the run'
+  if (rest.reportFile === '') return '--report takes the path of a file, got ""'
+  if (wrk && rest.reportFile !== null)
+    return '--report needs the latencies of single checks, which wrk does not print: remove --wrk or --report'
   if (wrk && ratePerSecond !== null) return '--wrk cannot send at a fixed rate: remove --wrk or --rate'
   if (url === null) return isGiven ? '--license and --licenses need --url, because the demo has its own license' : null
   if (apiKey === null) return '--url needs --api-key (or the variable KEYWARD_API_KEY)'

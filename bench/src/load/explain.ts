@@ -25,18 +25,26 @@ export function explain({ run, half }: Measured): string {
   return lines.join('\n')
 }
 
-function describeThroughput({ perSecond, requests, codes, targetPerSecond }: LoadOutcome): string {
+function describeThroughput({ perSecond, requests, codes, targetPerSecond, rampToPerSecond }: LoadOutcome): string {
   const rejected = codes === null ? 0 : requests - (codes['VALID'] ?? 0)
   const verdicts =
     codes === null || rejected === 0 ? '' : ` ${formatShare(rejected / requests)} of them were not VALID.`
   if (targetPerSecond === null) return `Your validator decided ${formatCount(perSecond)} checks a second.${verdicts}`
+  if (perSecond >= REACHED * targetPerSecond && rampToPerSecond !== undefined) {
+    const from = formatCount(2 * targetPerSecond - rampToPerSecond)
+    return `Your validator decided all checks while the rate went from ${from} to ${formatCount(rampToPerSecond)} a second.${verdicts}`
+  }
   if (perSecond >= REACHED * targetPerSecond)
     return `Your validator decided all of the ${formatCount(targetPerSecond)} checks a second.${verdicts}`
   return `Your validator decided only ${formatCount(perSecond)} of ${formatCount(targetPerSecond)} checks a second.${verdicts}`
 }
 
-function describeLatency({ latency, perSecond }: LoadOutcome, isHalf: boolean): string {
-  const rate = isHalf ? `At half of that, ${formatCount(perSecond)} checks a second` : 'At this rate'
+function describeLatency({ latency, perSecond, rampToPerSecond }: LoadOutcome, isHalf: boolean): string {
+  const rate = isHalf
+    ? `At half of that, ${formatCount(perSecond)} checks a second`
+    : rampToPerSecond === undefined
+      ? 'At this rate'
+      : 'During the ramp'
   const [median, p99] = [latency.percentilesUs['50'] ?? 0, latency.percentilesUs['99'] ?? 0]
   return `${rate}, half of the responses arrived within ${formatUs(median)}, and 99 of 100 within ${formatUs(p99)}.`
 }

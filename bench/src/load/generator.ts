@@ -7,6 +7,7 @@
 import { Connection } from './connection.ts'
 import { LatencyHistogram } from './histogram.ts'
 import { codeOf, Tally, type LoadOutcome } from './outcome.ts'
+import { Timeline } from './timeline.ts'
 
 export interface LoadOptions {
   url: URL
@@ -14,6 +15,10 @@ export interface LoadOptions {
   nextRequest: () => Buffer | string
   /** The rate, or null to send as fast as possible. */
   ratePerSecond: number | null
+  /** The rate at the end of the run, up or down to which the rate changes evenly. By default, the rate stays. */
+  rampToPerSecond?: number | null
+  /** Whether the outcome contains the intervals of the run. */
+  recordsIntervals?: boolean
   connections: number
   durationMs: number
   /** The length of the warm-up before the measurement, at the same rate. */
@@ -31,20 +36,40 @@ export interface LoadOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Computes the times at which requests are due, one every `1e9 / ratePerSecond` nanoseconds from the start. Without a rate, they are always due. */
+export interface Ramp {
+  toPerSecond: number
+  durationMs: number
+}
+
+/**
+ * Computes the times at which requests are due, one every `1e9 / ratePerSecond` nanoseconds from the start. Without a rate, they are always
+ * due. During a ramp, the rate changes evenly, and stays at the last rate afterwards.
+ */
 export class Schedule {
   readonly #startNs: number
-  readonly #intervalNs: number | null
+  readonly #perNs: number | null
+  readonly #ramp: { perNs2: number; requests: number; durationNs: number; lastPerNs: number } | null
   #taken = 0
 
-  constructor(startNs: number, ratePerSecond: number | null) {
+  constructor(startNs: number, ratePerSecond: number | null, ramp: Ramp | null = null) {
     this.#startNs = startNs
-    this.#intervalNs = ratePerSecond === null ? null : 1e9 / ratePerSecond
+    this.#perNs = ratePerSecond === null ? null : ratePerSecond / 1e9
+    this.#ramp = null
+    if (ramp === null || this.#perNs === null || ramp.toPerSecond === ratePerSecond) return
+    const [lastPerNs, durationNs] = [ramp.toPerSecond / 1e9, ramp.durationMs * 1e6]
+    const requests = (durationNs * (this.#perNs + lastPerNs)) / 2
+    this.#ramp = { perNs2: (lastPerNs - this.#perNs) / durationNs, requests, durationNs, lastPerNs }
   }
 
   /** Returns the time at which the next request is due. */
   nextNs(nowNs: number): number {
-    return this.#intervalNs === null ? nowNs : this.#startNs + this.#taken * this.#intervalNs
+    if (this.#perNs === null) return nowNs
+    if (this.#ramp === null) return this.#startNs + this.#taken / this.#perNs
+    const { perNs2, requests, durationNs, lastPerNs } = this.#ramp
+    if (this.#taken >= requests) return this.#startNs + durationNs + (this.#taken - requests) / lastPerNs
+    // The root of taken = perNs * t + perNs2 * t^2 / 2, in a form that does not cancel for a slow ramp.
+    const root = Math.sqrt(this.#perNs * this.#perNs + 2 * perNs2 * this.#taken)
+    return this.#startNs + (2 * this.#taken) / (this.#perNs + root)
   }
 
   take(nowNs: number): number {
@@ -72,6 +97,7 @@ class LoadRun {
   readonly #statuses = new Tally()
   readonly #codes = new Tally()
   readonly #errors = new Tally()
+  readonly #timeline: Timeline | null
   /** Null until the run starts. */
   #schedule: Schedule | null = null
   #measureFromNs = 0
@@ -84,6 +110,7 @@ class LoadRun {
 
   constructor(options: LoadOptions) {
     this.#options = options
+    this.#timeline = options.recordsIntervals === true ? new Timeline(options.durationMs) : null
   }
 
   async run(): Promise<LoadOutcome> {
@@ -120,9 +147,11 @@ class LoadRun {
   #start(): void {
     if (this.#started) return
     this.#started = true
-    const { durationMs, warmUpMs = 0, ratePerSecond, drainMs = DEFAULT_DRAIN_MS } = this.#options
+    const { durationMs, warmUpMs = 0, ratePerSecond, rampToPerSecond = null } = this.#options
+    const { drainMs = DEFAULT_DRAIN_MS } = this.#options
     const nowNs = clockNs()
-    this.#schedule = new Schedule(nowNs, ratePerSecond)
+    const ramp = rampToPerSecond === null ? null : { toPerSecond: rampToPerSecond, durationMs: warmUpMs + durationMs }
+    this.#schedule = new Schedule(nowNs, ratePerSecond, ramp)
     this.#measureFromNs = nowNs + warmUpMs * 1e6
     this.#endNs = this.#measureFromNs + durationMs * 1e6
     this.#drainedNs = this.#endNs + drainMs * 1e6
@@ -139,8 +168,9 @@ class LoadRun {
     if ((allSent && this.#connections.every((connection) => !connection.busy)) || nowNs > this.#drainedNs) {
       return this.#end()
     }
-    const { ratePerSecond, sleeps = false } = this.#options
-    const spins = ratePerSecond !== null && ratePerSecond > SPIN_ABOVE_PER_SECOND && !sleeps
+    const { ratePerSecond, rampToPerSecond, sleeps = false } = this.#options
+    const fastest = ratePerSecond === null ? 0 : Math.max(ratePerSecond, rampToPerSecond ?? 0)
+    const spins = fastest > SPIN_ABOVE_PER_SECOND && !sleeps
     if (spins && !allSent) setImmediate(() => this.#loop(schedule))
     else setTimeout(() => this.#loop(schedule), allSent ? END_POLL_MS : Math.max(0, (nextNs - nowNs) / 1e6))
   }
@@ -159,7 +189,9 @@ class LoadRun {
   #responded(connection: Connection, status: number, body: string): void {
     const nowNs = clockNs()
     if (connection.dueNs >= this.#measureFromNs) {
-      this.#latency.record((nowNs - connection.dueNs) / 1000)
+      const latencyUs = (nowNs - connection.dueNs) / 1000
+      this.#latency.record(latencyUs)
+      this.#timeline?.responded((connection.dueNs - this.#measureFromNs) / 1e6, latencyUs)
       this.#statuses.add(String(status))
       this.#codes.add(codeOf(body))
       this.#lastResponseNs = nowNs
@@ -169,6 +201,7 @@ class LoadRun {
   }
 
   #failed(connection: Connection, reason: string, busy: boolean): void {
+    this.#timeline?.failed((clockNs() - this.#measureFromNs) / 1e6)
     this.#errors.add(busy ? reason : `connection: ${reason}`)
     const at = this.#idle.indexOf(connection)
     if (at >= 0) this.#idle.splice(at, 1)
@@ -184,14 +217,15 @@ class LoadRun {
   #end(): void {
     const nowNs = clockNs()
     while (this.#schedule !== null && this.#schedule.nextNs(nowNs) < this.#endNs) {
-      this.#schedule.take(nowNs)
+      const dueNs = this.#schedule.take(nowNs)
+      this.#timeline?.failed((dueNs - this.#measureFromNs) / 1e6)
       this.#errors.add('never sent: the server fell behind the rate')
     }
     this.#over.resolve()
   }
 
   #outcome(): LoadOutcome {
-    const { signal, ratePerSecond } = this.#options
+    const { signal, ratePerSecond, rampToPerSecond = null } = this.#options
     const untilNs = signal?.aborted === true ? this.#lastResponseNs : Math.max(this.#lastResponseNs, this.#endNs)
     const durationMs = Math.max(1, (untilNs - this.#measureFromNs) / 1e6)
     return {
@@ -203,7 +237,10 @@ class LoadRun {
       statuses: this.#statuses.toObject(),
       codes: this.#codes.toObject(),
       errors: this.#errors.toObject(),
-      targetPerSecond: ratePerSecond,
+      targetPerSecond:
+        ratePerSecond === null || rampToPerSecond === null ? ratePerSecond : (ratePerSecond + rampToPerSecond) / 2,
+      ...(rampToPerSecond === null ? {} : { rampToPerSecond }),
+      ...(this.#timeline === null ? {} : { intervals: this.#timeline.intervals(durationMs) }),
     }
   }
 }

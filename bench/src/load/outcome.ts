@@ -1,6 +1,7 @@
 /** Defines the outcome of a load run in one form for all generators. */
 
 import type { LatencySummary } from './histogram.ts'
+import type { Interval } from './timeline.ts'
 
 export interface LoadOutcome {
   generator: 'as-fast-as-possible' | 'fixed-rate' | 'wrk'
@@ -14,8 +15,11 @@ export interface LoadOutcome {
   codes: Record<string, number> | null
   /** The number of failures without a response (refused, reset, timed out or never sent), by message. */
   errors: Record<string, number>
-  /** The fixed rate in requests a second, or null if the generator sends as fast as possible. */
+  /** The rate in requests a second, the mean rate of a ramp, or null if the generator sends as fast as possible. */
   targetPerSecond: number | null
+  /** The rate at the end of a ramp. */
+  rampToPerSecond?: number
+  intervals?: Interval[]
 }
 
 /** Counts events by name. */

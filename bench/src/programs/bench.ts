@@ -1,6 +1,7 @@
 /** `npm run bench`: loads any running validator with license checks, and explains throughput and latency in sentences. */
 
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 import { describeMachine } from '../harness/results.ts'
 import { ArgumentError, HELP, parseBenchArguments, type BenchOptions } from '../load/bench-arguments.ts'
@@ -14,6 +15,7 @@ import { preflight } from '../load/preflight.ts'
 import { formatCount, formatOutcome } from '../load/print.ts'
 import { missedThresholds } from '../load/thresholds.ts'
 import { hasWrk, runWrk, writeWrkChecks } from '../load/wrk.ts'
+import { writeReport } from '../report/page.ts'
 
 /**
  * The number of prepared checks. A file of `npm run bench:generate` contains at most this number of licenses, and the checks fit into
@@ -39,6 +41,7 @@ async function main(): Promise<void> {
     const options = parseBenchArguments(process.argv.slice(2), process.env)
     if (options === 'help') return console.log(HELP)
     if (options.wrk && !hasWrk()) throw new ArgumentError('--wrk: wrk is not installed (Debian: apt-get install wrk)')
+    requireWritable(options.reportFile)
     const job = options.url === null ? await useDemo(options) : describeJob(options, options.url)
     await measure(options, job)
   } catch (error) {
@@ -50,10 +53,13 @@ async function main(): Promise<void> {
 async function measure(options: BenchOptions, job: Job): Promise<void> {
   const { mix, version } = options
   const checks = prepareChecks({ ...job, mix, length: PREPARED_CHECKS })
-  for (const note of await preflight(job.url, checks, version)) console.error(`note: ${note}`)
+  const notes = await preflight(job.url, checks, version)
+  for (const note of notes) console.error(`note: ${note}`)
+  const at = new Date()
   console.error(
     `${job.url.origin}: ${formatMix(mix)}, ${options.connections} connections, ${options.durationMs / 1000} s` +
-      (options.ratePerSecond === null ? '' : `, ${options.ratePerSecond} a second`),
+      (options.ratePerSecond === null ? '' : `, ${options.ratePerSecond} a second`) +
+      (options.rampToPerSecond === null ? '' : ` to ${options.rampToPerSecond}`),
   )
   const stop = new AbortController()
   process.once('SIGINT', () => stop.abort())
@@ -62,13 +68,27 @@ async function measure(options: BenchOptions, job: Job): Promise<void> {
   const missed = missedThresholds(measured.run, options.thresholds)
   for (const sentence of missed) console.error(`missed: ${sentence}`)
   if (missed.length > 0) process.exitCode = MISSED_EXIT
+  const { connections, reportFile } = options
+  const place = { mix: formatMix(mix), connections }
+  if (reportFile !== null) {
+    const report = { ...place, target: job.url.origin, at, machine: describeMachine(), measured, notes, missed }
+    writeFileSync(reportFile, writeReport(report))
+    console.error(`report: ${reportFile}`)
+  }
   if (!options.json) return console.log(`${explain(measured)}\n\n${formatOutcomes(measured)}`)
-  const { connections } = options
   const { run: outcome, half } = measured
   const summary = explain(measured).split('\n')
-  const place = { url: job.url.origin, mix: formatMix(mix), connections }
   const extra = { halfOfPeak: half, generatorMachine: describeMachine() }
-  console.log(JSON.stringify({ summary, ...place, ...outcome, ...extra }, null, 2))
+  console.log(JSON.stringify({ summary, url: job.url.origin, ...place, ...outcome, ...extra }, null, 2))
+}
+
+/** Throws before the run if the folder of the report does not exist or cannot be written. */
+function requireWritable(reportFile: string | null): void {
+  try {
+    if (reportFile !== null) accessSync(dirname(reportFile), constants.W_OK)
+  } catch {
+    throw new ArgumentError(`--report: ${reportFile} cannot be written`)
+  }
 }
 
 function formatOutcomes({ run: outcome, half }: Measured): string {
@@ -87,11 +107,16 @@ async function measureBoth(options: BenchOptions, url: URL, checks: Check[], sig
 }
 
 async function run(options: BenchOptions, url: URL, checks: Check[], signal: AbortSignal): Promise<LoadOutcome> {
-  const { connections, durationMs, ratePerSecond, version } = options
+  const { connections, durationMs, ratePerSecond, rampToPerSecond, version } = options
   const common = { url, connections, durationMs, signal, onProgress: showProgress() }
   if (!options.wrk || ratePerSecond !== null) {
-    const used = Math.min(connections, Math.ceil(ratePerSecond ?? connections))
-    return runLoad({ ...common, nextRequest: createSupply(checks, version, url), ratePerSecond, connections: used })
+    const fastest = ratePerSecond === null ? connections : Math.max(ratePerSecond, rampToPerSecond ?? 0)
+    const used = {
+      connections: Math.min(connections, Math.ceil(fastest)),
+      recordsIntervals: options.reportFile !== null,
+    }
+    const rates = { ratePerSecond, rampToPerSecond }
+    return runLoad({ ...common, ...used, ...rates, nextRequest: createSupply(checks, version, url) })
   }
   const file = writeWrkChecks(checks, version)
   try {
