@@ -12,10 +12,10 @@ const MAX_ENTITLEMENTS = 64
 export const MAX_ENTITLEMENTS_BYTES = 4096
 
 const NAME_RULE = 'must match ^[a-z][a-z0-9_.-]{0,63}$'
-const VALUE_RULE = 'must be true, an integer, or a string of at most 256 characters'
+const VALUE_RULE = 'must be true, false, an integer, or a string of at most 256 characters'
 
 const entitlementName = z.string().regex(/^[a-z][a-z0-9_.-]{0,63}$/, NAME_RULE)
-const entitlementValue = z.union([z.literal(true), z.int(), text(256, 0)], VALUE_RULE)
+const entitlementValue = z.union([z.boolean(), z.int(), text(256, 0)], VALUE_RULE)
 
 function bounded<Value extends z.ZodType>(value: Value, description: string) {
   return z
@@ -34,14 +34,14 @@ function bounded<Value extends z.ZodType>(value: Value, description: string) {
 /** The defaults of a product. */
 export const entitlements = bounded(
   entitlementValue,
-  'The default entitlements of its licenses: names with `true`, an integer or a string.',
+  'The default entitlements of its licenses: names with `true`, `false`, an integer or a string.',
 )
 export type Entitlements = z.infer<typeof entitlements>
 
 /** The overrides of a license. */
 export const entitlementOverrides = bounded(
-  z.union([z.literal(true), z.int(), text(256, 0), z.null()], `${VALUE_RULE}, or null`),
-  "The overrides of the product's entitlements. Null removes a default.",
+  z.union([z.boolean(), z.int(), text(256, 0), z.null()], `${VALUE_RULE}, or null`),
+  "The overrides of the product's entitlements. `false` switches a default off, and null removes it.",
 )
 export type EntitlementOverrides = z.infer<typeof entitlementOverrides>
 
@@ -55,14 +55,23 @@ export function entitlementsBytes(members: object): number {
   return byteLength(JSON.stringify(members))
 }
 
-/** Returns the entitlements of a license: the product's defaults with the license's overrides, without null values. */
+type Unlocked<Value> = Exclude<Value, false | null | undefined>
+
+function isUnlocked<Value>(value: Value): value is Unlocked<Value> {
+  return value !== false && value !== null && value !== undefined
+}
+
+/**
+ * Returns the entitlements of a license: the product's defaults with the license's overrides, without `false` and null. An app that tests
+ * for the presence of a name therefore never grants what is switched off.
+ */
 export function effectiveEntitlements<Value>(
   product: Readonly<Record<string, Value>>,
   license: Readonly<Record<string, Value>>,
-): Record<string, NonNullable<Value>> {
-  const effective: Record<string, NonNullable<Value>> = {}
+): Record<string, Unlocked<Value>> {
+  const effective: Record<string, Unlocked<Value>> = {}
   for (const [name, value] of Object.entries({ ...product, ...license })) {
-    if (value !== null && value !== undefined) effective[name] = value
+    if (isUnlocked(value)) effective[name] = value
   }
   return effective
 }

@@ -4,7 +4,7 @@ create or replace function are_entitlements(members jsonb, with_null boolean) re
   select jsonb_typeof(members) = 'object' and octet_length(members::text) <= 8192 and not exists (
     select from jsonb_each(case jsonb_typeof(members) when 'object' then members else '{}' end) as m (name, value)
     where name !~ '^[a-z][a-z0-9_.-]{0,63}$' or not case jsonb_typeof(value)
-      when 'boolean' then value = 'true'
+      when 'boolean' then true
       when 'number' then value::numeric = trunc(value::numeric) and abs(value::numeric) < 9007199254740992
       when 'string' then length(value #>> '{}') <= 256
       when 'null' then with_null

@@ -3,4 +3,4 @@
  * management reads the features from the heartbeats.
  */
 
-export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases', 'grace']
+export const FEATURES: readonly string[] = ['terms', 'boundKeys', 'leases', 'grace', 'switches']

@@ -18,7 +18,7 @@ type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
 type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
 /** The stored form of entitlements. A check constraint of the table ensures this form. */
-type StoredEntitlements<Removed = never> = Readonly<Record<string, true | number | string | Removed>>
+type StoredEntitlements<Removed = never> = Readonly<Record<string, boolean | number | string | Removed>>
 
 export type Plan = 'FREE' | 'LITE' | 'STANDARD'
 export type CredentialKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN'

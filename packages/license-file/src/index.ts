@@ -23,6 +23,7 @@ export {
   parsePayload,
   POLICY_TYPES,
   type PolicyType,
+  readEntitlements,
 } from './payload.ts'
 export { refreshAfterMs, serializePayload } from './payload.ts'
 export { type FileRequest, parseRequestCode, requestCodeOf } from './request-code.ts'

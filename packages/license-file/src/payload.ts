@@ -91,6 +91,7 @@ export function readPayload(value: unknown): LicensePayload | null {
   if (!isPolicyType(type) || !isMachineLimit(maxMachines)) return null
   if (expiresAt !== null && !isTimestamp(expiresAt)) return null
   if ((type === 'PERPETUAL') !== (expiresAt === null)) return null
+  const unlocked = readEntitlements(entitlements)
   const policy = { type, maxMachines, expiresAt, ...(isTimestamp(graceEndsAt) && { graceEndsAt }) }
   return {
     licenseKey,
@@ -102,7 +103,7 @@ export function readPayload(value: unknown): LicensePayload | null {
     issuedAt,
     refreshAfter,
     kid,
-    ...(isEntitlements(entitlements) && { entitlements }),
+    ...(unlocked !== null && { entitlements: unlocked }),
   }
 }
 
@@ -124,11 +125,20 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-function isEntitlements(value: unknown): value is Record<string, EntitlementValue> {
-  if (!isRecord(value)) return false
-  return Object.values(value).every(
-    (member) => member === true || typeof member === 'string' || Number.isSafeInteger(member),
-  )
+/** Returns parsed entitlements without those that are `false`. Returns null unless each is a boolean, a safe integer or a text. */
+export function readEntitlements(value: unknown): Record<string, EntitlementValue> | null {
+  if (!isRecord(value)) return null
+  const read: Record<string, EntitlementValue> = {}
+  for (const [name, member] of Object.entries(value)) {
+    if (member === false) continue
+    if (member !== true && typeof member !== 'string' && !isInteger(member)) return null
+    read[name] = member
+  }
+  return read
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value)
 }
 
 function isPolicyType(value: unknown): value is PolicyType {

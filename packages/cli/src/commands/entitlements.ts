@@ -6,16 +6,16 @@ import { z } from 'zod'
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 
-type Grant = true | number | string
+type Grant = boolean | number | string
 type Value = Grant | null
 
 const entitlementFlags = z.object({
-  entitlement: z.record(z.string(), z.union([z.literal(true), z.number(), z.string(), z.null()])).optional(),
+  entitlement: z.record(z.string(), z.union([z.boolean(), z.number(), z.string(), z.null()])).optional(),
 })
 
 /** Adds the repeatable option `--entitlement` to a command. */
 export function withEntitlements(command: CliCommand, what: string): CliCommand {
-  const values = '`true`, an integer, or a text ("5" in double quotes is a text)'
+  const values = '`true`, `false`, an integer, or a text ("5" in double quotes is a text)'
   return command.option('--entitlement <name=value>', `${what} (repeatable); the value is ${values}`, collect)
 }
 
@@ -48,9 +48,9 @@ function collect(text: string, before: Readonly<Record<string, Value>> = {}): Re
   return { ...before, [text.slice(0, at)]: read(text.slice(at + 1)) }
 }
 
-/** Reads a value: `true`, `null`, an integer, or a text with or without double quotes. */
+/** Reads a value: `true`, `false`, `null`, an integer, or a text with or without double quotes. */
 function read(text: string): Value {
-  if (text === 'true') return true
+  if (text === 'true' || text === 'false') return text === 'true'
   if (text === 'null') return null
   if (/^-?\d{1,15}$/.test(text)) return Number(text)
   return /^".*"$/s.test(text) ? text.slice(1, -1) : text

@@ -35,6 +35,21 @@ const entitlements: Scenario[] = [
     },
   },
   {
+    name: 'an entitlement that is `false` is not granted, online and offline',
+    async run(world) {
+      const granted = { edition: 'pro', none: 0 } as const
+      const given = { sso: false, ...granted, export: false }
+      // A service omits `false`, so the type of its entitlements excludes it.
+      Object.assign(world.service, { entitlements: given })
+      await getFile(world)
+      await world.open(WITH_ENTITLEMENTS)
+      world.gateway.fault = { kind: 'respond', status: 200, body: JSON.stringify(validWith(given)) }
+      await world.requireResult('validate', { ...ONLINE_VALID, entitlements: granted })
+      await restartOffline(world, WITH_ENTITLEMENTS)
+      await world.requireResult('validate', { ...OFFLINE_VALID, entitlements: granted })
+    },
+  },
+  {
     name: 'without the option, neither online nor offline results contain entitlements',
     async run(world) {
       await world.open()
@@ -58,7 +73,7 @@ const entitlements: Scenario[] = [
     name: 'a `VALID` with an entitlement of an unknown type counts as an outage',
     async run(world) {
       await world.open({ ...WITH_ENTITLEMENTS, timeoutMs: 1000 })
-      for (const given of [{ seats: 1.5 }, { sso: false }, { modules: ['a'] }, { edition: null }, 'pro', ['pro']]) {
+      for (const given of [{ seats: 1.5 }, { modules: ['a'] }, { edition: null }, 'pro', ['pro']]) {
         world.gateway.fault = { kind: 'respond', status: 200, body: JSON.stringify(validWith(given)) }
         await world.requireResult('validate', NO_FILE)
       }

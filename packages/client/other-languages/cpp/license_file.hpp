@@ -96,7 +96,8 @@ inline std::optional<std::string> time_of(const json& object, const char* name) 
     return to_ms(text) ? std::optional(text) : std::nullopt;
 }
 
-// Reads the member `entitlements`, which may be missing. Returns none unless each is true, an integer or a text.
+// Reads the member `entitlements`, which may be missing, without those that are false. Returns none unless each is a boolean, an
+// integer or a text.
 inline std::optional<Entitlements> read_entitlements(const json& object) {
     Entitlements read;
     const json given = object.value("entitlements", json::object());
@@ -105,6 +106,7 @@ inline std::optional<Entitlements> read_entitlements(const json& object) {
         if (value.is_string()) read[name] = value.get<std::string>();
         else if (value.is_number_integer()) read[name] = value.get<std::int64_t>();
         else if (value == true) read[name] = true;
+        else if (value == false) continue;
         else return std::nullopt;
     }
     return read;

@@ -167,7 +167,8 @@ public sealed record LicenseFile(
     }
 
     /// <summary>
-    /// Reads the member <c>entitlements</c>, which may be missing. Returns null unless each is true, an integer (as long) or a text.
+    /// Reads the member <c>entitlements</c>, which may be missing, without those that are false. Returns null unless each is a boolean, an
+    /// integer (as long) or a text.
     /// </summary>
     internal static Dictionary<string, object>? ReadEntitlements(JsonElement body)
     {
@@ -176,6 +177,7 @@ public sealed record LicenseFile(
         if (given.ValueKind != JsonValueKind.Object) return null;
         foreach (var each in given.EnumerateObject())
         {
+            if (each.Value.ValueKind == JsonValueKind.False) continue;
             if (each.Value.ValueKind == JsonValueKind.True) read[each.Name] = true;
             else if (each.Value.ValueKind == JsonValueKind.Number && each.Value.TryGetInt64(out var number)) read[each.Name] = number;
             else if (Text(given, each.Name) is { } text) read[each.Name] = text;

@@ -185,8 +185,8 @@ func isMachineLimit(value any) bool {
 	return ok && number >= 1 && number == math.Trunc(number)
 }
 
-// readEntitlements converts the parsed JSON of entitlements: true, integers as int64, and texts. It returns false and no
-// entitlements for any other value.
+// readEntitlements converts the parsed JSON of entitlements: true, integers as int64, and texts. It leaves out
+// entitlements that are false. It returns false and no entitlements for any other value.
 func readEntitlements(value any) (map[string]any, bool) {
 	given, ok := value.(map[string]any)
 	read := map[string]any{}
@@ -195,7 +195,9 @@ func readEntitlements(value any) (map[string]any, bool) {
 		case string:
 			read[name] = each
 		case bool:
-			read[name], ok = each, ok && each
+			if each {
+				read[name] = true
+			}
 		case float64:
 			read[name], ok = int64(each), ok && each == math.Trunc(each) && math.Abs(each) <= maxInteger
 		default:

@@ -155,15 +155,16 @@ final class LicenseFile
     }
 
     /**
-     * Returns parsed entitlements, or null unless each is true, an integer or a text.
+     * Returns parsed entitlements without those that are false, or null unless each is a boolean, an integer or a text.
      *
      * @return ?array<string, true|int|string>
      */
     public static function readEntitlements(mixed $value): ?array
     {
         $given = $value instanceof \stdClass ? (array) $value : [null];
-        $isGood = static fn (mixed $each): bool => $each === true || is_int($each) || is_string($each);
-        return array_filter($given, $isGood) === $given ? $given : null;
+        $isGood = static fn (mixed $each): bool => is_bool($each) || is_int($each) || is_string($each);
+        $isUnlocked = static fn (mixed $each): bool => $each !== false;
+        return array_filter($given, $isGood) === $given ? array_filter($given, $isUnlocked) : null;
     }
 
     /**

@@ -3,11 +3,12 @@
  * another program sent it, such as a proxy or a captive portal.
  */
 
+import { readEntitlements } from '@keyward/license-file'
+
 import { isObject, parseObject, readMessage } from '../json.ts'
 import type { Settings } from '../options.ts'
 import {
   type Entitlements,
-  type EntitlementValue,
   type FileRefusalCode,
   type Machine,
   REJECTION_CODES,
@@ -59,14 +60,9 @@ function withEntitlements(read: ReadVerdict, isWanted: boolean): ReadVerdict {
   return (status, text) => {
     const verdict = read(status, text)
     if (verdict === null || !verdict.valid) return verdict
-    const entitlements = parseObject(text)?.['entitlements'] ?? {}
-    return isEntitlements(entitlements) ? { ...verdict, entitlements } : null
+    const unlocked = readEntitlements(parseObject(text)?.['entitlements'] ?? {})
+    return unlocked && { ...verdict, entitlements: unlocked }
   }
-}
-
-function isEntitlements(value: unknown): value is Record<string, EntitlementValue> {
-  if (!isObject(value)) return false
-  return Object.values(value).every((one) => one === true || typeof one === 'string' || Number.isSafeInteger(one))
 }
 
 const DEACTIVATE = { path: 'api/v1/deactivate', isSigned: true, statuses: [200, 403], read: readDeactivation }

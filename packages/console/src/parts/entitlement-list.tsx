@@ -20,19 +20,20 @@ export function EntitlementList({
     <Group gap="xs">
       {names.map((name) => {
         const isOwn = name in overrides
-        const value = overrides[name] ?? (isOwn ? null : (defaults[name] ?? null))
+        const value = isOwn ? overrides[name] : defaults[name]
+        const isUnlocked = value !== null && value !== false
         return (
           <Badge
             key={name}
             variant={isOwn ? 'light' : 'default'}
-            color={value === null ? 'gray' : 'indigo'}
+            color={isUnlocked ? 'indigo' : 'gray'}
             size="lg"
             radius="sm"
             title={isOwn ? 'of this license' : 'from the product'}
-            {...(value === null && { td: 'line-through' })}
+            {...(!isUnlocked && { td: 'line-through' })}
           >
             {name}
-            {value === true || value === null ? '' : `: ${String(value)}`}
+            {value === true || !isUnlocked ? '' : `: ${String(value)}`}
           </Badge>
         )
       })}

@@ -1,4 +1,4 @@
-/** An editor for entitlements: names with "on", a whole number or a text. On a license, rows override the defaults of the product. */
+/** An editor for entitlements: names with "on", "off", a whole number or a text. On a license, rows override the defaults of the product. */
 
 import type { EntitlementOverrides } from '@keyward/contract'
 import { Button, Group, Input, Select, Stack, Text, TextInput } from '@mantine/core'
@@ -8,7 +8,7 @@ import type { FieldErrors } from '../api/input.ts'
 import { IconButton } from './parts.tsx'
 
 const t = {
-  types: { true: 'on', integer: 'number', text: 'text', null: 'removed' },
+  types: { true: 'on', false: 'off', integer: 'number', text: 'text', null: 'removed' },
 }
 type Value = EntitlementOverrides[string]
 type Type = keyof typeof t.types
@@ -22,7 +22,7 @@ export interface EntitlementRow {
 
 function rowOf(name: string, value: Value): EntitlementRow {
   if (value === null) return { name, type: 'null', value: '' }
-  if (value === true) return { name, type: 'true', value: '' }
+  if (typeof value === 'boolean') return { name, type: value ? 'true' : 'false', value: '' }
   return { name, type: typeof value === 'number' ? 'integer' : 'text', value: String(value) }
 }
 
@@ -31,7 +31,7 @@ export function rowsOf(entitlements: EntitlementOverrides): EntitlementRow[] {
 }
 
 function valueOf({ type, value }: EntitlementRow): Value {
-  if (type === 'true') return true
+  if (type === 'true' || type === 'false') return type === 'true'
   if (type === 'null') return null
   // An incomplete number stays a text. The API would accept it as a text, so `problemOf` reports it.
   return type === 'integer' && /^-?\d+$/.test(value.trim()) ? Number(value) : value
@@ -64,7 +64,7 @@ export function hasProblem(rows: readonly EntitlementRow[]): boolean {
 }
 
 function shownValue(value: Value): string {
-  if (value === true) return t.types.true
+  if (typeof value === 'boolean') return t.types[value ? 'true' : 'false']
   return value === null ? t.types.null : String(value)
 }
 

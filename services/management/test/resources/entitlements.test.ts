@@ -3,6 +3,7 @@
 import { apiKey, importedLicenses, license, page } from '@keyward/contract'
 import { auditEntry } from '@keyward/contract/management/audit'
 import { product } from '@keyward/contract/management/products'
+import { template } from '@keyward/contract/management/templates'
 import { parsePayload } from '@keyward/license-file'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -59,7 +60,6 @@ describe('entitlements', () => {
     ['a name of 65 characters', { ['a'.repeat(65)]: 1 }, `#/entitlements/${'a'.repeat(30)}%E2%80%A6`],
     ['a fraction', { a: 1.5 }, '#/entitlements/a'],
     ['an integer that a double cannot hold', { a: 2 ** 53 }, '#/entitlements/a'],
-    ['false', { a: false }, '#/entitlements/a'],
     ['a list', { a: [1] }, '#/entitlements/a'],
     ['a text of 257 characters', { a: 'x'.repeat(257) }, '#/entitlements/a'],
     ['a text with NUL', { a: '\0' }, '#/entitlements/a'],
@@ -77,6 +77,47 @@ describe('entitlements', () => {
     const rejected = await vendor.call('POST', 'products', { body: { name: 'Studio', entitlements: { Seats: 1 } } })
     const detail = 'is not a valid name: it must match ^[a-z][a-z0-9_.-]{0,63}$'
     expect(rejected.body).toMatchObject({ errors: [{ detail }] })
+  })
+
+  test('`false` switches an entitlement of the product off, also from a template, and counts no bytes', async () => {
+    const { id: productId } = await createProduct({ sso: true, export: true, beta: false })
+    const own = await vendor.license({ productId, entitlements: { sso: false, beta: true } })
+    expect(own.entitlements).toEqual({ sso: false, beta: true })
+    const shown = async (id: string) => (await vendor.call('GET', `licenses/${id}/entitlements`)).body
+    expect(await shown(own.id)).toEqual({
+      effective: { export: true, beta: true },
+      defaults: { sso: true, export: true, beta: false },
+      overrides: { sso: false, beta: true },
+    })
+    const body = { name: 'Small', policy: { type: 'PERPETUAL' }, entitlements: { export: false } }
+    const made = expectBody(await vendor.call('POST', `products/${productId}/templates`, { body }), 201, template)
+    const issued = { templateId: made.id, customerId: await vendor.customer() }
+    const { id } = expectBody(await vendor.call('POST', 'licenses', { body: issued }), 201, license)
+    expect(await shown(id)).toMatchObject({ effective: { sso: true } })
+    const off = Object.fromEntries(Object.keys(longMembers(3000, 'p')).map((name) => [name, false]))
+    const other = await vendor.license({ productId, entitlements: off })
+    const longer = await vendor.call('PATCH', `products/${productId}`, {
+      body: { entitlements: longMembers(3900, 'p') },
+    })
+    expect(outcome(longer)).toBe('200')
+    expect(await shown(other.id)).toMatchObject({ overrides: off })
+  })
+
+  test('`false` returns VALIDATORS_OUTDATED while a validator would send it to apps', async () => {
+    const { id: productId } = await createProduct({ sso: true })
+    const outdated = "insert into validators (id, name, details) values (gen_random_uuid(), 'old', '{\"features\":[]}')"
+    await harness.database.pool.query(outdated)
+    const entitlements = { sso: false }
+    const body = { productId, customerId: await vendor.customer(), policy: perpetual, entitlements }
+    const attempts = [
+      vendor.call('POST', 'licenses', { body }),
+      vendor.call('POST', 'licenses/import', { body: { licenses: [body] } }),
+      vendor.call('POST', 'products', { body: { name: 'Studio', entitlements } }),
+      vendor.call('PATCH', `products/${productId}`, { body: { entitlements } }),
+    ]
+    const outcomes = (await Promise.all(attempts)).map(outcome)
+    await harness.database.pool.query("delete from validators where name = 'old'")
+    expect(outcomes).toEqual(attempts.map(() => '409 VALIDATORS_OUTDATED'))
   })
 
   test('an entitlement can be null only in a license', async () => {

@@ -65,7 +65,7 @@ describe('entitlements', () => {
     expect((await post(V2, { license: key, include: null })).text).not.toContain('entitlements')
   })
 
-  test('merges the entitlements of the product and the license, and omits nulls', async () => {
+  test('merges the entitlements of the product and the license, and omits null and `false`', async () => {
     const { key } = await world.license({
       productId,
       maxMachines: null,
@@ -73,7 +73,11 @@ describe('entitlements', () => {
     })
     const { export: _, ...rest } = DEFAULTS
     await expect.poll(() => shown(key)).toBe(JSON.stringify({ ...inOrder({ ...rest, seats: 50 }), beta: true }))
-    const other = await world.license({ productId: otherProductId, maxMachines: null, entitlements: { a: 1, b: null } })
+    const other = await world.license({
+      productId: otherProductId,
+      maxMachines: null,
+      entitlements: { a: 1, b: null, c: false },
+    })
     await expect.poll(() => shown(other.key)).toBe(JSON.stringify({ a: 1 }))
     const none = await world.license({ productId: otherProductId, maxMachines: null })
     await expect.poll(() => shown(none.key)).toBe(JSON.stringify({}))

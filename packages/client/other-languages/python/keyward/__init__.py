@@ -23,7 +23,7 @@ from typing import Callable, Mapping, Optional, Union
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from .files import replace_file
-from .license_file import (FileUser, ends_at, is_entitlements, is_time, judge, parse_object, read_public_key, request_code,
+from .license_file import (FileUser, ends_at, is_time, judge, parse_object, read_entitlements, read_public_key, request_code,
                            to_ms, verify, verify_answer)  # fmt: skip
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -252,8 +252,7 @@ class LicenseClient:
         return Result("offline", "OFFLINE_REFUSED", reason=reason, rejected_as=rejected_as, message=message, detail=detail)
 
     def _unlocked(self, payload: dict) -> Optional[dict]:
-        given = payload.get("entitlements")
-        return (given if is_entitlements(given) else {}) if self._entitlements else None
+        return (read_entitlements(payload.get("entitlements")) or {}) if self._entitlements else None
 
     def _refresh_if_due(self, expires_at: Optional[str], deadline: float) -> None:
         """Fetches a new file if one is due, within the rest of the time budget."""
@@ -498,8 +497,8 @@ def _verdict_v1(status: int, text: str, entitlements: bool) -> Optional[Result]:
     valid, code, expires_at = body.get("valid"), body.get("code"), body.get("expiresAt")
     if valid is True and status == 200 and code == "VALID" and "expiresAt" in body:
         grace_ends_at = body["graceEndsAt"] if is_time(body.get("graceEndsAt")) else None
-        unlocked = body.get("entitlements", {}) if entitlements else None
-        is_good = (expires_at is None or is_time(expires_at)) and (unlocked is None or is_entitlements(unlocked))
+        unlocked = read_entitlements(body.get("entitlements", {})) if entitlements else None
+        is_good = (expires_at is None or is_time(expires_at)) and (unlocked is not None or not entitlements)
         return Result("online", code, expires_at=expires_at, grace_ends_at=grace_ends_at, entitlements=unlocked) if is_good else None
     return _rejection(body) if valid is False and code != "VALID" else None
 

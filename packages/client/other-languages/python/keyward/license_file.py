@@ -159,8 +159,11 @@ def _is_payload(payload: dict) -> bool:
     )
 
 
-def is_entitlements(value: object) -> bool:
-    return isinstance(value, dict) and all(each is True or type(each) in (int, str) for each in value.values())
+def read_entitlements(value: object) -> Optional[dict]:
+    """Returns parsed entitlements without those that are False, or None unless each is a bool, an int or a str."""
+    if not isinstance(value, dict) or any(type(each) not in (bool, int, str) for each in value.values()):
+        return None
+    return {name: each for name, each in value.items() if each is not False}
 
 
 def is_time(value: object) -> bool:

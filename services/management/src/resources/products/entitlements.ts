@@ -9,6 +9,7 @@ import { sql } from 'kysely'
 
 import type { WriteContext } from '../../context.ts'
 import { invalid, type ValidationError } from '../../http/problem.ts'
+import { requireValidatorsWith } from '../validators/features.ts'
 
 /** The maximum number of licenses against which new defaults are checked. Checking this many takes a fraction of a second. */
 const MAX_CHECKED = 20_000
@@ -23,10 +24,15 @@ interface EntitledLicense {
 
 /** Returns an error for every license whose effective entitlements would be too long. Locks the products against new defaults. */
 export async function excessiveEntitlements(
-  { db, organizationId }: WriteContext,
+  context: WriteContext,
   licenses: readonly EntitledLicense[],
 ): Promise<ValidationError[]> {
   if (licenses.length === 0) return []
+  await requireSwitches(
+    context,
+    licenses.map(({ entitlements }) => membersOf(entitlements)),
+  )
+  const { db, organizationId } = context
   const products = await db
     .selectFrom('products')
     .select(['id', 'entitlements'])
@@ -47,8 +53,18 @@ export async function excessiveEntitlements(
 }
 
 function effectiveBytes(defaults: Readonly<Record<string, unknown>>, entitlements: string): number {
-  const own: unknown = JSON.parse(entitlements)
-  return entitlementsBytes(effectiveEntitlements(defaults, { ...Object(own) }))
+  return entitlementsBytes(effectiveEntitlements(defaults, membersOf(entitlements)))
+}
+
+function membersOf(entitlements: string): Record<string, unknown> {
+  const members: unknown = JSON.parse(entitlements)
+  return { ...Object(members) }
+}
+
+/** Throws VALIDATORS_OUTDATED when a value is `false` and a validator is of a version that would send it to apps. */
+export async function requireSwitches(context: WriteContext, entitlements: readonly object[]): Promise<void> {
+  if (entitlements.some((members) => Object.values(members).includes(false)))
+    await requireValidatorsWith(context, ['switches'])
 }
 
 /**
@@ -63,7 +79,9 @@ export async function requireDefaultsFit(
 ): Promise<void> {
   const { rows } = await sql<{ id: string; bytes: number; checked: number }>`
     with candidates as materialized (
-      select id, jsonb_strip_nulls(${JSON.stringify(defaults)}::jsonb || entitlements) as effective from licenses
+      select id, coalesce((
+        select jsonb_object_agg(name, value) from jsonb_each(${JSON.stringify(defaults)}::jsonb || entitlements) as m (name, value)
+        where value not in ('null', 'false')), '{}') as effective from licenses
       where product_id = ${productId} and organization_id = ${organizationId} and entitlements is not null
         and octet_length(entitlements::text) > ${MAX_ENTITLEMENTS_BYTES - entitlementsBytes(defaults)}
       order by octet_length(entitlements::text) desc limit ${MAX_CHECKED + 1}

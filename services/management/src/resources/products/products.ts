@@ -11,7 +11,7 @@ import type { WriteContext } from '../../context.ts'
 import { changeRow, deleteRow, insertRow, listRows, type OwnedRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
-import { requireDefaultsFit } from './entitlements.ts'
+import { requireDefaultsFit, requireSwitches } from './entitlements.ts'
 
 export const productRows: OwnedRows<'products', Product> = {
   table: 'products',
@@ -39,7 +39,9 @@ type Update = z.output<typeof updateProduct>
 async function changeProduct(context: WriteContext, id: string, input: Update): Promise<Product> {
   const given = { ...input, entitlements: storedEntitlements(input.entitlements) }
   return changeRow(productRows, context, id, given, async () => {
-    if (given.entitlements) await requireDefaultsFit(context, id, given.entitlements)
+    if (!given.entitlements) return
+    await requireSwitches(context, [given.entitlements])
+    await requireDefaultsFit(context, id, given.entitlements)
   })
 }
 
@@ -64,8 +66,10 @@ export const products = implement(tag, operations, {
   listProducts: { summary: 'List products', handle: (call) => listRows(productRows, call, call.query) },
   createProduct: {
     summary: 'Create a product',
-    handle: (call) =>
-      insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) }),
+    handle: async (call) => {
+      await requireSwitches(call, [call.body.entitlements ?? {}])
+      return insertRow(productRows, call, { ...call.body, entitlements: storedEntitlements(call.body.entitlements) })
+    },
   },
   readProduct: { summary: 'Read a product', handle: (call) => readRow(productRows, call, call.params.id) },
   updateProduct: {

@@ -24,6 +24,7 @@ import {
   termsOf,
 } from '../licenses/template-rows.ts'
 import { type Effect, effectOf, formerOf, type TemplateRow } from '../licenses/template-values.ts'
+import { requireSwitches } from '../products/entitlements.ts'
 
 const PAGE_ROWS = 200
 const EXAMPLES = 5
@@ -72,6 +73,7 @@ export async function applyTemplate(context: WriteContext, id: string, isDryRun:
   if (isDryRun) return { ...counted, application: showApplication(row) }
   await requireMachinesWithinQuota(context, [row.maxMachines])
   await requireFeatures(context, [{ ...termsOf(row), expiresAt: null }])
+  await requireSwitches(context, [row.entitlements ?? {}])
   const now = new Date().toISOString()
   const { total, changed: expected, kept } = counted
   const application: StoredApplication = {

@@ -138,12 +138,13 @@ public record LicenseFile(
                 entitlements == null ? Map.of() : entitlements);
     }
 
-    /** Converts the parsed JSON of entitlements: true, integers as Long, and texts. Returns null for any other value. */
+    /** Converts the parsed JSON of entitlements: true, integers as Long, and texts, without those that are false. Returns null for any other value. */
     static Map<String, Object> readEntitlements(Object value) {
         if (!(value instanceof Map<?, ?> given)) return null;
         Map<String, Object> read = new LinkedHashMap<>();
         for (var each : given.entrySet()) {
             Object member = each.getValue();
+            if (Boolean.FALSE.equals(member)) continue;
             boolean isInteger = member instanceof Double number && number == Math.rint(number) && Math.abs(number) <= MAX_INTEGER;
             if (!isInteger && !(member instanceof String) && !Boolean.TRUE.equals(member)) return null;
             read.put((String) each.getKey(), isInteger ? (Object) ((Double) member).longValue() : member);
