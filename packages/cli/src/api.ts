@@ -3,6 +3,10 @@
  * are retried.
  */
 
+import { createWriteStream } from 'node:fs'
+import { rename, rm, stat } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { problem } from '@keyward/contract'
@@ -45,6 +49,11 @@ export interface Api {
     input: InputOf<One>,
     options?: CallOptions,
   ): Promise<ApiResponse<ResultOf<One>>>
+  /**
+   * Writes the response of an operation to a file, which exists only when the response was complete. Returns its number of bytes. Throws
+   * Failure.
+   */
+  download(operation: Operation, input: AnyInput, path: string): Promise<number>
 }
 
 /** A validation error of the service: a JSON pointer or query parameter of the request, and a description. */
@@ -66,6 +75,8 @@ export class ValidationFailure extends Failure {
 }
 
 const TIMEOUT_MS = 60_000
+/** The time after which the service ends an export. */
+const EXPORT_TIMEOUT_MS = 15 * 60_000
 const MAX_ATTEMPTS = 8
 const MAX_PAUSE_MS = 15_000
 const RETRIED_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504])
@@ -92,7 +103,21 @@ export function createApi(connection: Connection): Api {
       )
     return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
   }
-  return { baseUrl: connection.baseUrl, call }
+  async function download(operation: Operation, input: AnyInput, path: string): Promise<number> {
+    const request = requestOf(connection, operation, input, {})
+    const response = await send(request, connection.baseUrl, { attempts: 3 }, EXPORT_TIMEOUT_MS)
+    if (!response.ok || response.body === null) throw failureOf(response.status, await response.text())
+    const part = `${path}.part`
+    try {
+      await pipeline(Readable.from(response.body), createWriteStream(part))
+      await rename(part, path)
+    } catch (error) {
+      await rm(part, { force: true })
+      throw new Failure(EXIT.unreachable, `The export is incomplete (${reasonOf(error)}). ${path} was not written`)
+    }
+    return (await stat(path)).size
+  }
+  return { baseUrl: connection.baseUrl, call, download }
 }
 
 /** Returns the request of a call without its time-out. The credential follows from the operation. */
@@ -125,13 +150,14 @@ async function send(
   [url, init]: [string, RequestInit],
   baseUrl: string,
   retry: CallOptions['retry'],
+  timeoutMs = TIMEOUT_MS,
 ): Promise<Response> {
   const attempts = retry?.attempts ?? (retry === undefined ? 1 : MAX_ATTEMPTS)
   for (let attempt = 1; ; attempt++) {
     const pauseMs = Math.min(250 * 2 ** attempt, MAX_PAUSE_MS)
     const last = attempt >= attempts
     try {
-      const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
+      const response = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) })
       if (last || !RETRIED_STATUS.has(response.status)) return response
       await response.body?.cancel()
       const after = Number(response.headers.get('retry-after') ?? 0) * 1_000

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { CliCommand } from '../command.ts'
 import { describe } from '../output.ts'
 import { addDeletion } from './deletion.ts'
+import { isExported, withExport } from './export.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
 
@@ -25,11 +26,12 @@ export function addCustomerCommands(parent: CliCommand): void {
       const { data } = await api.call(customers.createCustomer, { body })
       output.result(data, describeCustomer(data))
     })
-  withLimit(group.command('list').description('list customers, newest first'))
+  withExport(withLimit(group.command('list').description('list customers, newest first')))
     .option('--email <address>', 'only customers with this e-mail address')
     .option('--external-id <id>', 'only the customer with this id in your own system')
     .run(async (session, flags) => {
       const { limit, ...query } = filterFlags.parse(flags)
+      if (await isExported(session, flags, customers.exportCustomers, query)) return
       const list = await readList(session.api, customers.listCustomers, { query }, limit)
       printList(session, list, (one) => ({
         ID: one.id,

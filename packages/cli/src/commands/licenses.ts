@@ -13,6 +13,7 @@ import type { Session } from '../session.ts'
 import { parseMoment } from '../times.ts'
 import { addDeletion } from './deletion.ts'
 import { describeEntitlements, entitlementsOf, withEntitlements } from './entitlements.ts'
+import { isExported, withExport } from './export.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
@@ -170,7 +171,7 @@ function addEntitlements(group: CliCommand): void {
 }
 
 function addList(group: CliCommand): void {
-  withLimit(group.command('list').description('list licenses, newest first'))
+  withExport(withLimit(group.command('list').description('list licenses, newest first')))
     .option('--product <id>', 'only licenses of this product')
     .option('--customer <id>', 'only licenses of this customer')
     .option('--template <id>', 'only licenses of this template')
@@ -195,6 +196,7 @@ function addList(group: CliCommand): void {
         product: productId,
         customer: customerId,
         template: templateId,
+        sort,
         ...filters
       } = filterFlags.parse(flags)
       const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
@@ -206,7 +208,8 @@ function addList(group: CliCommand): void {
         expiresAfter: time(filters.expiresAfter),
         expiresBefore: time(filters.expiresBefore),
       }
-      const list = await readList(session.api, licenses.listLicenses, { query }, limit)
+      if (await isExported(session, flags, licenses.exportLicenses, query)) return
+      const list = await readList(session.api, licenses.listLicenses, { query: { ...query, sort } }, limit)
       printList(session, list, (one) => ({
         KEY: one.key,
         STATUS: one.status,

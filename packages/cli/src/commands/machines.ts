@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { ago } from '../times.ts'
+import { isExported, withExport } from './export.ts'
 import { findLicense } from './license-format.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
@@ -30,12 +31,15 @@ export function addMachineCommands(parent: CliCommand): void {
         ID: one.id,
       }))
     })
-  withLimit(group.command('find').description('find machines of all licenses by machine id or host name'))
+  const find = group.command('find').description('find machines of all licenses by machine id or host name')
+  withExport(withLimit(find))
     .option('--id <id>', 'the exact machine id')
     .option('--hostname <name>', 'the host name, in any case')
     .run(async (session, flags) => {
       const { limit, id: machineId, hostname } = findFlags.parse(flags)
-      const list = await readList(session.api, machines.findMachines, { query: { machineId, hostname } }, limit)
+      const query = { machineId, hostname }
+      if (await isExported(session, flags, machines.exportMachines, query)) return
+      const list = await readList(session.api, machines.findMachines, { query }, limit)
       const nowMs = session.context.nowMs()
       printList(session, list, (one) => ({
         'MACHINE ID': one.machineId,

@@ -1,8 +1,5 @@
 /** The commands for access rules: `rules add`, `list`, `set-mode`, `delete`, `import` and `export`. */
 
-import { writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
-
 import {
   type AccessRule,
   accessRules,
@@ -19,6 +16,7 @@ import type { CliCommand } from '../command.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { validateRow } from '../import/validate-row.ts'
 import { describe } from '../output.ts'
+import { saveExport } from './export.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { addRuleImport } from './rule-import.ts'
 import { defaultsOf, ruleFlags, scopeFlags, scopeOf, withRuleFlags } from './rule-options.ts'
@@ -72,14 +70,9 @@ export function addRuleCommands(parent: CliCommand): void {
 function addExport(group: CliCommand): void {
   withFilters(group.command('export').description('write unexpired rules to a file in the format of an import'))
     .argument('<file>', 'the file to write, with the extension .csv or .json')
-    .run(async ({ api, output, context }, flags, file: string) => {
-      const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
-      if (format === undefined)
-        throw new Failure(EXIT.usage, `The name of the file must end with .csv or .json; got ${file}`)
-      const query = { ...queryOf(filterFlags.parse(flags)), format, expired: 'false' }
-      const { data } = await api.call(accessRules.exportAccessRules, { query }, { retry: { attempts: 3 } })
-      await writeFile(resolve(context.folder, file), data)
-      output.result({ file, bytes: Buffer.byteLength(data) }, `Wrote ${file}.`)
+    .run(async (session, flags, file: string) => {
+      const query = { ...queryOf(filterFlags.parse(flags)), expired: 'false' }
+      await saveExport(session, accessRules.exportAccessRules, query, { file, formats: ['csv', 'json'] })
     })
 }
 

@@ -1,7 +1,7 @@
 import { CODES } from '@keyward/contract'
 import { activity } from '@keyward/contract/management/activity'
 
-import { type ItemOf, useList } from '../api/hooks.ts'
+import { useList } from '../api/hooks.ts'
 import { ExportButton } from '../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
@@ -9,15 +9,10 @@ import { fromOf, PERIODS } from '../parts/periods.ts'
 import { useUrlFilters } from '../parts/url.ts'
 import { text } from '../text.ts'
 import { ActivityTable } from './activity-table.tsx'
-type Entry = ItemOf<typeof activity.listActivity>
 const FILTERS = { type: null, code: null, machineId: null, hours: null }
 /** The interval at which the list is read again, because checks add entries. */
 const LIVE_MS = 10_000
 const CODE_NAMES = Object.fromEntries(CODES.map((code) => [code, text.codes[code]]))
-
-function csvRow({ firstAt, lastAt, type, code, licenseId, machineId, count }: Entry) {
-  return { firstAt, lastAt, type, code: code ?? null, licenseId, machineId: machineId ?? null, count }
-}
 
 export default function Activity() {
   const filters = useUrlFilters(FILTERS)
@@ -25,10 +20,7 @@ export default function Activity() {
   const input = { query: { ...query, from: fromOf(hours) } }
   const list = useList(activity.listActivity, input, LIVE_MS)
   return (
-    <Screen
-      title="Activity"
-      actions={<ExportButton operation={activity.listActivity} input={input} file="activity" row={csvRow} />}
-    >
+    <Screen title="Activity" actions={<ExportButton operation={activity.exportActivity} input={input} />}>
       <FilterBar onClear={clear}>
         <TextFilter
           label="Machine"

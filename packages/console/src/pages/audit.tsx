@@ -114,11 +114,6 @@ export function ChangesTable({ list, empty }: { list: ListState<Entry>; empty: s
   return <ListTable list={list} columns={isNarrow ? NARROW_COLUMNS : COLUMNS} empty={empty} label="Changes" />
 }
 
-function csvRow({ at, actor, action, resourceType, resourceId, before, changes }: Entry) {
-  const json = (value: object | null) => value && JSON.stringify(value)
-  return { at, by: actorName(actor), action, resourceType, resourceId, before: json(before), changes: json(changes) }
-}
-
 export default function Audit() {
   const filters = useUrlFilters(FILTERS)
   const [{ hours, ...query }, , clear] = filters
@@ -127,10 +122,7 @@ export default function Audit() {
   const resourceName = useName(query.resourceId)
   const actor = list.items.find((entry) => entry.actor.id === query.actorId)?.actor
   return (
-    <Screen
-      title="Changes"
-      actions={<ExportButton operation={auditLog.listAuditLog} input={input} file="changes" row={csvRow} />}
-    >
+    <Screen title="Changes" actions={<ExportButton operation={auditLog.exportAuditLog} input={input} />}>
       <FilterBar onClear={clear}>
         <ChoiceFilter filters={filters} name="resourceType" label="About" names={t.resources} />
         <ChoiceFilter filters={filters} name="hours" label="When" names={PERIODS} />

@@ -7,6 +7,7 @@ import { useLocation } from 'wouter'
 import { useList, useRead, wholeList } from '../api/hooks.ts'
 import { useMay } from '../api/me.ts'
 import { CustomerWindow } from '../parts/customer-window.tsx'
+import { ExportButton } from '../parts/export-button.tsx'
 import { FilterBar, TextFilter } from '../parts/filters.tsx'
 import { Screen } from '../parts/page-header.tsx'
 import { When } from '../parts/parts.tsx'
@@ -35,7 +36,15 @@ export default function Customers() {
   const list = useFound(q)
   const create = may('customers.write') && <Button onClick={creating.open}>New customer</Button>
   return (
-    <Screen title="Customers" actions={create}>
+    <Screen
+      title="Customers"
+      actions={
+        <>
+          <ExportButton operation={customers.exportCustomers} input={{}} />
+          {create}
+        </>
+      }
+    >
       <FilterBar onClear={clear}>
         <TextFilter
           label="E-mail, name or external id"

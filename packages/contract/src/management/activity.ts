@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 import { code } from '../codes.ts'
 import { exactText, MAX_MACHINE_ID_BYTES } from '../text.ts'
-import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, exportedRows, exportQuery, id, listQuery, moment, page, timestamp } from './common.ts'
 import { operations } from './operations.ts'
 
 export const activityType = z
@@ -105,6 +105,13 @@ const activityPage = { query: listQuery(activityFilter), returns: page(activityE
 export const activity = operations({
   listLicenseActivity: { route: 'GET /licenses/{id}/activity', needs: 'licenses.read', ...activityPage },
   listActivity: { route: 'GET /activity', needs: 'licenses.read', ...activityPage },
+  exportActivity: {
+    route: 'GET /activity/export',
+    needs: 'licenses.read',
+    query: exportQuery(activityFilter),
+    returns: exportedRows,
+    file: 'text/csv',
+  },
 })
 
 export const alerts = operations({

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
+import { actor, EXAMPLE_ID, exportedRows, exportQuery, id, listQuery, moment, page, timestamp } from './common.ts'
 import { operations } from './operations.ts'
 
 export const auditEntry = z
@@ -64,6 +64,13 @@ export const auditLog = operations({
     needs: 'audit.read',
     query: listQuery(auditFilter),
     returns: page(auditEntry),
+  },
+  exportAuditLog: {
+    route: 'GET /audit-log/export',
+    needs: 'audit.read',
+    query: exportQuery(auditFilter),
+    returns: exportedRows,
+    file: 'text/csv',
   },
   listOperatorAuditLog: {
     route: 'GET /operator/audit-log',

@@ -137,6 +137,21 @@ export const totalRequest = {
     .meta({ description: 'Adds `total` to the response: the number of items on all pages.', example: 'true' }),
 }
 
+/** Returns the query of an export of all items that the filters of a list select. */
+export function exportQuery<Filters extends z.ZodRawShape>(filters: Filters) {
+  return z.strictObject({
+    format: z
+      .enum(['csv', 'jsonl'])
+      .default('csv')
+      .meta({ description: 'The format: CSV, or one JSON object in each line.', example: 'jsonl' }),
+    ...filters,
+  })
+}
+
+export const exportedRows = z
+  .string()
+  .meta({ description: 'CSV with a heading line, or one JSON object in each line.', example: 'id,email\r\n' })
+
 /** Returns the schema of one page of a list. */
 export function page<Item extends z.ZodType>(item: Item) {
   return z.object({

@@ -7,6 +7,8 @@ import {
   countedPage,
   email,
   EXAMPLE_ID,
+  exportedRows,
+  exportQuery,
   externalIdOf,
   id,
   listQuery,
@@ -73,6 +75,13 @@ export const customers = operations({
     returns: customer,
     creates: true,
     maxBodyBytes,
+  },
+  exportCustomers: {
+    route: 'GET /customers/export',
+    needs: 'customers.read',
+    query: exportQuery(customerFilter),
+    returns: exportedRows,
+    file: 'text/csv',
   },
   readCustomer: { route: 'GET /customers/{id}', needs: 'customers.read', returns: customer },
   updateCustomer: {

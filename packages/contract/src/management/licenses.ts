@@ -9,6 +9,8 @@ import { MAX_MACHINES } from '../vocabulary.ts'
 import {
   email,
   EXAMPLE_ID,
+  exportedRows,
+  exportQuery,
   externalIdOf,
   id,
   countedPage,
@@ -417,6 +419,13 @@ export const licenses = operations({
     maxBodyBytes: 50 * 1024 * 1024,
     returns: importedLicenses,
     propagates: true,
+  },
+  exportLicenses: {
+    route: 'GET /licenses/export',
+    needs: 'licenses.read',
+    query: exportQuery(licenseFilter),
+    returns: exportedRows,
+    file: 'text/csv',
   },
   readLicense: { route: 'GET /licenses/{id}', needs: 'licenses.read', returns: license },
   readLicenseEntitlements: {

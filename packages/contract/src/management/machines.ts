@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 import { exactText, MAX_MACHINE_ID_BYTES, optionalExactText, text } from '../text.ts'
 import { checkedLicenseKey } from '../validation.ts'
-import { EXAMPLE_ID, id, listQuery, page, timestamp } from './common.ts'
+import { EXAMPLE_ID, exportedRows, exportQuery, id, listQuery, page, timestamp } from './common.ts'
 import { operations } from './operations.ts'
 
 export const machine = z
@@ -47,6 +47,13 @@ export const machines = operations({
     needs: 'licenses.read',
     query: listQuery(machineFilter),
     returns: page(foundMachine),
+  },
+  exportMachines: {
+    route: 'GET /machines/export',
+    needs: 'licenses.read',
+    query: exportQuery(machineFilter),
+    returns: exportedRows,
+    file: 'text/csv',
   },
   listMachines: {
     route: 'GET /licenses/{id}/machines',

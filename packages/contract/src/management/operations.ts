@@ -48,7 +48,7 @@ export interface Operation {
   /** Whether the operation creates a resource with the status 201 and `Location`. */
   creates?: true
   /** The media type of a response that callers receive as text, such as a file. Its handler may return a `Streamed`. */
-  file?: 'text/plain' | 'application/json'
+  file?: 'text/plain' | 'application/json' | 'text/csv'
   /** Members of the response that are returned only once. */
   secrets?: readonly string[]
   /** Whether validators apply the change, so that `Prefer: wait` is accepted. */

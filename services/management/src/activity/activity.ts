@@ -7,6 +7,7 @@ import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
 import type { ReadContext } from '../context.ts'
+import { columnsOf, exportList } from '../crud/export.ts'
 import { missingIds } from '../crud/owned-rows.ts'
 import { firstIdAt, type Page, type PageQuery, selectPage } from '../http/pagination.ts'
 import { notFound } from '../http/problem.ts'
@@ -49,7 +50,7 @@ interface ActivityQuery extends PageQuery {
 async function listActivity(
   context: ReadContext,
   licenseId: string | null,
-  { type, code: checkCode, machineId, from, to, ...query }: ActivityQuery,
+  { type, code: checkCode, machineId, from, to, limit, cursor }: ActivityQuery,
 ): Promise<Page<ActivityEntry>> {
   const { db, organizationId } = context
   if (licenseId !== null && (await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
@@ -67,8 +68,10 @@ async function listActivity(
     select = select.where('id', '>=', firstIdAt(from.getTime())).where('at', '>=', new Date(from.getTime() - DAY_MS))
   if (to !== undefined)
     select = select.where('id', '<', firstIdAt(to.getTime())).where('at', '<=', new Date(to.getTime() + DAY_MS))
-  return selectPage({ name: `activity ${licenseId ?? ''}`, organizationId }, query, select, show)
+  return selectPage({ name: `activity ${licenseId ?? ''}`, organizationId }, { limit, cursor }, select, show)
 }
+
+const COLUMNS = columnsOf<ActivityEntry>('id', 'firstAt', 'lastAt', 'type', 'code', 'licenseId', 'machineId', 'count')
 
 const tag = { name: 'Activity', description: 'Checks and changes of licenses.' }
 
@@ -81,5 +84,13 @@ export const activity = implement(tag, operations, {
   listActivity: {
     summary: 'List the activity of all licenses',
     handle: (call) => listActivity(call, null, call.query),
+  },
+  exportActivity: {
+    summary: 'Export the activity of all licenses',
+    description: 'Streams all items of the filter as CSV or JSON lines, in the order of the list.',
+    handle: (call) =>
+      exportList(call, { name: 'activity', resourceType: 'activity', columns: COLUMNS }, (page) =>
+        listActivity(call, null, { ...call.query, ...page }),
+      ),
   },
 })

@@ -105,13 +105,15 @@ function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
     ...(endpoint.status === 201 ? (['location'] as const) : []),
     ...(acceptsIdempotencyKey(endpoint) ? (['idempotency-replayed'] as const) : []),
     ...(propagates ? (['preference-applied', 'x-applied-by'] as const) : []),
-    ...(file === 'text/plain' ? (['content-disposition'] as const) : []),
+    ...(file === 'text/plain' || file === 'text/csv' ? (['content-disposition'] as const) : []),
     ...RATE_LIMIT_HEADERS,
   ]
   const headers = headerReferences(names)
   if (!returns) return { '204': { description: 'Success, without a body.', headers } }
   const content =
-    file === 'text/plain' ? { [file]: { schema: returns } } : json(named(returns, endpoint.name, 'Response'))
+    file === undefined || file === 'application/json'
+      ? json(named(returns, endpoint.name, 'Response'))
+      : { [file]: { schema: returns }, ...(file === 'text/csv' && { 'application/x-ndjson': { schema: returns } }) }
   return { [`${endpoint.status}`]: { description: 'Success.', headers, content } }
 }
 

@@ -15,11 +15,11 @@ import { CamelCasePlugin, type CompiledQuery, Kysely, PostgresDialect } from 'ky
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { type AuditQuery, listEntries } from '../../src/audit/audit-log.ts'
 import type { ReadContext, WriteContext } from '../../src/context.ts'
 import { updateRules } from '../../src/resources/access-rule-sets/replace.ts'
 import { findExisting, type NewRule } from '../../src/resources/access-rules/add.ts'
 import { listRules, type RuleQuery } from '../../src/resources/access-rules/list.ts'
+import { type AuditQuery, listEntries } from '../../src/resources/audit-log/audit-log.ts'
 import { type LicenseQuery, listLicenses } from '../../src/resources/licenses/list.ts'
 import { findMachines, type MachineQuery } from '../../src/resources/machines/machines.ts'
 import { searchCustomers, searchLicenses, searchMachines } from '../../src/search/search.ts'

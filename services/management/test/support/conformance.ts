@@ -52,7 +52,7 @@ export function createResponseValidator(document: Document): ResponseValidator {
       const pointer = [...place, 'content', type, 'schema']
       const validate = ajv.getSchema(`document#/${pointer.map(escape).join('/')}`)
       if (!validate) return 'the document has no such schema'
-      const value = type === 'text/plain' ? response.text : response.body
+      const value = type.startsWith('text/') ? response.text : response.body
       if (validate(value) !== true) return `${ajv.errorsText(validate.errors)}: ${response.text}`
       if (response.status < 400) return null
       const { code } = problem.parse(response.body)

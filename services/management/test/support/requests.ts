@@ -269,6 +269,11 @@ const makers: Record<MakerName, Maker> = {
   deleteAccessRule: below('access-rules', rule),
   importAccessRules: fixed('access-rules/import', () => ({ rules: [newRule(), newRule()] })),
   exportAccessRules: fixed('access-rules/export'),
+  exportLicenses: fixed('licenses/export'),
+  exportCustomers: fixed('customers/export'),
+  exportMachines: fixed('machines/export'),
+  exportAuditLog: fixed('audit-log/export'),
+  exportActivity: fixed('activity/export'),
   setAccessRuleMode: async (world) => ({
     path: 'access-rules/set-mode',
     body: { mode: 'MONITOR', ids: [await rule(world)] },

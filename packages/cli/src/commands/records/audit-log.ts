@@ -2,6 +2,7 @@ import { auditLog } from '@keyward/contract/management/audit'
 import { z } from 'zod'
 
 import type { CliCommand } from '../../command.ts'
+import { isExported, withExport } from '../export.ts'
 import { listFlags, periodFlags, periodOf, printList, readList, withLimit, withPeriod } from '../lists.ts'
 
 const MAX_CHANGES_LENGTH = 80
@@ -16,7 +17,7 @@ const filterFlags = listFlags.extend({
 
 export function addAuditLogCommand(parent: CliCommand): void {
   const description = 'list changes with their callers, newest first; --json prints all values'
-  withPeriod(withLimit(parent.command('audit-log').description(description)))
+  withExport(withPeriod(withLimit(parent.command('audit-log').description(description))))
     .option('--action <action>', 'only this action, such as license.suspended')
     .option('--resource-type <type>', 'only resources of this type, such as license')
     .option('--resource <id>', 'only changes of this resource')
@@ -30,6 +31,7 @@ export function addAuditLogCommand(parent: CliCommand): void {
         actorId: actor,
         ...periodOf(period, session.context.nowMs()),
       }
+      if (await isExported(session, flags, auditLog.exportAuditLog, query)) return
       const list = await readList(session.api, auditLog.listAuditLog, { query }, limit)
       printList(session, list, (one) => ({
         AT: one.at,

@@ -105,11 +105,6 @@ function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }
   )
 }
 
-function csvRow({ key, status, productId, customerId, policy, machines, createdAt }: License) {
-  const { type, expiresAt, maxMachines } = policy
-  return { key, status, productId, customerId, type, expiresAt, maxMachines, usedMachines: machines.used, createdAt }
-}
-
 export default function Licenses() {
   const may = useMay()
   const filters = useUrlFilters(FILTERS)
@@ -117,7 +112,8 @@ export default function Licenses() {
   const [sort, sorting] = useUrlSorting()
   const isByExpiry = isPeriod(within) && sort.sort === null
   const order = isByExpiry ? ({ sort: 'expiresAt', order: 'asc' } as const) : sort
-  const input = { query: { ...query, ...expiringWithin(within), ...order } }
+  const filter = { ...query, ...expiringWithin(within) }
+  const input = { query: { ...filter, ...order } }
   const list = useList(licenses.listLicenses, input)
   const { data: organization } = useRead(organizations.readOwnOrganization, {})
   /** The licenses that match the filters, with those that the list does not show yet. */
@@ -147,7 +143,7 @@ export default function Licenses() {
       title="Licenses"
       actions={
         <>
-          <ExportButton operation={licenses.listLicenses} input={input} file="licenses" row={csvRow} />
+          <ExportButton operation={licenses.exportLicenses} input={{ query: filter }} />
           {importing}
           {create}
         </>

@@ -1,13 +1,10 @@
 import { accessRules as operations } from '@keyward/contract'
 
-import { shareOf } from '../../admission/gates.ts'
-import type { ReadContext } from '../../context.ts'
-import { Streamed } from '../../http/response.ts'
-import type { Dependencies } from '../../operations/dependencies.ts'
+import { streamFile } from '../../crud/export.ts'
 import { implement } from '../../operations/implement.ts'
 import { addRule, importRules } from './add.ts'
 import { exportRules } from './export.ts'
-import { listRules, type RuleFilter } from './list.ts'
+import { listRules } from './list.ts'
 import { setMode } from './set-mode.ts'
 import { changeRule, deleteRule, deleteRulesById, readRule } from './store.ts'
 
@@ -18,26 +15,6 @@ export const accessRuleTag = {
     'Blacklists reject matching checks, exclusions let matching checks pass, and restrictions reject all other checks.',
 }
 const limits = ['RULE_LIMIT_REACHED', 'COUNTRY_RULES_NOT_IN_PLAN'] as const
-
-/** Streams the rules that satisfy a filter. Each page is a separate read, which waits for its share of the connections. */
-async function streamRules(
-  context: ReadContext & { dependencies: Dependencies },
-  filter: RuleFilter,
-  format: 'csv' | 'json',
-): Promise<Streamed> {
-  const { reads, exports } = context.dependencies.gates
-  const share = shareOf({ kind: 'vendor', organizationId: context.organizationId })
-  const leave = await exports.enter(share)
-  const chunks = exportRules(context, filter, format, async (read) => {
-    const leaveReads = await reads.enter(share)
-    try {
-      return await read()
-    } finally {
-      leaveReads()
-    }
-  })
-  return new Streamed(chunks, leave)
-}
 
 export const accessRules = implement(accessRuleTag, operations, {
   listAccessRules: { summary: 'List access rules', handle: (call) => listRules(call, call.query) },
@@ -70,11 +47,10 @@ export const accessRules = implement(accessRuleTag, operations, {
     description:
       'Streams all rules of the filter, oldest first, in the format of an import. An import rejects expired rules; `expired=false` omits them. ' +
       'With `format=csv`, the response is `text/csv` with a heading line.',
-    async handle(call) {
+    handle(call) {
       const { format, ...filter } = call.query
-      call.headers['content-type'] = format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8'
-      call.headers['content-disposition'] = `attachment; filename="access-rules.${format}"`
-      return streamRules(call, filter, format)
+      const file = { name: 'access-rules', format, resourceType: 'access_rule', filter }
+      return streamFile(call, file, (page) => exportRules(call, filter, format, page))
     },
   },
   deleteAccessRules: {

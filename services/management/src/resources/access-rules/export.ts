@@ -1,9 +1,9 @@
 /** Streams rules in the formats that an import accepts (docs/api.md#r10). One page of rules is in memory at a time. */
 
 import type { AccessRule } from '@keyward/contract'
-import { writeCell } from '@keyward/contract/text'
 
 import type { ReadContext } from '../../context.ts'
+import { csvRow, type ReadPage } from '../../crud/export.ts'
 import { readRulesAfter, type RuleFilter } from './list.ts'
 
 const PAGE_ROWS = 1_000
@@ -21,15 +21,6 @@ const COLUMNS = [
   'allowSuspendedOrExpired',
 ] as const satisfies readonly (keyof AccessRule)[]
 
-function cell(value: string | boolean | null): string {
-  const text = value === null ? '' : writeCell(String(value))
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-function csvRow(rule: AccessRule): string {
-  return `${COLUMNS.map((name) => cell(rule[name])).join(',')}\r\n`
-}
-
 function jsonRow(rule: AccessRule): string {
   return JSON.stringify(Object.fromEntries(COLUMNS.map((name) => [name, rule[name]])))
 }
@@ -39,15 +30,15 @@ export async function* exportRules(
   context: ReadContext,
   filter: RuleFilter,
   format: 'csv' | 'json',
-  page: <Result>(read: () => Promise<Result>) => Promise<Result>,
+  page: ReadPage,
 ): AsyncGenerator<string> {
-  yield format === 'csv' ? `${COLUMNS.join(',')}\r\n` : '{"rules":['
+  yield format === 'csv' ? csvRow(COLUMNS) : '{"rules":['
   let after: string | null = null
   for (;;) {
     const rules: AccessRule[] = await page(() => readRulesAfter(context, filter, after, PAGE_ROWS))
     const last = rules.at(-1)
     if (last === undefined) break
-    if (format === 'csv') yield rules.map(csvRow).join('')
+    if (format === 'csv') yield rules.map((rule) => csvRow(COLUMNS.map((name) => rule[name]))).join('')
     else yield `${after === null ? '' : ','}\n${rules.map(jsonRow).join(',\n')}`
     after = last.id
   }

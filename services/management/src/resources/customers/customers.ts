@@ -1,23 +1,42 @@
-import { customers as operations } from '@keyward/contract/management/customers'
-import { sql } from 'kysely'
+import { type Customer, customers as operations } from '@keyward/contract/management/customers'
+import { type RawBuilder, sql } from 'kysely'
 
+import type { ReadContext } from '../../context.ts'
+import { columnsOf, exportList } from '../../crud/export.ts'
 import { changeRow, deleteRow, hasMetadata, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { customerRows } from './customer-rows.ts'
 import { mergeCustomers } from './merge.ts'
 
+const COLUMNS = columnsOf<Customer>('id', 'email', 'name', 'externalId', 'metadata', 'createdAt', 'updatedAt')
+
+interface CustomerFilter {
+  email?: string | undefined
+  externalId?: string | undefined
+  metadata?: string[] | undefined
+}
+
+function filtersOf(context: ReadContext, { email, externalId, metadata }: CustomerFilter): RawBuilder<unknown>[] {
+  return [
+    ...(email === undefined ? [] : [sql`lower(email) = lower(${email})`]),
+    ...(externalId === undefined ? [] : [sql`external_id = ${externalId}`]),
+    ...hasMetadata('customers', context, metadata),
+  ]
+}
+
 export const customers = implement({ name: 'Customers', description: 'The owners of licenses.' }, operations, {
   listCustomers: {
     summary: 'List customers',
-    handle(call) {
-      const { email, externalId, metadata } = call.query
-      return listRows(customerRows, call, call.query, [
-        ...(email === undefined ? [] : [sql`lower(email) = lower(${email})`]),
-        ...(externalId === undefined ? [] : [sql`external_id = ${externalId}`]),
-        ...hasMetadata('customers', call, metadata),
-      ])
-    },
+    handle: (call) => listRows(customerRows, call, call.query, filtersOf(call, call.query)),
+  },
+  exportCustomers: {
+    summary: 'Export customers',
+    description: 'Streams all items of the filter as CSV or JSON lines, in the order of the list.',
+    handle: (call) =>
+      exportList(call, { name: 'customers', resourceType: 'customer', columns: COLUMNS }, (page) =>
+        listRows(customerRows, call, page, filtersOf(call, call.query)),
+      ),
   },
   createCustomer: {
     summary: 'Create a customer',

@@ -1,11 +1,34 @@
-import { licenses as operations } from '@keyward/contract'
+import { type License, licenses as operations } from '@keyward/contract'
 
+import { type Columns, columnsOf, exportList } from '../../crud/export.ts'
 import { implement } from '../../operations/implement.ts'
 import { actOnLicense, replaceLicenseKey } from './actions.ts'
 import { importLicenses } from './import.ts'
 import { readLicenseRow, showLicense } from './license-rows.ts'
 import { listLicenses } from './list.ts'
 import { addLicense, changeLicense, deleteLicense, readEntitlements } from './store.ts'
+
+const COLUMNS: Columns<License> = {
+  ...columnsOf<License>('id', 'key', 'status', 'productId', 'customerId', 'externalId', 'templateId'),
+  type: ({ policy }) => policy.type,
+  expiresAt: ({ policy }) => policy.expiresAt,
+  durationDays: ({ policy }) => policy.durationDays,
+  maxMachines: ({ policy }) => policy.maxMachines,
+  leaseSeconds: ({ policy }) => policy.leaseSeconds,
+  maxReleases: ({ policy }) => policy.maxReleases,
+  graceDays: ({ policy }) => policy.graceDays,
+  fileDays: ({ policy }) => policy.fileDays,
+  usedMachines: ({ machines }) => machines.used,
+  ...columnsOf<License>(
+    'graceEndsAt',
+    'entitlements',
+    'metadata',
+    'createdAt',
+    'updatedAt',
+    'suspendedAt',
+    'revokedAt',
+  ),
+}
 
 const tag = {
   name: 'Licenses',
@@ -15,6 +38,14 @@ const description = 'Repeating the request changes nothing.'
 
 export const licenses = implement(tag, operations, {
   listLicenses: { summary: 'List licenses', handle: (call) => listLicenses(call, call.query) },
+  exportLicenses: {
+    summary: 'Export licenses',
+    description: 'Streams all items of the filter as CSV or JSON lines, in the order of the list.',
+    handle: (call) =>
+      exportList(call, { name: 'licenses', resourceType: 'license', columns: COLUMNS }, (page) =>
+        listLicenses(call, { ...call.query, ...page }),
+      ),
+  },
   createLicense: {
     summary: 'Create a license',
     description: 'Without `key`, the license gets a generated one.',

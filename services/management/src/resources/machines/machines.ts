@@ -11,6 +11,7 @@ import type { z } from 'zod'
 import { recordLicenseActivity } from '../../activity/writer.ts'
 import { audit } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
+import { columnsOf, exportList } from '../../crud/export.ts'
 import { missingIds } from '../../crud/owned-rows.ts'
 import { type Page, type PageQuery, selectPage, sortedPage } from '../../http/pagination.ts'
 import { notFound } from '../../http/problem.ts'
@@ -39,8 +40,9 @@ export interface MachineQuery extends PageQuery {
 /** Lists the machines that satisfy each given filter, newest first. Without a filter, lists all machines by machine id. */
 export async function findMachines(
   { db, organizationId }: ReadContext,
-  { machineId, hostname, ...query }: MachineQuery,
+  { machineId, hostname, limit, cursor }: MachineQuery,
 ): Promise<Page<FoundMachine>> {
+  const query = { limit, cursor }
   let select = db.selectFrom('machines').selectAll().where('organizationId', '=', organizationId).where(HOLDS_SLOT)
   if (machineId !== undefined) select = select.where('machineId', '=', Buffer.from(machineId))
   if (hostname !== undefined) select = select.where(SEARCHED_HOSTNAME, '=', sql<string>`lower(${hostname})`)
@@ -105,6 +107,16 @@ async function removeMachine(context: WriteContext, licenseId: string, id: strin
   await recordLicenseActivity(context, 'MACHINE_RELEASED', [licenseId], row.machineId)
 }
 
+const COLUMNS = columnsOf<FoundMachine>(
+  'id',
+  'licenseId',
+  'machineId',
+  'hostname',
+  'firstSeenAt',
+  'lastSeenAt',
+  'leaseEndsAt',
+)
+
 const tag = { name: 'Machines', description: 'The machines that hold the slots of a license.' }
 
 export const machines = implement(tag, operations, {
@@ -112,6 +124,14 @@ export const machines = implement(tag, operations, {
     summary: 'Find machines of all licenses',
     description: 'Newest first with a filter, otherwise by machine id.',
     handle: (call) => findMachines(call, call.query),
+  },
+  exportMachines: {
+    summary: 'Export machines of all licenses',
+    description: 'Streams all items of the filter as CSV or JSON lines, in the order of the list.',
+    handle: (call) =>
+      exportList(call, { name: 'machines', resourceType: 'machine', columns: COLUMNS }, (page) =>
+        findMachines(call, { ...call.query, ...page }),
+      ),
   },
   listMachines: {
     summary: 'List the machines of a license',

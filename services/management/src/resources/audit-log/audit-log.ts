@@ -6,9 +6,10 @@ import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
-import type { Db, ReadContext } from '../context.ts'
-import { firstIdAt, type PageQuery, selectPage } from '../http/pagination.ts'
-import { implement } from '../operations/implement.ts'
+import type { Db, ReadContext } from '../../context.ts'
+import { type Columns, columnsOf, exportList } from '../../crud/export.ts'
+import { firstIdAt, type PageQuery, selectPage } from '../../http/pagination.ts'
+import { implement } from '../../operations/implement.ts'
 
 const changesSchema = z.record(z.string(), z.unknown()).nullable()
 
@@ -31,7 +32,9 @@ interface OperatorQuery extends PageQuery {
   organizationId?: string | undefined
 }
 
-function show(row: Selectable<Database['auditLog']>): z.output<typeof auditEntry> {
+type AuditEntry = z.output<typeof auditEntry>
+
+function show(row: Selectable<Database['auditLog']>): AuditEntry {
   const { id, at, action, resourceType, resourceId } = row
   const changes = changesSchema.parse(row.changes)
   const before = changesSchema.parse(row.before)
@@ -50,7 +53,7 @@ async function listOperatorEntries(db: Db, { organizationId, ...query }: Operato
 }
 
 export async function listEntries({ db, organizationId }: ReadContext, query: AuditQuery) {
-  const { action, resourceType, resourceId, actorId, from, to, ...rest } = query
+  const { action, resourceType, resourceId, actorId, from, to, limit, cursor } = query
   let select = db.selectFrom('auditLog').selectAll().where('organizationId', '=', organizationId)
   if (action !== undefined) select = select.where('action', '=', action)
   if (resourceType !== undefined) select = select.where('resourceType', '=', resourceType)
@@ -60,13 +63,29 @@ export async function listEntries({ db, organizationId }: ReadContext, query: Au
   if (from !== undefined)
     select = select.where('at', '>=', from).where('id', '>=', firstIdAt(from.getTime() - ID_SKEW_MS))
   if (to !== undefined) select = select.where('at', '<', to).where('id', '<', firstIdAt(to.getTime() + ID_SKEW_MS))
-  return selectPage({ name: 'audit-log', organizationId }, rest, select, show)
+  return selectPage({ name: 'audit-log', organizationId }, { limit, cursor }, select, show)
+}
+
+const COLUMNS: Columns<AuditEntry> = {
+  ...columnsOf<AuditEntry>('id', 'at'),
+  actorType: ({ actor: by }) => by.type,
+  actorId: ({ actor: by }) => by.id,
+  actorName: ({ actor: by }) => by.name,
+  ...columnsOf<AuditEntry>('action', 'resourceType', 'resourceId', 'before', 'changes'),
 }
 
 const tag = { name: 'Audit log', description: 'Every change, with its actor and its time.' }
 
 export const auditLog = implement(tag, operations, {
   listAuditLog: { summary: 'List audit entries', handle: (call) => listEntries(call, call.query) },
+  exportAuditLog: {
+    summary: 'Export audit entries',
+    description: 'Streams all items of the filter as CSV or JSON lines, in the order of the list.',
+    handle: (call) =>
+      exportList(call, { name: 'audit-log', resourceType: 'audit_entry', columns: COLUMNS }, (page) =>
+        listEntries(call, { ...call.query, ...page }),
+      ),
+  },
   listOperatorAuditLog: {
     summary: 'List the actions of the operator',
     description: 'Includes actions on deleted organizations.',

@@ -1,0 +1,64 @@
+/** Tests the imports and exports of files against the real service. */
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { openShell, type TestShell } from './run-cli.ts'
+import { type RunningService, startProgram } from './services.ts'
+
+const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
+const identified = z.object({ id: z.string() })
+
+let database: TestDatabase
+let management: RunningService
+let shell: TestShell
+
+/** Runs a command that must succeed and returns its JSON result. */
+async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
+  const printed = await shell.cli('--json', ...args)
+  expect(printed.err).toBe('')
+  return schema.parse(JSON.parse(printed.out))
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  shell = await openShell()
+  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
+  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
+  shell.env['KEYWARD_URL'] = management.url
+  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  const created = z.object({ managementToken: z.string() })
+  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+})
+afterAll(async () => {
+  await management.stop()
+  await shell.clear()
+  await database.drop()
+})
+
+test('saves all matches of a list as CSV or JSON lines, and no file for a rejected export', async () => {
+  const product = await result(identified, 'product', 'create', 'Editor')
+  const customer = await result(identified, 'customer', 'create', 'ada@example.com')
+  const flags = ['--product', product.id, '--customer', customer.id]
+  const { id, key } = await result(identified.extend({ key: z.string() }), 'license', 'create', ...flags)
+  const folder = await mkdtemp(join(tmpdir(), 'keyward-export-'))
+  const file = (name: string) => join(folder, name)
+  await result(z.unknown(), 'license', 'list', '--key-prefix', key, '--export', file('licenses.jsonl'))
+  expect(JSON.parse(await readFile(file('licenses.jsonl'), 'utf8'))).toMatchObject({ id, key })
+  const saved = await result(z.object({ bytes: z.int() }), 'customer', 'list', '--export', file('customers.csv'))
+  const customers = await readFile(file('customers.csv'), 'utf8')
+  expect(customers).toMatch(/^id,email,.*\r\n.*,ada@example\.com,/)
+  expect(saved.bytes).toBe(customers.length)
+  await result(z.unknown(), 'machine', 'find', '--id', 'none', '--export', file('machines.csv'))
+  await result(z.unknown(), 'audit-log', '--action', 'machine.exported', '--export', file('log.jsonl'))
+  expect(JSON.parse(await readFile(file('log.jsonl'), 'utf8'))).toMatchObject({ changes: { machineId: 'none' } })
+  expect((await shell.cli('license', 'list', '--product', 'x', '--export', file('none.csv'))).code).not.toBe(0)
+  expect((await shell.cli('license', 'list', '--export', file('none.xml'))).err).toContain('.csv or .jsonl')
+  expect((await readdir(folder)).toSorted()).toEqual(['customers.csv', 'licenses.jsonl', 'log.jsonl', 'machines.csv'])
+  await rm(folder, { recursive: true })
+})
