@@ -87,7 +87,7 @@ begin
     sessions, invitations, passkeys, passkey_challenges, openid_attempts,
     products, license_templates, orders, order_references, commerce_connections, commerce_events, customers, merged_customers, licenses, machines,
     access_rule_sets, access_rules, access_rule_counters, folded_rules,
-    event_schedules, webhook_endpoints, webhook_deliveries, webhook_attempts, webhook_workers,
+    event_schedules, webhook_endpoints, webhook_deliveries, webhook_attempts, webhook_workers, mails,
     alerts, idempotency_keys, rate_limits
     to keyward_management;
   grant select, insert, delete on activity, audit_log, check_counts, events, event_marks, used_licenses to keyward_management;

@@ -632,6 +632,33 @@ CREATE TRIGGER machines_truncated BEFORE TRUNCATE ON machines FOR EACH STATEMENT
 grant delete, insert, select, update on machines to keyward_management;
 grant select (id, license_id, machine_id) on machines to keyward_validator;
 
+create table mails (
+  id uuid not null,
+  organization_id uuid not null,
+  template text not null,
+  customer_id uuid not null,
+  recipient text not null,
+  license_ids uuid[] not null,
+  ends_at timestamptz,
+  status text not null default 'PENDING'::text,
+  attempts integer not null default 0,
+  attempted_at timestamptz,
+  next_attempt_at timestamptz default now(),
+  worker uuid,
+  error text,
+  constraint mails_pkey PRIMARY KEY (id),
+  constraint mails_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE CASCADE,
+  constraint mails_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint mails_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'SUCCEEDED'::text, 'FAILED'::text]))),
+  constraint mails_template_check CHECK ((template = ANY (ARRAY['key'::text, 'ending'::text])))
+);
+CREATE INDEX mails_attempted ON mails (organization_id, attempted_at) WHERE (attempted_at IS NOT NULL);
+CREATE INDEX mails_claimed ON mails (worker) WHERE (worker IS NOT NULL);
+CREATE INDEX mails_customer ON mails (customer_id, id);
+CREATE INDEX mails_due ON mails (organization_id, next_attempt_at) WHERE ((status = 'PENDING'::text) AND (worker IS NULL));
+CREATE INDEX mails_listing ON mails (organization_id, id);
+grant delete, insert, select, update on mails to keyward_management;
+
 create table members (
   id uuid not null,
   organization_id uuid not null,
@@ -783,6 +810,10 @@ create table organizations (
   suspended_at timestamptz,
   time_zone text,
   signs_answers boolean not null default true,
+  mail_sender_name text,
+  mail_reply_to text,
+  mail_keys boolean not null default false,
+  mail_ending_days integer,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))
 );

@@ -18,6 +18,7 @@ import { addEventCommands } from './commands/events.ts'
 import { addKeyCommands } from './commands/keys.ts'
 import { addLicenseCommands } from './commands/licenses.ts'
 import { addMachineCommands } from './commands/machines.ts'
+import { addMailCommands } from './commands/mails.ts'
 import { addMemberCommands } from './commands/members.ts'
 import { addOrderCommands } from './commands/orders.ts'
 import { addOrganizationCommands } from './commands/organizations.ts'
@@ -73,6 +74,7 @@ function createProgram(context: RunContext): CliCommand {
   addOrderCommands(program)
   addConnectionCommands(program)
   addCustomerCommands(program)
+  addMailCommands(program)
   addLicenseCommands(program)
   addMachineCommands(program)
   addRuleCommands(program)

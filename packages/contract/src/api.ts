@@ -12,6 +12,7 @@ import { events } from './management/events.ts'
 import { licenseFiles } from './management/license-files.ts'
 import { licenses } from './management/licenses.ts'
 import { machines, slots } from './management/machines.ts'
+import { mails } from './management/mails.ts'
 import { members } from './management/members.ts'
 import { names } from './management/names.ts'
 import { orders } from './management/orders.ts'
@@ -36,6 +37,7 @@ export const api = {
   licenseFiles,
   orders,
   commerce,
+  mails,
   search,
   names,
   accessRules,

@@ -24,6 +24,9 @@ export const RULE_SCOPES = ['LICENSE', 'PRODUCT', 'ORGANIZATION'] as const satis
 /** The maximum number of machines of any license (docs/api.md#s8). The SQL function `claim_slots` contains the same number. */
 export const MAX_MACHINES = 100_000
 
+/** The numbers of days before the end of a license at which an event announces the end (docs/api.md#w1). */
+export const EXPIRING_DAYS = [30, 7, 1] as const
+
 /** Returns whether a text is one of the given words. */
 export function isOneOf<T extends string>(words: readonly T[], text: string): text is T {
   return words.some((word) => word === text)

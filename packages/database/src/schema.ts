@@ -37,6 +37,13 @@ export interface Database {
     signsAnswers: Generated<boolean>
     /** The IANA name of the time zone in which the days of the organization begin and end. */
     timeZone: string | null
+    /** The name from which mails come (docs/api.md#e2). Null: the name of the organization. */
+    mailSenderName: string | null
+    mailReplyTo: string | null
+    /** Whether customers receive the keys of their orders. */
+    mailKeys: Generated<boolean>
+    /** The number of days before the end of a license at which its customer receives a mail. */
+    mailEndingDays: 30 | 7 | 1 | null
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -434,6 +441,22 @@ export interface Database {
     nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
     /** The worker that is attempting the delivery. */
     worker: string | null
+  }
+  mails: {
+    id: string
+    organizationId: string
+    template: 'key' | 'ending'
+    customerId: string
+    recipient: string
+    licenseIds: string[]
+    /** The end of the license that the mail announces. */
+    endsAt: Moment | null
+    status: Generated<'PENDING' | 'SUCCEEDED' | 'FAILED'>
+    attempts: Generated<number>
+    attemptedAt: Moment | null
+    nextAttemptAt: ColumnType<Date | null, Date | undefined, Date | null>
+    worker: string | null
+    error: string | null
   }
   usedLicenses: { licenseId: string }
   eventSchedules: { name: string; until: Moment }

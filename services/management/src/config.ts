@@ -19,6 +19,7 @@ import { bearerSecret } from './admission/authentication.ts'
 import type { RateLimits } from './admission/rate-limit.ts'
 import { isLoopback } from './http/site.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
+import { parseAddress, parseServer, type SmtpOptions } from './mails/smtp-options.ts'
 import { DEFAULT_PORTS, parseNetworks, parsePorts, type WebhookNetwork } from './outbound/network.ts'
 import type { IdentityProviderOptions } from './resources/openid/identity-provider.ts'
 import type { RetentionDays } from './retention/retention.ts'
@@ -80,6 +81,10 @@ export const variables = z.object({
   ).default([]),
   WEBHOOK_ALLOWED_PORTS: variable('ports separated by commas, or "all"', parsePorts).default(DEFAULT_PORTS),
   WEBHOOK_ALLOW_HTTP: choice(['true', 'false']).default('false'),
+  SMTP_URL: variable('an address such as smtps://user:password@mail.example.com', parseServer).optional(),
+  SMTP_ALLOW_PLAIN: choice(['true', 'false']).default('false'),
+  MAIL_FROM: variable('an e-mail address', parseAddress).optional(),
+  MAIL_DAILY_LIMIT: integer(1, 1_000_000).default(1_000),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
   EXPIRED_RULE_RETENTION_DAYS: integer(1, 36_500).default(30),
@@ -110,6 +115,8 @@ export interface ManagementConfig {
   identityProvider: IdentityProviderOptions | null
   corsOrigins: readonly string[]
   webhookNetwork: WebhookNetwork
+  /** The mail server of the operator, or null. */
+  mail: (SmtpOptions & { perDay: number }) | null
   /** The time for which a stopping service still responds while it reports not ready. */
   drainMs: number
   /** Beyond this number, new connections are closed, so that descriptors remain for Postgres and webhooks. */
@@ -140,6 +147,20 @@ function identityProviderOf(env: z.output<typeof variables>, context: z.Refineme
         path: [name],
         message: 'set together with OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET',
       })
+  return null
+}
+
+/** Returns the options of the mail server, or null. Adds an issue when only one of the two required variables is set. */
+function mailOf(env: z.output<typeof variables>, context: z.RefinementCtx): ManagementConfig['mail'] {
+  const { SMTP_URL: server, MAIL_FROM: from } = env
+  if (server !== undefined && from !== undefined)
+    return { ...server, from, allowsPlain: env.SMTP_ALLOW_PLAIN === 'true', perDay: env.MAIL_DAILY_LIMIT }
+  if (server !== undefined || from !== undefined)
+    context.addIssue({
+      code: 'custom',
+      path: [server === undefined ? 'SMTP_URL' : 'MAIL_FROM'],
+      message: 'set together with SMTP_URL and MAIL_FROM',
+    })
   return null
 }
 
@@ -175,6 +196,7 @@ export const environment = variables.transform((env, context): ManagementConfig 
     allowedPorts: env.WEBHOOK_ALLOWED_PORTS,
     allowsHttp: env.WEBHOOK_ALLOW_HTTP === 'true',
   },
+  mail: mailOf(env, context),
   // Balancers' health checks detect within this time that the service is not ready.
   drainMs: 1_000,
   maxConnections: 10_000,

@@ -18,6 +18,7 @@ import { customers } from './resources/customers/customers.ts'
 import { licenses } from './resources/licenses/licenses.ts'
 import { slots } from './resources/machines/for-app.ts'
 import { machines } from './resources/machines/machines.ts'
+import { mails } from './resources/mails/mails.ts'
 import { members } from './resources/members/members.ts'
 import { openid } from './resources/openid/openid.ts'
 import { orders } from './resources/orders/orders.ts'
@@ -56,6 +57,7 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   auditLog,
   events,
   webhookEndpoints,
+  mails,
   apiKeys,
   tokens,
   members,

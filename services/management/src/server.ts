@@ -153,7 +153,6 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
   const metrics = createMetrics()
   const keyring = createKeyring(config.masterKey, config.previousMasterKey)
   const counts = createSharedCounts(db, onError)
-  const signInLimiter = createSignInLimiter(counts)
   const shared = {
     db,
     transaction: <Result>(work: (transaction: Db) => Promise<Result>) => runPipelined(pool, work),
@@ -164,11 +163,12 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     keyring,
     operatorTokens: config.operatorTokens,
     validators: createDecidingValidators(config.validatorAdminUrls, log),
-    signInLimiter,
+    signInLimiter: createSignInLimiter(counts),
     identityProvider: config.identityProvider && new OpenidProvider(config.identityProvider, log),
     log,
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
+    mailEnabled: config.mail !== null,
   }
   const commerce = createCommerceWorker({ ...shared, registry: metrics.registry })
   const appFiles = createAppFiles(shared, metrics.countOverShare)

@@ -39,6 +39,7 @@ const t = {
     signing_key: 'Signing key',
     webhook_endpoint: 'Webhook endpoint',
     connection: 'Connection to a shop',
+    mail: 'Mail',
     organization: 'Organization',
   } as Record<string, string>,
   actions: {

@@ -47,6 +47,7 @@ const SCREENS: Readonly<Record<string, ScreenComponent>> = {
   '/orders': screen(() => import('../pages/orders.tsx')),
   '/shops': screen(() => import('../pages/shops/shops.tsx')),
   '/shops/:id': screen(() => import('../pages/shops/connection.tsx')),
+  '/mails': screen(() => import('../pages/mails.tsx')),
   '/templates/:id': screen(() => import('../pages/templates/template.tsx')),
   '/rules': screen(() => import('../pages/rules/rules.tsx')),
   '/rules/new': screen(() => import('../pages/rules/new-rule.tsx')),

@@ -12,6 +12,7 @@ import {
   IconLayoutDashboard,
   IconLicense,
   IconListDetails,
+  IconMail,
   IconReceipt,
   IconServer,
   IconSettings,
@@ -58,6 +59,7 @@ const OF_VENDORS: readonly { title: string; sections: readonly (Section & { need
       { path: '/products', label: 'Products', icon: IconBox, needs: 'products.read' },
       { path: '/orders', label: 'Orders', icon: IconReceipt, needs: 'orders.read' },
       { path: '/shops', label: 'Shops', icon: IconShoppingBag, needs: 'orders.read' },
+      { path: '/mails', label: 'Mails', icon: IconMail, needs: 'customers.read' },
     ],
   },
   {

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
+import { EXPIRING_DAYS } from '../vocabulary.ts'
 import { accessRule, accessRuleSet, ruleMode } from './access-rules.ts'
 import { alert } from './activity.ts'
 import { actor, EXAMPLE_ID, id, listQuery, moment, page, timestamp } from './common.ts'
@@ -71,7 +72,6 @@ const customerOf = customer.partial({ metadata: true }).meta({ id: 'EventCustome
 const templateOf = template.partial({ metadata: true, entitlements: true }).meta({ id: 'EventTemplate' })
 const productOf = product.partial({ metadata: true, entitlements: true }).meta({ id: 'EventProduct' })
 
-export const EXPIRING_DAYS = [30, 7, 1] as const
 const days = z
   .literal(EXPIRING_DAYS)
   .meta({ description: 'The number of days before the expiry: 30, 7 or 1.', example: 30 })

@@ -3,8 +3,8 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { MAX_MACHINES } from '../vocabulary.ts'
-import { EXAMPLE_ID, listQuery, name, page, timestamp } from './common.ts'
+import { EXPIRING_DAYS, MAX_MACHINES } from '../vocabulary.ts'
+import { EXAMPLE_ID, listQuery, name, newEmail, page, timestamp } from './common.ts'
 import { createdToken, createRecoveryToken } from './credentials.ts'
 import { operations } from './operations.ts'
 
@@ -191,8 +191,26 @@ export const updateOrganization = z
   })
   .meta({ example: { plan: 'STANDARD' } })
 
+/** The settings of mails to customers (docs/api.md#e2). */
+const mailSettings = {
+  mailSenderName: name
+    .max(60)
+    .refine((value) => !/[<>@"]/.test(value), 'must not contain <, >, @ or "')
+    .nullable()
+    .meta({ description: 'The name from which mails come; null for the name of the organization.', example: 'Acme' }),
+  mailReplyTo: newEmail
+    .nullable()
+    .meta({ description: 'The address to which customers reply; null for none.', example: 'support@example.com' }),
+  mailKeys: z.boolean().meta({ description: 'Whether customers receive the keys of their orders.', example: true }),
+  mailEndingDays: z.literal(EXPIRING_DAYS).nullable().meta({
+    description: 'The number of days before the end of a license at which its customer receives a mail; null for none.',
+    example: 7,
+  }),
+}
+
 export const updateOwnOrganization = z
-  .strictObject({ timeZone: timeZone.nullable() })
+  .strictObject({ timeZone: timeZone.nullable(), ...mailSettings })
+  .partial()
   .meta({ example: { timeZone: 'Europe/Zurich' } })
 
 const usage = z
@@ -208,7 +226,18 @@ const usage = z
 
 const { suspendedAt: _, createdAt, updatedAt: _updatedAt, ...named } = organization.shape
 export const ownOrganization = z
-  .object({ ...named, signsAnswers, usage, quotas, createdAt })
+  .object({
+    ...named,
+    signsAnswers,
+    ...mailSettings,
+    mailEnabled: z.boolean().meta({
+      description: 'Whether the operator has set a mail server. Without one, no mail is sent.',
+      example: true,
+    }),
+    usage,
+    quotas,
+    createdAt,
+  })
   .meta({ id: 'OwnOrganization', description: 'The organization of the caller.' })
 
 const organizationFilter = {

@@ -6,11 +6,12 @@
  */
 
 import type { EventType } from '@keyward/contract/management/events'
-import { EXPIRING_DAYS } from '@keyward/contract/management/events'
+import { EXPIRING_DAYS } from '@keyward/contract/vocabulary'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '../context.ts'
 import { type OwnedEvent, writeEvents } from '../events/writer.ts'
+import { addEndingMails } from '../mails/outbox.ts'
 import { selectAllRules, showRule } from '../resources/access-rules/rule-rows.ts'
 import { expiringCredentialEvents } from '../resources/credentials/store.ts'
 import { LICENSE_END } from '../resources/licenses/list.ts'
@@ -72,7 +73,10 @@ const schedules: readonly Schedule[] = [
     daysBefore: days,
     // A license that was created less than `days` days before its expiry gets no event.
     condition: sql`${notRevoked} and created_at <= expires_at - ${days} * interval '1 day'`,
-    write: (db, ids) => writeLicenseEvents(db, 'license.expiring', ids, { days }),
+    async write(db, ids) {
+      await writeLicenseEvents(db, 'license.expiring', ids, { days })
+      await addEndingMails(db, days, ids)
+    },
   })),
   {
     name: 'license.expired',

@@ -2,7 +2,7 @@
  * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas. Also
  * signs the delegations of signing keys, applies templates to their licenses, and ends transactions that a validator holds open.
  * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
- * webhooks, in parallel with the jobs. Jobs and deliveries share a separate connection pool.
+ * webhooks and send mails, in parallel with the jobs, with which they share a separate connection pool.
  */
 
 import { createPool, endStuckValidators } from '@keyward/database'
@@ -15,20 +15,23 @@ import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
 import { signDelegations } from '../delegations/delegations.ts'
 import type { Keyring } from '../keyring/keyring.ts'
+import { createMailer } from '../mails/mailer.ts'
+import type { SmtpOptions } from '../mails/smtp-options.ts'
+import { startMailWorker } from '../mails/worker.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 import { applyTemplates } from '../resources/templates/apply.ts'
 import { createWebhookMetrics } from '../webhooks/metrics.ts'
-import { WebhookWorker } from '../webhooks/worker.ts'
+import { startWebhookWorker } from '../webhooks/worker.ts'
 import { writeBlacklistedEvents } from './blacklisted.ts'
 import { writeDueEvents } from './expiries.ts'
 import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 import { createStorageMeter } from './storage.ts'
 
-/** These connections suffice for one statement of each of the eight jobs and two statements of the webhook worker at the same time. */
-const CONNECTIONS = 10
+/** These connections suffice for one statement of each of the eight jobs and two statements of the workers of webhooks and of mails at the same time. */
+const CONNECTIONS = 12
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 /** In this time, an organization does not use up the last 20 % of its quota of machines, which claims count only from 80 % on. */
@@ -58,7 +61,7 @@ async function databaseTime(db: Db): Promise<Date> {
 }
 
 interface JobOptions {
-  config: { databaseUrl: string; webhookNetwork: WebhookNetwork }
+  config: { databaseUrl: string; webhookNetwork: WebhookNetwork; mail: (SmtpOptions & { perDay: number }) | null }
   log: Logger
   keyring: Keyring
   registry: Registry
@@ -66,12 +69,14 @@ interface JobOptions {
   onError: (error: unknown) => void
 }
 
-/** Starts the jobs and the delivery of webhooks. Returns a function that stops both and resolves when the running jobs have ended. */
+/** Starts the jobs, the delivery of webhooks and the sending of mails. Returns a function that stops them and resolves when the running jobs have ended. */
 export function startJobs({ config, log, keyring, registry, onError }: JobOptions): () => Promise<void> {
   const pool = createPool(config.databaseUrl, { name: 'keyward-management-jobs', max: CONNECTIONS, onError })
   const db = createDatabase(pool)
   const sender = createSender(config.webhookNetwork)
-  const worker = new WebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
+  const worker = startWebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
+  const { mail } = config
+  const mailWorker = mail && startMailWorker({ db, mailer: createMailer(mail), perDay: mail.perDay, log, registry })
   const logFailure = throttledLog(log, 'events could not be written', { level: 'error', intervalMs: LOG_INTERVAL_MS })
   const logDelegations = throttledLog(log, 'delegations could not be signed', {
     level: 'error',
@@ -100,7 +105,7 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
   ]
   return async () => {
     await Promise.all(jobs.map((stop) => stop()))
-    await worker.close()
+    await Promise.all([worker.close(), mailWorker?.close()])
     await db.destroy()
   }
 }

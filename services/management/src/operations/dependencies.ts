@@ -93,6 +93,8 @@ export interface Dependencies {
   log: Logger
   /** Lets the worker of this process handle new events of shops at once. */
   wakeCommerce: () => void
+  /** Whether the operator has set a mail server. */
+  mailEnabled: boolean
   /** The networks and ports to which webhooks may be sent. */
   webhookNetwork: WebhookNetwork
 }

@@ -29,7 +29,8 @@ interface RetentionOptions {
   /** The maximum number of rows in one batch. */
   batchRows?: number
   /**
-   * The maximum number of events of one organization (default: 1,000,000), and of deliveries of one webhook endpoint (default: 200,000).
+   * The maximum number of events of one organization (default: 1,000,000), of deliveries of one webhook endpoint (default: 200,000), and of mails of one
+   * organization (default: 100,000).
    */
   maxEvents?: number
   /** The maximum number of activity entries of one organization in each plan (default: MAX_ACTIVITY). */
@@ -47,6 +48,8 @@ const EVENT_DAYS = 30
 const MAX_EVENTS = 1_000_000
 /** The maximum number of deliveries of one webhook endpoint. The oldest deliveries beyond this number are deleted early. */
 const MAX_DELIVERIES = 200_000
+/** The maximum number of mails of one organization. The oldest mails beyond this number are deleted early. */
+const MAX_MAILS = 100_000
 /**
  * The maximum number of activity entries of one organization, about 4, 16 and 64 GB as for `storedBytes`. The oldest entries beyond this
  * number are deleted early.
@@ -107,7 +110,7 @@ function expiredRules(days: number): Batch {
 
 /** Returns a batch that deletes rows older than `days`, the oldest first. The ids are UUIDv7, so the primary key finds these rows. */
 function oldestIds(
-  table: 'audit_log' | 'commerce_events' | 'daily_entries' | 'events' | 'webhook_deliveries',
+  table: 'audit_log' | 'commerce_events' | 'daily_entries' | 'events' | 'mails' | 'webhook_deliveries',
   days: number,
 ): Batch {
   const first = firstIdAt(Date.now() - days * MS_PER_DAY)
@@ -128,7 +131,11 @@ const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - int
  * Returns a batch that deletes the oldest rows of owners with too many rows. It counts the rows of each owner only when all owners together
  * have more rows than one owner may have.
  */
-function excess(table: 'events' | 'webhook_deliveries', owner: 'organization_id' | 'endpoint_id', most: number): Batch {
+function excess(
+  table: 'events' | 'mails' | 'webhook_deliveries',
+  owner: 'organization_id' | 'endpoint_id',
+  most: number,
+): Batch {
   const [rowsOf, ownerOf] = [sql.table(table), sql.ref(owner)]
   return async (db, rows) => {
     const { numAffectedRows } = await sql`
@@ -288,6 +295,8 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['excessEvents', excess('events', 'organization_id', options.maxEvents ?? MAX_EVENTS)],
     ['webhookDeliveries', oldestIds('webhook_deliveries', EVENT_DAYS)],
     ['excessDeliveries', excess('webhook_deliveries', 'endpoint_id', options.maxEvents ?? MAX_DELIVERIES)],
+    ['mails', oldestIds('mails', EVENT_DAYS)],
+    ['excessMails', excess('mails', 'organization_id', options.maxEvents ?? MAX_MAILS)],
     ['shopEvents', oldestIds('commerce_events', EVENT_DAYS)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],

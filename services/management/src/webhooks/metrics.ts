@@ -6,7 +6,7 @@ import type { Attempt } from '../outbound/sender.ts'
 
 export interface WebhookMetrics {
   observe(attempt: Attempt): void
-  setDue(count: number): void
+  setDue: (count: number) => void
 }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {

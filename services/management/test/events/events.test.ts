@@ -9,6 +9,7 @@ import { endpoints } from '../../src/endpoints.ts'
 import { dataOf } from '../../src/events/writer.ts'
 import { isRead, permissionOf } from '../../src/operations/implement.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
+import { NO_MAIL_SERVER } from '../support/mail-server.ts'
 import { insertMachine, isOfPerson, validRequest } from '../support/requests.ts'
 import { createVendor, expectBody, type Vendor } from '../support/vendor.ts'
 
@@ -16,7 +17,7 @@ let harness: Harness
 let vendor: Vendor
 
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness(NO_MAIL_SERVER)
   vendor = await createVendor(harness)
 })
 afterAll(() => harness.close())

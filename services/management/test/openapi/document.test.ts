@@ -94,6 +94,7 @@ async function routedOperations(): Promise<string[]> {
     }),
     identityProvider: null,
     wakeCommerce: () => undefined,
+    mailEnabled: false,
   }
   const rateLimiter = {
     count: () => ({}),

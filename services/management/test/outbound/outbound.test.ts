@@ -13,7 +13,7 @@ import {
   type WebhookNetwork,
 } from '../../src/outbound/network.ts'
 import { createSender, retryAfterSeconds } from '../../src/outbound/sender.ts'
-import { RETRY_SECONDS, secondsToRetry } from '../../src/webhooks/retries.ts'
+import { RETRY_SECONDS, secondsToRetry } from '../../src/queue/retries.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 
 const PUBLIC: WebhookNetwork = { allowedNetworks: [], allowedPorts: DEFAULT_PORTS, allowsHttp: false }

@@ -18,6 +18,7 @@ import {
   operatorToken,
   startHarnessWithValidator,
 } from './harness.ts'
+import { NO_MAIL_SERVER } from './mail-server.ts'
 import { isOfPerson, type Request, validRequest } from './requests.ts'
 import { createVendor, expectBody, type Vendor } from './vendor.ts'
 
@@ -39,7 +40,7 @@ export interface EveryEndpoint {
 }
 
 export async function startEveryEndpoint(): Promise<EveryEndpoint> {
-  const harness = await startHarnessWithValidator()
+  const harness = await startHarnessWithValidator(NO_MAIL_SERVER)
   const vendor = await createVendor(harness)
   const stranger = await createVendor(harness, 'STANDARD', 'Stranger')
   const kinds = await credentialsOf(harness, stranger)

@@ -4,6 +4,7 @@ import { apiKey, createdToken, member as memberSchema, page, token as tokenSchem
 import type { api } from '@keyward/contract/api'
 import { connection as connectionSchema, shopEvent as shopEventSchema } from '@keyward/contract/management/commerce'
 import { event as eventSchema } from '@keyward/contract/management/events'
+import { mail as mailSchema } from '@keyward/contract/management/mails'
 import { order as orderSchema } from '@keyward/contract/management/orders'
 import { signingKey } from '@keyward/contract/management/signing-keys'
 import {
@@ -165,6 +166,14 @@ async function shopEvent(world: World): Promise<string> {
   return `${path}/${data[0]!.id}`
 }
 
+async function newMail(world: World): Promise<Record<string, unknown>> {
+  return { template: 'key', licenseId: await license(world) }
+}
+
+async function mail(world: World): Promise<string> {
+  return expectBody(await world.vendor.call('POST', 'mails', { body: await newMail(world) }), 201, mailSchema).id
+}
+
 type NamesOf<Table> = {
   [Name in keyof Table]: Table[Name] extends
     | { needs: 'person' | 'nothing' | 'signature' }
@@ -198,6 +207,10 @@ const makers: Record<MakerName, Maker> = {
     return { path: path.split('/').slice(0, 3).join('/') }
   },
   putOrder: (world) => paidOrder(world),
+  listMails: fixed('mails'),
+  sendMail: async (world) => ({ path: 'mails', body: await newMail(world) }),
+  readMail: below('mails', mail),
+  retryMail: below('mails', mail, '/retry'),
   listConnections: fixed('commerce'),
   createConnection: async (world) => {
     await connection(world)

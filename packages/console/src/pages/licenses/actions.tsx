@@ -1,4 +1,5 @@
-import { type License, licenseFiles, licenses } from '@keyward/contract'
+import { type License, licenseFiles, licenses, organizations } from '@keyward/contract'
+import { mails } from '@keyward/contract/management/mails'
 import { Button, Menu } from '@mantine/core'
 import { useMediaQuery } from '@mantine/hooks'
 import { IconDownload } from '@tabler/icons-react'
@@ -6,7 +7,7 @@ import { useState } from 'react'
 import { Link } from 'wouter'
 
 import { call } from '../../api/client.ts'
-import { useCall, useChange } from '../../api/hooks.ts'
+import { useCall, useChange, useRead } from '../../api/hooks.ts'
 import { useMay } from '../../api/me.ts'
 import { save } from '../../api/save.ts'
 import { MoreMenu } from '../../parts/parts.tsx'
@@ -31,6 +32,8 @@ export function Actions({ license: one }: { license: License }) {
     async () => save(`license-${key}.lic`, await call(licenseFiles.downloadLicenseFile, input)),
     { done: 'Downloaded the offline file.' },
   )
+  const { data: organization } = useRead(organizations.readOwnOrganization, {})
+  const sendKey = useCall(mails.sendMail, { done: ({ recipient }) => `Sending the key to ${recipient}.` })
   const isChangeable = canWrite && status !== 'revoked'
   const hasFile = status === 'active' || status === 'grace'
   return (
@@ -58,6 +61,11 @@ export function Actions({ license: one }: { license: License }) {
         {isChangeable && <Menu.Item onClick={() => setOpened('terms')}>Change the terms</Menu.Item>}
         {isChangeable && <Menu.Item onClick={() => setOpened('replaceKey')}>Replace the key</Menu.Item>}
         {canWrite && hasFile && <Menu.Item onClick={() => setOpened('machineFile')}>File for a machine</Menu.Item>}
+        {may('customers.write') && organization?.mailEnabled === true && status !== 'revoked' && (
+          <Menu.Item onClick={() => sendKey.mutate({ body: { template: 'key', licenseId: id } })}>
+            Send the key by mail
+          </Menu.Item>
+        )}
         {hasFile && isPhone && <Menu.Item onClick={() => download.mutate(undefined)}>Offline file</Menu.Item>}
         {may('audit.read') && (
           <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>

@@ -206,6 +206,7 @@ export async function mergeCustomers(context: WriteContext, id: string, into: st
     .where('organizationId', '=', organizationId)
     .where('mergedInto', '=', id)
     .execute()
+  await db.updateTable('mails').set({ customerId: into }).where('customerId', '=', id).execute()
   await db.insertInto('mergedCustomers').values({ id, organizationId, mergedInto: into }).execute()
   await db.deleteFrom('customers').where('organizationId', '=', organizationId).where('id', '=', id).execute()
   const { email, name, externalId, metadata } = merged

@@ -14,6 +14,7 @@ import type { WriteContext } from '../../context.ts'
 import { differences } from '../../crud/differences.ts'
 import { insertRow } from '../../crud/owned-rows.ts'
 import { invalid } from '../../http/problem.ts'
+import { addKeyMail } from '../../mails/outbox.ts'
 import { customerRows } from '../customers/customer-rows.ts'
 import { actOnLicense } from '../licenses/actions.ts'
 import { selectLicenses } from '../licenses/license-rows.ts'
@@ -105,6 +106,7 @@ async function issue(context: WriteContext, row: OrderRow, template: TemplateRow
   const created: string[] = []
   for (let i = 0; i < missing; i++)
     created.push((await addLicense(context, { templateId: template.id, customerId, policy })).id)
+  await addKeyMail(context, customerId, created)
   return [...licenseIds, ...created]
 }
 

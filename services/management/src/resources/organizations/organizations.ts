@@ -3,6 +3,7 @@
 import { organizations as operations } from '@keyward/contract'
 import { BASE_PATH } from '@keyward/contract/operations'
 
+import { requireMail } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
 import {
   addOrganization,
@@ -60,14 +61,17 @@ export const organizations = implement(tag, operations, {
     },
   },
   updateOwnOrganization: {
-    summary: 'Change the time zone of your own organization',
+    summary: 'Change the settings of your own organization',
+    errors: ['NOT_ENABLED'],
     async handle(call) {
+      const { mailKeys = false, mailEndingDays = null } = call.body
+      if (mailKeys || mailEndingDays !== null) requireMail(call.dependencies)
       await changeOrganization(call, call.organizationId, call.body)
-      return readOwnOrganization(call.db, call.organizationId)
+      return readOwnOrganization(call, call.dependencies)
     },
   },
   readOwnOrganization: {
     summary: 'Read your own organization',
-    handle: ({ db, organizationId }) => readOwnOrganization(db, organizationId),
+    handle: (call) => readOwnOrganization(call, call.dependencies),
   },
 })

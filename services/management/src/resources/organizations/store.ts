@@ -9,14 +9,14 @@ import {
   type Plan,
   type Quota,
   type updateOrganization,
+  type updateOwnOrganization,
 } from '@keyward/contract'
 import { type Database, type Json, type JsonObject, uuidv7 } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
 
 import { audit } from '../../audit/writer.ts'
-import type { WriteContext } from '../../context.ts'
-import type { Db } from '../../context.ts'
+import type { Db, ReadContext, WriteContext } from '../../context.ts'
 import { differences } from '../../crud/differences.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { ApiError, notFound } from '../../http/problem.ts'
@@ -102,7 +102,7 @@ function changedLimits(
 export async function changeOrganization(
   { db, actor }: OperatorContext,
   id: string,
-  { quotas, ...input }: z.output<typeof updateOrganization>,
+  { quotas, ...input }: z.output<typeof updateOrganization> & z.output<typeof updateOwnOrganization>,
 ): Promise<OrganizationDetails> {
   const before = await db
     .selectFrom('organizations')
@@ -190,9 +190,15 @@ export async function countUnexpiredRules(db: Db, organizationId: string): Promi
   return used
 }
 
-export async function readOwnOrganization(db: Db, organizationId: string) {
-  const { id, name, plan, timeZone, signsAnswers, quotas, createdAt } = await readOrganization(db, organizationId)
+export async function readOwnOrganization(
+  { db, organizationId }: ReadContext,
+  { mailEnabled }: { mailEnabled: boolean },
+) {
+  const row = await findOrganization(db, organizationId)
+  const { id, name, plan, timeZone, signsAnswers, quotas, createdAt } = await showDetails(db, row)
+  const { mailSenderName, mailReplyTo, mailKeys, mailEndingDays } = row
+  const mail = { mailSenderName, mailReplyTo, mailKeys, mailEndingDays, mailEnabled }
   const used = await countUnexpiredRules(db, organizationId)
   const usage = { rules: { used, limit: RULE_LIMITS[plan] } }
-  return { id, name, plan, timeZone, signsAnswers, usage, quotas, createdAt }
+  return { id, name, plan, timeZone, signsAnswers, ...mail, usage, quotas, createdAt }
 }

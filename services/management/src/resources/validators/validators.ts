@@ -10,7 +10,8 @@ import type { Db } from '../../context.ts'
 import { type PageQuery, selectPage } from '../../http/pagination.ts'
 import { LIVE_WITHIN } from '../../http/propagation.ts'
 import { implement } from '../../operations/implement.ts'
-import { countDue } from '../../webhooks/queue.ts'
+import { countDue } from '../../queue/queue.ts'
+import { DELIVERIES } from '../../webhooks/queue.ts'
 
 export const validatorTag = { name: 'Validators', description: 'The processes that decide checks.' }
 
@@ -42,7 +43,7 @@ async function readInstallation(db: Db) {
     select current_setting('server_version') as version, pg_database_size(current_database()) as bytes,
       (select count(*)::integer from webhook_endpoints where not enabled) as disabled_endpoints`.execute(db)
   const { version = '', bytes = 0, disabledEndpoints = 0 } = rows[0] ?? {}
-  return { database: { version, bytes }, webhooks: { due: await countDue(db), disabledEndpoints } }
+  return { database: { version, bytes }, webhooks: { due: await countDue(db, DELIVERIES), disabledEndpoints } }
 }
 
 export const validators = implement(validatorTag, operations, {

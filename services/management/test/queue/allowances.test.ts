@@ -3,8 +3,9 @@
 import { Tally } from '@keyward/runtime/tally'
 import { expect, test } from 'vitest'
 
-import { allowancesOf } from '../../src/webhooks/allowances.ts'
-import type { DueEndpoint } from '../../src/webhooks/queue.ts'
+import { allowancesOf } from '../../src/queue/allowances.ts'
+import type { DueLane } from '../../src/queue/queue.ts'
+import { CLAIMED } from '../../src/webhooks/worker.ts'
 
 /** Returns the numbers of claimed deliveries by endpoint and organization. */
 function claimed(...counts: [string, number][]): Tally<string> {
@@ -15,15 +16,15 @@ function claimed(...counts: [string, number][]): Tally<string> {
 const NONE = claimed()
 
 /** Returns endpoints with due deliveries, `perOrganization` of each organization. */
-function endpoints(count: number, perOrganization: number, given: Partial<DueEndpoint> = {}): DueEndpoint[] {
+function endpoints(count: number, perOrganization: number, given: Partial<DueLane> = {}): DueLane[] {
   return Array.from({ length: count }, (_, i) => {
     const organizationId = `organization ${Math.floor(i / perOrganization)}`
-    return { endpointId: `endpoint ${i}`, organizationId, enabled: true, isFailing: false, ...given }
+    return { lane: `endpoint ${i}`, organizationId, enabled: true, isFailing: false, ...given }
   })
 }
 
-function countsOf(...given: Parameters<typeof allowancesOf>): number[] {
-  return allowancesOf(...given).map(({ count }) => count)
+function countsOf(due: readonly DueLane[], counted: Tally<string>, inAll: number): number[] {
+  return allowancesOf(CLAIMED, due, { lanes: counted, organizations: counted }, inAll).map(({ count }) => count)
 }
 
 test('one endpoint is allowed at most 100 deliveries, including the claimed ones', () => {

@@ -1,4 +1,4 @@
-/** Determines the time of the next attempt of a delivery (docs/api.md#w5), and of an event of a shop (docs/api.md#b6). */
+/** Determines the time of the next attempt of a delivery (docs/api.md#w5), a mail, and an event of a shop (docs/api.md#b6). */
 
 import type { Attempt } from '../outbound/sender.ts'
 

@@ -1,0 +1,127 @@
+/** Sends the mails of the outbox (docs/api.md#e3). */
+
+import type { Logger } from '@keyward/runtime'
+import { sql } from 'kysely'
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+import type { Db } from '../context.ts'
+import { type Allowance, claiming, type DueLane, findDueLanes, type Queue, QUICK } from '../queue/queue.ts'
+import { secondsToRetry } from '../queue/retries.ts'
+import { type Job, type Outcome, QueueWorker, type Work } from '../queue/worker.ts'
+import type { Envelope, Mailer } from './mailer.ts'
+import { type MailContent, mailedLicenses, type Message, render } from './render.ts'
+
+const MAILS: Queue = { table: 'mails', lane: 'organization_id' }
+/** The limits of claimed mails and of concurrent attempts. A lane is an organization. The lanes share one mail server. */
+const CLAIMED = { lane: 4, organization: 4, inAll: 20, failing: 0 }
+const RUNNING = { lane: 2, organization: 2 }
+/** A mail that has been due for longer than this is not sent, because its text may be wrong by now. */
+const MAX_LATE_DAYS = 3
+
+interface WorkerOptions {
+  db: Db
+  mailer: Mailer
+  /** The maximum number of mails of one organization in 24 hours. */
+  perDay: number
+  log: Logger
+  registry: Registry
+}
+
+/** A claimed mail with its message, or the reason why it is not sent. */
+interface MailJob extends Job, Envelope {
+  attempts: number
+  message: Message | string
+}
+
+interface MailOutcome extends Outcome {
+  error: string | null
+  /** The number of seconds until the next attempt, or null when the mail has ended. */
+  retryInSeconds: number | null
+}
+
+/** Returns the organizations with due mails, except suspended ones. */
+async function findDue({ db, perDay }: WorkerOptions): Promise<DueLane[]> {
+  const attempted = sql`
+    select count(*)::integer from (
+      select from mails m where m.organization_id = w.lane and m.attempted_at > now() - interval '1 day' limit ${perDay}) counted`
+  return findDueLanes(
+    db,
+    MAILS,
+    sql`o.id as organization_id, o.suspended_at is null as enabled, false as is_failing, ${perDay}::integer - (${attempted}) as most`,
+    sql`join organizations o on o.id = w.lane`,
+  )
+}
+
+type ClaimedMail = Omit<MailJob, 'message'> & Omit<MailContent, 'licenses'> & { licenses: unknown; isLate: boolean }
+
+async function claim(db: Db, worker: string, allowances: readonly Allowance[]): Promise<MailJob[]> {
+  const { rows } = await sql<ClaimedMail>`
+    with ${claiming(MAILS, worker, allowances)}
+    select m.id, o.id as lane, o.id as organization_id, m.template, m.recipient, m.attempts, m.ends_at,
+      m.next_attempt_at < now() - ${MAX_LATE_DAYS} * interval '1 day' as is_late,
+      coalesce(o.mail_sender_name, o.name) as sender, o.mail_reply_to as reply_to, o.time_zone,
+      (select jsonb_agg(jsonb_build_object('key', l.key, 'product', p.name, 'status', l.status, 'expiresAt', l.expires_at) order by l.id)
+        from licenses l join products p on p.id = l.product_id
+        where l.id = any(m.license_ids) and l.organization_id = o.id) as licenses
+    from claimed m join organizations o on o.id = m.organization_id`.execute(db)
+  return rows.map((row) => {
+    const message = row.isLate
+      ? `The mail could not be sent within ${MAX_LATE_DAYS} days.`
+      : render({ ...row, licenses: mailedLicenses.parse(row.licenses) })
+    return Object.assign(row, { message })
+  })
+}
+
+async function writeOutcomes(db: Db, worker: string, outcomes: readonly MailOutcome[]): Promise<void> {
+  await sql`
+    with ${QUICK}
+    update mails m
+    set attempts = m.attempts + 1, worker = null, attempted_at = now(), error = g.error,
+      status = case when g.error is null then 'SUCCEEDED' when g.retry is null then 'FAILED' else 'PENDING' end,
+      next_attempt_at = now() + make_interval(secs => g.retry)
+    from quick cross join unnest(${outcomes.map(({ id }) => id)}::uuid[], ${outcomes.map(({ error }) => error)}::text[],
+      ${outcomes.map(({ retryInSeconds }) => retryInSeconds)}::float8[]) as g (id, error, retry)
+    where m.id = g.id and m.worker = ${worker}`.execute(db)
+}
+
+function createMetrics(registry: Registry) {
+  return {
+    attempts: new Counter({
+      name: 'keyward_management_mail_attempts_total',
+      help: 'Attempts to send a mail, by outcome: succeeded, failed (another attempt follows), ended (the last attempt failed).',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
+    due: new Gauge({
+      name: 'keyward_management_mail_due',
+      help: 'Mails that are due and that no process has claimed, counted up to 100,000.',
+      registers: [registry],
+    }),
+  }
+}
+
+export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, MailOutcome> {
+  const { db, mailer, log, registry } = options
+  const { attempts, due } = createMetrics(registry)
+  const work: Work<MailJob, MailOutcome> = {
+    queue: MAILS,
+    claimed: CLAIMED,
+    running: RUNNING,
+    failure: 'mails could not be sent',
+    setDue: (count) => due.set(count),
+    findDue: () => findDue(options),
+    claim: async (worker, allowances) => ({ jobs: await claim(db, worker, allowances), later: [] }),
+    async attempt(job, stopping) {
+      const { id, message } = job
+      const isSendable = typeof message !== 'string'
+      const sent = isSendable ? await mailer.send(job, message, stopping) : { error: message, isFinal: true }
+      if (stopping.aborted && sent.error !== null) return null
+      const pause = sent.isFinal ? null : secondsToRetry(job.attempts + 1, { status: null, retryAfterSeconds: null })
+      attempts.inc({ outcome: sent.error === null ? 'succeeded' : pause === null ? 'ended' : 'failed' })
+      // A failure says nothing about the other mails of the organization.
+      return { id, isFailing: false, error: sent.error, retryInSeconds: pause }
+    },
+    write: (worker, outcomes) => writeOutcomes(db, worker, outcomes),
+  }
+  return new QueueWorker(db, log, work)
+}

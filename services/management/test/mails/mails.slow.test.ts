@@ -1,0 +1,315 @@
+/** Tests mails to customers (docs/api.md#e1) with a real mail server. */
+
+import { page } from '@keyward/contract'
+import { mail as mailSchema } from '@keyward/contract/management/mails'
+import { createPool } from '@keyward/database'
+import { createDatabase } from '@keyward/database/kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { environment } from '../../src/config.ts'
+import { writeDueEvents } from '../../src/jobs/expiries.ts'
+import { startManagement } from '../../src/server.ts'
+import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
+
+const DAY_MS = 86_400_000
+const POLL = { timeout: 15_000, interval: 20 }
+let server: MailServer
+let harness: Harness
+let vendor: Vendor
+let env: Record<string, string>
+let orders = 0
+
+beforeAll(async () => {
+  server = await startMailServer()
+  env = { SMTP_URL: `smtp://127.0.0.1:${server.port}`, MAIL_FROM: 'mail@keyward.example' }
+  harness = await startHarness(env)
+})
+beforeEach(async () => {
+  server.respond = () => null
+  server.received.length = 0
+  vendor = await createVendor(harness)
+})
+/** Deletes the mails of a test, so that none is sent in the next one. */
+afterEach(async () => {
+  const { pool } = harness.database
+  await expect
+    .poll(
+      async () => (await pool.query('delete from mails where worker is null')) && pool.query('select from mails'),
+      POLL,
+    )
+    .toMatchObject({ rowCount: 0 })
+})
+afterAll(async () => {
+  await harness.close()
+  await server.close()
+})
+
+const settings = (body: object, of = vendor) => of.call('PATCH', 'organization', { body })
+const list = async (of = vendor) => expectBody(await of.call('GET', 'mails'), 200, page(mailSchema)).data
+const states = async (of = vendor) => (await list(of)).map(({ status }) => status)
+const sendKey = (licenseId: string, of = vendor) => of.call('POST', 'mails', { body: { template: 'key', licenseId } })
+
+/** Makes the next attempts due at once. */
+const hurry = () =>
+  harness.database.pool.query(`update mails set next_attempt_at = now() where status = 'PENDING' and worker is null`)
+
+async function order(templateId: string, quantity = 1, of = vendor): Promise<string[]> {
+  const body = { templateId, quantity, state: 'paid', customer: { email: 'ada@example.com', name: 'Ada' } }
+  const response = await of.call('PUT', `orders/shop/${++orders}/1`, { body })
+  expect(response.status).toBe(200)
+  const { rows } = await harness.database.pool.query<{ key: string }>(
+    'select key from licenses where organization_id = $1 order by id',
+    [of.id],
+  )
+  return rows.map(({ key }) => key)
+}
+
+/** Adds mails without a request, each with a license of its own recipient. */
+async function flood(of: Vendor, count: number): Promise<void> {
+  const { id, customerId } = await of.license()
+  await harness.database.pool.query(
+    `insert into mails (id, organization_id, template, customer_id, recipient, license_ids)
+     select new_id(), $1, 'key', $2, 'flood-' || n || '@example.com', array[$3::uuid] from generate_series(1, $4::integer) n`,
+    [of.id, customerId, id, count],
+  )
+}
+
+test('an order sends its keys to the customer when the vendor has switched it on', async () => {
+  const { id: templateId } = await vendor.template({ orders: { quantity: 'licenses' } })
+  await order(templateId)
+  expect(await list()).toEqual([])
+  await settings({ mailKeys: true, mailSenderName: 'Acme, Inc', mailReplyTo: 'help@acme.example' })
+  const [, ...keys] = await order(templateId, 2)
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  const [sent] = server.received
+  expect(sent).toMatchObject({ to: ['ada@example.com'], from: 'mail@keyward.example' })
+  const [{ id } = { id: '' }] = await list()
+  for (const header of [
+    'From: "Acme, Inc" <mail@keyward.example>',
+    'To: ada@example.com',
+    'Reply-To: help@acme.example',
+    'Subject: Your license keys for Studio',
+    'Auto-Submitted: auto-generated',
+    `Message-ID: <${id}@keyward.example>`,
+  ])
+    expect(sent!.headers.split('\r\n')).toContain(header)
+  expect(sent!.raw).toContain('text/plain')
+  expect(sent!.raw).toContain('text/html')
+  expect(sent!.raw).not.toMatch(/<img|<a |https?:/)
+  for (const key of keys) expect(sent!.raw.split(key)).toHaveLength(3)
+  const stored = await harness.database.pool.query('select m::text as mail from mails m where organization_id = $1', [
+    vendor.id,
+  ])
+  for (const key of keys) expect(JSON.stringify(stored.rows)).not.toContain(key)
+  // The shop repeats its event.
+  await vendor.call('PUT', `orders/shop/${orders}/1`, { body: { templateId, quantity: 2, state: 'paid' } })
+  expect(await list()).toHaveLength(1)
+})
+
+test('a rolled back order sends nothing, and another organization sees no mails', async () => {
+  await settings({ mailKeys: true })
+  const { id: templateId } = await vendor.template()
+  const body = { templateId, state: 'paid', customer: { email: 'not an address' } }
+  expect((await vendor.call('PUT', 'orders/shop/bad/1', { body })).status).toBe(422)
+  await order(templateId)
+  const stranger = await createVendor(harness)
+  expect(await list(stranger)).toEqual([])
+  expect(await list()).toHaveLength(1)
+})
+
+test('a mail is attempted again after a response of 4xx, and ends with a response of 5xx until it is tried again', async () => {
+  const { id } = await vendor.license()
+  server.respond = () => 451
+  await sendKey(id)
+  await expect.poll(async () => (await list())[0]?.error ?? '', POLL).toContain('451')
+  expect(await list()).toMatchObject([{ status: 'PENDING', attempts: 1 }])
+  server.respond = () => 550
+  await hurry()
+  await expect.poll(() => states(), POLL).toEqual(['FAILED'])
+  const [failed] = await list()
+  expect(failed).toMatchObject({ attempts: 2, nextAttemptAt: null })
+  expect(failed?.error).toContain('550')
+  const retry = () => vendor.call('POST', `mails/${failed!.id}/retry`)
+  expect(outcome(await retry())).toBe('429 RATE_LIMITED')
+  await harness.database.pool.query(`update mails set attempted_at = now() - interval '2 minutes' where id = $1`, [
+    failed!.id,
+  ])
+  server.respond = () => null
+  expect(expectBody(await retry(), 200, mailSchema)).toMatchObject({ status: 'PENDING', attempts: 0 })
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  expect(expectBody(await retry(), 200, mailSchema)).toMatchObject({ status: 'SUCCEEDED' })
+  expect(server.received).toHaveLength(1)
+})
+
+test('mails wait while the mail server is down', async () => {
+  const { port } = server
+  await server.close()
+  await sendKey((await vendor.license()).id)
+  await expect.poll(async () => (await list())[0]?.error ?? '', POLL).toContain('ECONNREFUSED')
+  server = await startMailServer({}, port)
+  await hurry()
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+})
+
+test('a mail is sent again, with the same Message-ID, when its worker ended before it stored the outcome', async () => {
+  await sendKey((await vendor.license()).id)
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  await harness.database.pool.query(
+    `update mails set status = 'PENDING', worker = gen_random_uuid(), next_attempt_at = now() where organization_id = $1`,
+    [vendor.id],
+  )
+  await expect.poll(() => server.received.length, POLL).toBe(2)
+  const ids = server.received.map(({ headers }) => /^Message-ID: .*$/m.exec(headers)?.[0])
+  expect(new Set(ids).size).toBe(1)
+})
+
+test('two processes send each mail once', async () => {
+  const config = environment.parse({
+    ...env,
+    DATABASE_URL: harness.database.managementUrl,
+    MANAGEMENT_PORT: '0',
+    MANAGEMENT_ADMIN_PORT: '0',
+    OPERATOR_TOKEN: operatorToken,
+    MASTER_KEY: masterKey,
+    LOG_LEVEL: 'fatal',
+  })
+  const second = await startManagement({ ...config, drainMs: 0 })
+  await flood(vendor, 60)
+  await expect.poll(() => server.received.length, POLL).toBe(60)
+  await second.close()
+  expect(new Set(server.received.flatMap(({ to }) => to)).size).toBe(60)
+  await expect.poll(async () => new Set(await states()), POLL).toEqual(new Set(['SUCCEEDED']))
+})
+
+test('many mails of an organization do not delay those of another', async () => {
+  await flood(vendor, 2_000)
+  await expect.poll(() => server.received.length, POLL).toBeGreaterThan(10)
+  const other = await createVendor(harness, 'STANDARD', 'Other')
+  await sendKey((await other.license()).id, other)
+  await expect.poll(() => states(other), POLL).toEqual(['SUCCEEDED'])
+  expect(server.received.length).toBeLessThan(1_000)
+})
+
+test('an organization sends at most MAIL_DAILY_LIMIT mails in 24 hours, and a suspended one sends none', async () => {
+  const limited = await startHarness({ ...env, MAIL_DAILY_LIMIT: '3' })
+  const { pool } = limited.database
+  const of = await createVendor(limited)
+  const { id, customerId } = await of.license()
+  await pool.query(
+    `insert into mails (id, organization_id, template, customer_id, recipient, license_ids)
+     select new_id(), $1, 'key', $2, 'limited@example.com', array[$3::uuid] from generate_series(1, 9)`,
+    [of.id, customerId, id],
+  )
+  const sent = async () => (await states(of)).filter((status) => status === 'SUCCEEDED').length
+  await expect.poll(sent, POLL).toBe(3)
+  await limited.call('POST', `organizations/${of.id}/suspend`)
+  await pool.query(`update mails set attempted_at = now() - interval '25 hours' where attempted_at is not null`)
+  const other = await createVendor(limited)
+  await sendKey((await other.license()).id, other)
+  await expect.poll(() => states(other), POLL).toEqual(['SUCCEEDED'])
+  await limited.call('POST', `organizations/${of.id}/reinstate`)
+  await expect.poll(sent, POLL).toBe(6)
+  expect(server.received.filter(({ to }) => to[0] === 'limited@example.com')).toHaveLength(6)
+  await limited.close()
+})
+
+test('no text of a vendor or customer adds a header or a recipient', async () => {
+  for (const mailSenderName of ['Acme\r\nBcc: eve@example.com', 'Acme <eve@example.com>', 'a"b', ''])
+    expect(outcome(await settings({ mailSenderName }))).toBe('422 INVALID_REQUEST')
+  for (const mailReplyTo of [
+    'a@example.com\r\nBcc: eve@example.com',
+    'a@example.com, eve@example.com',
+    'Acme <a@example.com>',
+  ])
+    expect(outcome(await settings({ mailReplyTo }))).toBe('422 INVALID_REQUEST')
+  const { id } = await vendor.license()
+  await harness.database.pool.query(
+    `with named as (
+       update organizations set name = E'Acme\\r\\nBcc: eve@example.com', mail_reply_to = E'a@example.com\\r\\nBcc: eve@example.com' where id = $1)
+     update products set name = E'Studio\\r\\nBcc: eve@example.com\\r\\n\\r\\n<script>' where organization_id = $1`,
+    [vendor.id],
+  )
+  await sendKey(id)
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  const [sent] = server.received
+  expect(sent!.to).toEqual(['ada@example.com'])
+  expect(sent!.headers).not.toMatch(/^Bcc/im)
+  expect(sent!.raw).toContain('&lt;script&gt;')
+})
+
+test('a customer with 5 mails of the last 24 hours gets none by request', async () => {
+  const license = await vendor.license()
+  for (let i = 0; i < 5; i++) expect((await sendKey(license.id)).status).toBe(201)
+  expect(outcome(await sendKey(license.id))).toBe('429 RATE_LIMITED')
+  expect((await sendKey((await vendor.license()).id)).status).toBe(201)
+})
+
+test('a customer is reminded once of each end of a license, if the vendor has switched it on', async () => {
+  await settings({ mailEndingDays: 7, mailReplyTo: 'help@acme.example' })
+  await vendor.call('PATCH', 'organization', { body: { timeZone: 'Europe/Zurich' } })
+  const expiresAt = '2040-06-30T22:00:00.000Z' // midnight in Zurich
+  const policy = { type: 'SUBSCRIPTION', expiresAt }
+  const licenses = await Promise.all([1, 2, 3].map(() => vendor.license({ policy })))
+  const silent = await createVendor(harness)
+  await silent.license({ policy })
+  await vendor.call('POST', `licenses/${licenses[1]!.id}/suspend`)
+  const pool = createPool(harness.database.managementUrl, { name: 'scheduler', max: 1 })
+  const runAt = (days: number) => writeDueEvents(createDatabase(pool), new Date(Date.parse(expiresAt) + days * DAY_MS))
+  await runAt(-31)
+  await runAt(-8)
+  expect(await list()).toEqual([])
+  // The customer renews one license before the mail is sent.
+  await vendor.call('POST', `licenses/${licenses[2]!.id}/renew`, { body: { expiresAt: '2041-06-30T22:00:00.000Z' } })
+  await runAt(-6.5)
+  await runAt(-6.4)
+  await pool.end()
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  expect(await list(silent)).toEqual([])
+  const [sent] = server.received
+  expect(sent!.headers).toContain('Subject: Your license for Studio ends on 30 June 2040')
+  expect(sent!.raw).not.toContain(licenses[0]!.key)
+  expect(sent!.raw).toContain(`ends with ${licenses[0]!.key.slice(-4)}`)
+})
+
+test('a mail that is no longer true is not sent', async () => {
+  const { id, customerId } = await vendor.license()
+  await vendor.call('POST', `licenses/${id}/revoke`)
+  await harness.database.pool.query(
+    `insert into mails (id, organization_id, template, customer_id, recipient, license_ids, ends_at, next_attempt_at) values
+       (new_id(), $1, 'key', $2, 'a@example.com', array[$3::uuid], null, now()),
+       (new_id(), $1, 'ending', $2, 'a@example.com', array[$3::uuid], now(), now()),
+       (new_id(), $1, 'key', $2, 'a@example.com', array[$3::uuid], null, now() - interval '4 days')`,
+    [vendor.id, customerId, id],
+  )
+  await expect.poll(() => states(), POLL).toEqual(['FAILED', 'FAILED', 'FAILED'])
+  expect((await list()).map(({ error }) => error)).toEqual([
+    'The mail could not be sent within 3 days.',
+    'The license no longer ends at this time.',
+    'The license has been deleted or revoked.',
+  ])
+  expect(server.received).toEqual([])
+})
+
+test('a merge keeps the mails of the customer, and a deletion removes them', async () => {
+  server.respond = () => 451
+  const { id, customerId } = await vendor.license()
+  await sendKey(id)
+  const into = await vendor.customer({ email: 'remaining@example.com' })
+  expect((await vendor.call('POST', `customers/${customerId}/merge`, { body: { into } })).status).toBe(200)
+  expect(await list()).toMatchObject([{ customerId: into, recipient: 'ada@example.com' }])
+  await vendor.call('DELETE', `licenses/${id}`)
+  expect((await vendor.call('DELETE', `customers/${into}`)).status).toBe(204)
+  expect(await list()).toEqual([])
+})
+
+test('without a mail server, no mail can be requested or switched on', async () => {
+  const without = await startHarness()
+  const of = await createVendor(without)
+  expect(outcome(await sendKey((await of.license()).id, of))).toBe('403 NOT_ENABLED')
+  expect(outcome(await settings({ mailKeys: true }, of))).toBe('403 NOT_ENABLED')
+  expect(outcome(await settings({ mailEndingDays: 7 }, of))).toBe('403 NOT_ENABLED')
+  expect((await settings({ mailKeys: false, mailEndingDays: null }, of)).status).toBe(200)
+  await without.close()
+})
