@@ -94,6 +94,7 @@ export function accessibilityTests(open: () => Stage): void {
       ],
       'webhooks, people and credentials': () => [
         '/webhooks',
+        '/mails',
         '/webhooks/events',
         `/webhooks/${endpointId}`,
         `/webhooks/${endpointId}?delivery=${deliveryId}`,

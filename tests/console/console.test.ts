@@ -12,6 +12,7 @@ import { callTests, productSearchTests } from './calls.ts'
 import { conflictTests } from './conflicts.ts'
 import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
+import { mailTests } from './mails.ts'
 import { offlineTests } from './offline.ts'
 import { operatorTests } from './operator.ts'
 import { overviewTests } from './overview.ts'
@@ -36,6 +37,7 @@ describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_
   licenseTests(() => stage)
   templateTests(() => stage)
   shopTests(() => stage)
+  mailTests(() => stage)
   searchTests(() => stage)
   overviewTests(() => stage)
   offlineTests(() => stage)

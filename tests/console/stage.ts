@@ -200,8 +200,10 @@ async function send<Schema extends z.ZodType>(
   return schema.parse(await response.json())
 }
 
-/** Allows deliveries to receivers on this machine. */
+/** Allows deliveries to receivers on this machine, and sets a mail server that is down. */
 const LOCAL_RECEIVERS = {
+  SMTP_URL: 'smtp://127.0.0.1:9',
+  MAIL_FROM: 'mail@keyward.example',
   WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   WEBHOOK_ALLOWED_PORTS: 'all',
   WEBHOOK_ALLOW_HTTP: 'true',

@@ -14,7 +14,7 @@ export const PROBLEMS = {
   FORBIDDEN: { status: 403, title: 'The credential lacks the permission for this request.' },
   RULE_LIMIT_REACHED: { status: 403, title: 'The plan allows no more access rules.' },
   COUNTRY_RULES_NOT_IN_PLAN: { status: 403, title: 'The plan does not include country rules.' },
-  NOT_ENABLED: { status: 403, title: 'The license does not let apps list its machines and release them by ref.' },
+  NOT_ENABLED: { status: 403, title: 'The operator, the vendor or the license has not enabled this.' },
   QUOTA_EXCEEDED: { status: 403, title: 'The quota of the organization is used up.' },
   ORGANIZATION_SUSPENDED: { status: 403, title: 'The operator has suspended the organization.' },
   NOT_FOUND: { status: 404, title: 'The resource does not exist.' },

@@ -4,7 +4,7 @@ import { page } from '@keyward/contract'
 import { mail as mailSchema } from '@keyward/contract/management/mails'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 
 import { environment } from '../../src/config.ts'
 import { writeDueEvents } from '../../src/jobs/expiries.ts'
@@ -34,12 +34,11 @@ beforeEach(async () => {
 /** Deletes the mails of a test, so that none is sent in the next one. */
 afterEach(async () => {
   const { pool } = harness.database
-  await expect
-    .poll(
-      async () => (await pool.query('delete from mails where worker is null')) && pool.query('select from mails'),
-      POLL,
-    )
-    .toMatchObject({ rowCount: 0 })
+  await vi.waitFor(async () => {
+    await pool.query('delete from mails where worker is null')
+    const { rowCount } = await pool.query('select from mails')
+    if (rowCount !== 0) throw new Error('A mail is being sent.')
+  }, POLL)
 })
 afterAll(async () => {
   await harness.close()

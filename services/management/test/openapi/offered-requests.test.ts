@@ -25,6 +25,7 @@ import { endpoints } from '../../src/endpoints.ts'
 import { createOpenApi } from '../../src/openapi/document.ts'
 import { exampleOf } from '../../src/openapi/offered-requests.ts'
 import { operatorToken, startHarnessWithValidator } from '../support/harness.ts'
+import { NO_MAIL_SERVER } from '../support/mail-server.ts'
 import { createVendor, type Vendor } from '../support/vendor.ts'
 
 const parameter = z.object({
@@ -55,7 +56,7 @@ type Operation = (typeof operations)[number]
 let harness: Awaited<ReturnType<typeof startHarnessWithValidator>>
 let vendor: Vendor
 beforeAll(async () => {
-  harness = await startHarnessWithValidator()
+  harness = await startHarnessWithValidator(NO_MAIL_SERVER)
   vendor = await createVendor(harness)
   const readKey = () => fetchFromValidator('GET', '/api/v1/public-key', { token: vendor.apiKey, body: undefined })
   while ((await readKey()).status !== 200) await sleep(20)

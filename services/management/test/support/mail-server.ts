@@ -4,8 +4,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { callbackify } from 'node:util'
 
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerOptions, type SMTPServerSession } from 'smtp-server'
 
 /** The variables of a service whose mail server is down. */
 export const NO_MAIL_SERVER = { SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'mail@keyward.example' }
@@ -52,25 +54,20 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: options.cert === undefined ? ['STARTTLS'] : [],
-    onData(stream, session, done) {
-      const chunks: Buffer[] = []
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-      stream.on('end', () => {
-        const raw = Buffer.concat(chunks).toString()
-        const { mailFrom, rcptTo } = session.envelope
-        const mail = {
-          to: rcptTo.map(({ address }) => address),
-          from: mailFrom === false ? '' : mailFrom.address,
-          isEncrypted: session.secure,
-          headers: raw.slice(0, raw.indexOf('\r\n\r\n')).replaceAll(/\r\n[ \t]+/g, ' '),
-          raw,
-        }
-        void Promise.resolve(started.respond(mail)).then((status) => {
-          if (status === null) started.received.push(mail)
-          done(status === null ? null : error(status))
-        })
-      })
-    },
+    onData: callbackify(async (stream: SMTPServerDataStream, session: SMTPServerSession) => {
+      const raw = await text(stream)
+      const { mailFrom, rcptTo } = session.envelope
+      const mail = {
+        to: rcptTo.map(({ address }) => address),
+        from: mailFrom === false ? '' : mailFrom.address,
+        isEncrypted: session.secure,
+        headers: raw.slice(0, raw.indexOf('\r\n\r\n')).replaceAll(/\r\n[ \t]+/g, ' '),
+        raw,
+      }
+      const status = await started.respond(mail)
+      if (status !== null) throw error(status)
+      started.received.push(mail)
+    }),
     ...options,
   })
   // A client that ends a connection early causes an error.

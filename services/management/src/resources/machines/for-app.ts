@@ -39,7 +39,8 @@ async function listForApp(
   if (!license || (productId !== null && license.productId !== productId))
     throw new ApiError('NOT_FOUND', CODE_MESSAGES.NOT_FOUND, { status: 409 })
   const { id, used, maxMachines, maxReleases, leaseSeconds, releases } = license
-  if (maxReleases === null && leaseSeconds === null) throw new ApiError('NOT_ENABLED')
+  if (maxReleases === null && leaseSeconds === null)
+    throw new ApiError('NOT_ENABLED', 'The license does not let apps list its machines and release them by ref.')
   const rows = await context.db
     .selectFrom('machines')
     .select([
