@@ -116,6 +116,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     if (!isInstalled(program, flag)) throw new ConfigError(`The cluster needs ${program}; install it`)
   const common = {
     PATH: process.env['PATH'] ?? '',
+    NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
     TRUSTED_PROXIES: '127.0.0.1',
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'error',
   }

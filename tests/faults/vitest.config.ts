@@ -2,9 +2,10 @@ import { defineConfig } from 'vitest/config'
 
 import { startingWith } from '../longest-first.ts'
 import { RETRIES_OF_PROGRAMS } from '../retries.ts'
-import { keepTemporaryFilesInMemory } from '../temporary-files.ts'
+import { cacheModules, keepTemporaryFilesInMemory } from '../test-programs.ts'
 import { isLong } from './support/length.ts'
 
+cacheModules()
 keepTemporaryFilesInMemory()
 
 const LONGEST = [

@@ -20,7 +20,13 @@ export async function startProgram(
   const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
   const prefix = name.toUpperCase()
   const child = fork(main, {
-    env: { ...env, [`${prefix}_PORT`]: '0', [`${prefix}_ADMIN_PORT`]: '0', LOG_LEVEL: 'silent' },
+    env: {
+      NODE_OPTIONS: process.env['NODE_OPTIONS'],
+      ...env,
+      [`${prefix}_PORT`]: '0',
+      [`${prefix}_ADMIN_PORT`]: '0',
+      LOG_LEVEL: 'silent',
+    },
   })
   const ended = once(child, 'exit')
   const message = await Promise.race([

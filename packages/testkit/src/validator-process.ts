@@ -27,7 +27,7 @@ export async function startValidatorProcess(
   const child = fork(MAIN, {
     env: {
       PATH: process.env['PATH'],
-      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      NODE_OPTIONS: process.env['NODE_OPTIONS'],
       UWEBSOCKETS_RELEASE: process.env['UWEBSOCKETS_RELEASE'],
       DATABASE_URL: validatorUrl,
       VALIDATOR_PORT: '0',

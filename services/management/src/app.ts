@@ -11,7 +11,6 @@ import { Responder } from './http/response.ts'
 import { methodNotAllowed, mountFallbacks, mountRoutes, rejectMeaninglessBodies } from './http/router.ts'
 import type { HttpMetrics } from './metrics.ts'
 import { mountDocs } from './openapi/docs-page.ts'
-import { createOpenApi } from './openapi/document.ts'
 import { createPipeline, type PipelineOptions } from './pipeline.ts'
 
 interface AppOptions extends Omit<PipelineOptions, 'responder'> {
@@ -19,7 +18,11 @@ interface AppOptions extends Omit<PipelineOptions, 'responder'> {
   metrics: HttpMetrics
 }
 
-const OPENAPI = createOpenApi(endpoints)
+let openApi: Promise<string> | undefined
+
+/** Creates the document at its first request, because that takes about as long as a third of the start of the service. */
+const readOpenApi = (): Promise<string> =>
+  (openApi ??= import('./openapi/document.ts').then(({ createOpenApi }) => JSON.stringify(createOpenApi(endpoints))))
 
 export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Express {
   const app = express()
@@ -35,7 +38,7 @@ export function createApp({ corsOrigins, metrics, ...options }: AppOptions): Exp
   const handlerOf = createPipeline({ ...options, responder })
   const routes = endpoints.map((one) => ({ method: one.method, path: one.path, handle: handlerOf(one) }))
   mountRoutes(app, BASE_PATH, routes, responder)
-  mountDocs(app, OPENAPI, methodNotAllowed(responder))
+  mountDocs(app, readOpenApi, methodNotAllowed(responder))
   mountConsole(app, methodNotAllowed(responder))
   mountFallbacks(app, responder)
   return app

@@ -54,7 +54,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+const { PATH, HOME, NODE_OPTIONS } = process.env
 
 /** The root folder of the checkout that contains this file. */
 const MAX_STARTS = 5
@@ -87,7 +87,7 @@ async function startOnce(
   const launch = LAUNCH[name]
   const [program, ...args] = [...wrapper, process.execPath, ...launch.nodeArguments, ...nodeFlags, main]
   const child = spawn(program, args, {
-    env: { PATH, HOME, NODE_COMPILE_CACHE, ...launch.env, ...env },
+    env: { PATH, HOME, NODE_OPTIONS, ...launch.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   endLater(child)

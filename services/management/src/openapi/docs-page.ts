@@ -9,7 +9,6 @@ import { join } from 'node:path'
 import express, { type Express, type RequestHandler } from 'express'
 
 import { contentSecurityPolicy } from '../http/page.ts'
-import type { OpenApiDocument } from './document.ts'
 
 const CONTENT_SECURITY_POLICY = contentSecurityPolicy("'none'")
 
@@ -74,19 +73,20 @@ const withPolicy: RequestHandler = (_request, response, next) => {
 
 export function mountDocs(
   app: Express,
-  document: OpenApiDocument,
+  /** Returns the document as JSON. */
+  readDocument: () => Promise<string>,
   methodNotAllowed: (allow: string) => RequestHandler,
 ): void {
   const texts = [
-    { path: '/openapi.json', type: 'application/json', text: JSON.stringify(document) },
-    { path: '/docs', type: 'html', text: PAGE },
-    { path: '/docs/icon.svg', type: 'image/svg+xml', text: ICON },
-    { path: '/docs/start.js', type: 'text/javascript', text: START_SCRIPT },
+    { path: '/openapi.json', type: 'application/json', read: readDocument },
+    { path: '/docs', type: 'html', read: () => PAGE },
+    { path: '/docs/icon.svg', type: 'image/svg+xml', read: () => ICON },
+    { path: '/docs/start.js', type: 'text/javascript', read: () => START_SCRIPT },
   ]
-  for (const { path, type, text } of texts)
+  for (const { path, type, read } of texts)
     app
       .route(path)
-      .get(withPolicy, (_request, response) => void response.type(type).send(text))
+      .get(withPolicy, async (_request, response) => void response.type(type).send(await read()))
       .all(methodNotAllowed('GET, HEAD'))
   app
     .route('/docs/')

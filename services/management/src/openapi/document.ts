@@ -13,7 +13,7 @@ import { SECURITY_SCHEMES } from './security.ts'
 import { VALIDATION_PATHS, VALIDATION_TAGS } from './validation-api.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
-export type OpenApiDocument = ReturnType<typeof createDocument>
+type OpenApiDocument = ReturnType<typeof createDocument>
 
 const DESCRIPTION = `Keyward issues and checks software licenses. Requests have the header \`Authorization: Bearer <secret>\`. The secret depends on
 the operation:

@@ -6,14 +6,10 @@
 
 import { randomBytes } from 'node:crypto'
 
-import {
-  type AuthenticationResponseJSON,
-  type AuthenticatorTransport,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
+import type {
+  AuthenticationResponseJSON,
+  AuthenticatorTransport,
+  RegistrationResponseJSON,
 } from '@simplewebauthn/server'
 import { sql } from 'kysely'
 import { z } from 'zod'
@@ -21,6 +17,9 @@ import { z } from 'zod'
 import type { Db } from '../../context.ts'
 import { ApiError, invalid } from '../../http/problem.ts'
 import type { Site } from '../../http/site.ts'
+
+/** Loads the library at its first use, because its modules are a fifth of what the start of the service would load. */
+const library = () => import('@simplewebauthn/server')
 
 const CHALLENGE_BYTES = 32
 const CHALLENGE_MINUTES = 5
@@ -104,6 +103,7 @@ interface RegisteringMember {
 
 export async function registrationOptions(db: Db, site: Site | null, member: RegisteringMember) {
   const { id: rpID } = relyingParty(site)
+  const { generateRegistrationOptions } = await library()
   return generateRegistrationOptions({
     rpName: NAME,
     rpID,
@@ -136,6 +136,7 @@ export async function verifyRegistration(
   const { transports: named = [], ...inner } = parsed.data.response
   const known = named.filter(isTransport)
   const response: RegistrationResponseJSON = { ...parsed.data, response: { ...inner, transports: known } }
+  const { verifyRegistrationResponse } = await library()
   const verified = await verifyRegistrationResponse({
     response,
     expectedChallenge: acceptOnce(db, memberId),
@@ -159,6 +160,7 @@ function refused(error: unknown): unknown {
 export async function signInOptions(db: Db, site: Site | null) {
   const { id: rpID } = relyingParty(site)
   const challenge = new Uint8Array(await newChallenge(db, null))
+  const { generateAuthenticationOptions } = await library()
   return generateAuthenticationOptions({ rpID, challenge, userVerification: 'required' })
 }
 
@@ -192,6 +194,7 @@ export async function verifySignIn(db: Db, site: Site | null, sent: unknown): Pr
     .executeTakeFirst()
   if (!passkey) return null
   const { counter, publicKey } = passkey
+  const { verifyAuthenticationResponse } = await library()
   const verified = await verifyAuthenticationResponse({
     response,
     expectedChallenge: acceptOnce(db, null),

@@ -18,3 +18,10 @@ export function keepTemporaryFilesInMemory(): void {
     // Systems other than Linux have no such folder.
   }
 }
+
+/** Lets Node cache the modules of tests and of their programs (module-cache.mjs). */
+export function cacheModules(): void {
+  const options = process.env['NODE_OPTIONS'] ?? ''
+  const option = `--import=${new URL('module-cache.mjs', import.meta.url).href}`
+  if (!options.includes(option)) process.env['NODE_OPTIONS'] = `${options} ${option}`.trim()
+}
