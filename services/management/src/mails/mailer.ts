@@ -27,7 +27,7 @@ export interface Envelope {
 
 export interface Mailer {
   /** Makes one attempt, which takes at most a minute. Never rejects. */
-  send: (envelope: Envelope, message: Message, stopping: AbortSignal) => Promise<Sent>
+  send: (envelope: Envelope, message: Message, ended: AbortSignal) => Promise<Sent>
 }
 
 const failure = z.object({
@@ -66,7 +66,7 @@ export function createMailer(
     disableUrlAccess: true,
   })
   return {
-    async send({ id, recipient, sender, replyTo }, message, stopping) {
+    async send({ id, recipient, sender, replyTo }, message, ended) {
       try {
         await transport.sendMail({
           ...message,
@@ -77,7 +77,7 @@ export function createMailer(
           // A repeated attempt has the same id, by which mail servers recognize a duplicate.
           messageId: `<${id}@${from.slice(from.indexOf('@') + 1)}>`,
           headers: { 'Auto-Submitted': 'auto-generated' },
-          signal: AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]),
+          signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
         })
         return { error: null, isFinal: true }
       } catch (error) {

@@ -103,6 +103,7 @@ function createMetrics(registry: Registry) {
 export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, MailOutcome> {
   const { db, mailer, log, registry } = options
   const { attempts, due } = createMetrics(registry)
+  const ended = new AbortController()
   const work: Work<MailJob, MailOutcome> = {
     queue: MAILS,
     claimed: CLAIMED,
@@ -111,17 +112,21 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
     setDue: (count) => due.set(count),
     findDue: () => findDue(options),
     claim: async (worker, allowances) => ({ jobs: await claim(db, worker, allowances), later: [] }),
-    async attempt(job, stopping) {
+    async attempt(job) {
       const { id, message } = job
       const isSendable = typeof message !== 'string'
-      const sent = isSendable ? await mailer.send(job, message, stopping) : { error: message, isFinal: true }
-      if (stopping.aborted && sent.error !== null) return null
+      const sent = isSendable ? await mailer.send(job, message, ended.signal) : { error: message, isFinal: true }
+      if (ended.signal.aborted && sent.error !== null) return null
       const pause = sent.isFinal ? null : secondsToRetry(job.attempts + 1, { status: null, retryAfterSeconds: null })
       attempts.inc({ outcome: sent.error === null ? 'succeeded' : pause === null ? 'ended' : 'failed' })
       // A failure says nothing about the other mails of the organization.
       return { id, isFailing: false, error: sent.error, retryInSeconds: pause }
     },
     write: (worker, outcomes) => writeOutcomes(db, worker, outcomes),
+    close() {
+      ended.abort()
+      return Promise.resolve()
+    },
   }
   return new QueueWorker(db, log, work)
 }

@@ -62,7 +62,7 @@ export interface Work<OneJob extends Job, OneOutcome extends Outcome> {
   /** Called after the outcomes are written. */
   written?: (outcomes: readonly OneOutcome[]) => Promise<void>
   setDue: (count: number) => void
-  /** Called when no more attempts begin. */
+  /** Ends the attempts that are still running STOP_MS after the stop. */
   close?: () => Promise<void>
 }
 

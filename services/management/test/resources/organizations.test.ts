@@ -106,7 +106,7 @@ test('a member who manages credentials and the operator set the time zone of an 
   const set = (timeZone: unknown) => vendor.call('PATCH', 'organization', { body: { timeZone } })
   expect(await read()).toBeNull()
   expect(expectBody(await set('America/Los_Angeles'), 200, shape).timeZone).toBe('America/Los_Angeles')
-  for (const unknown of ['Mars/Base', '+01:00', '', 'x'.repeat(65), 3, undefined])
+  for (const unknown of ['Mars/Base', '+01:00', '', 'x'.repeat(65), 3])
     expect(outcome(await set(unknown))).toBe('422 INVALID_REQUEST')
   expect(await read()).toBe('America/Los_Angeles')
   await harness.call('PATCH', `organizations/${vendor.id}`, { body: { timeZone: null } })
