@@ -10,12 +10,15 @@ const CONNECT_MS = 10_000
 const SILENCE_MS = 20_000
 const TIMEOUT_MS = 60_000
 const MAX_ERROR_LENGTH = 300
+const OUTAGE = 'The mail server could not be used. The log of the management service contains the reason.'
 
 /** The result of an attempt. `error` is null when the server has accepted the mail. */
 export interface Sent {
   error: string | null
   /** Whether a repeated attempt would fail too. */
   isFinal: boolean
+  /** The failure of the mail server itself, for the log of the operator. Vendors do not see its details. */
+  outage: unknown
 }
 
 export interface Envelope {
@@ -38,12 +41,13 @@ const failure = z.object({
 
 /**
  * Returns the result of a failed attempt. A response of 5xx to the sender, the recipient or the message is final. One to the greeting or the
- * login says nothing about the mail.
+ * login says nothing about the mail, and may contain details of the operator's network.
  */
 function resultOf(error: unknown): Sent {
   const { message, code = '', responseCode = 500 } = failure.parse(error)
-  const isFinal = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode >= 500
-  return { error: message.replaceAll(/[\p{Cc}\p{Cs}]+/gu, ' ').slice(0, MAX_ERROR_LENGTH), isFinal }
+  if (code !== 'EENVELOPE' && code !== 'EMESSAGE') return { error: OUTAGE, isFinal: false, outage: error }
+  const shown = message.replaceAll(/[\p{Cc}\p{Cs}]+/gu, ' ').slice(0, MAX_ERROR_LENGTH)
+  return { error: shown, isFinal: responseCode >= 500, outage: null }
 }
 
 /** Creates a mailer. Tests pass the certificate authority of their server, and a shorter limit. */
@@ -79,7 +83,7 @@ export function createMailer(
           headers: { 'Auto-Submitted': 'auto-generated' },
           signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
         })
-        return { error: null, isFinal: true }
+        return { error: null, isFinal: true, outage: null }
       } catch (error) {
         return resultOf(error)
       }

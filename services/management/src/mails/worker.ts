@@ -1,6 +1,6 @@
 /** Sends the mails of the outbox (docs/api.md#e3). */
 
-import type { Logger } from '@keyward/runtime'
+import { type Logger, throttledLog } from '@keyward/runtime'
 import { sql } from 'kysely'
 import { Counter, Gauge, type Registry } from 'prom-client'
 
@@ -17,6 +17,7 @@ const CLAIMED = { lane: 4, organization: 4, inAll: 20, failing: 0 }
 const RUNNING = { lane: 2, organization: 2 }
 /** A mail that has been due for longer than this is not sent, because its text may be wrong by now. */
 const MAX_LATE_DAYS = 3
+const LOG_INTERVAL_MS = 10_000
 
 interface WorkerOptions {
   db: Db
@@ -104,6 +105,10 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
   const { db, mailer, log, registry } = options
   const { attempts, due } = createMetrics(registry)
   const ended = new AbortController()
+  const logOutage = throttledLog(log, 'the mail server could not be used', {
+    level: 'error',
+    intervalMs: LOG_INTERVAL_MS,
+  })
   const work: Work<MailJob, MailOutcome> = {
     queue: MAILS,
     claimed: CLAIMED,
@@ -115,8 +120,11 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
     async attempt(job) {
       const { id, message } = job
       const isSendable = typeof message !== 'string'
-      const sent = isSendable ? await mailer.send(job, message, ended.signal) : { error: message, isFinal: true }
+      const sent = isSendable
+        ? await mailer.send(job, message, ended.signal)
+        : { error: message, isFinal: true, outage: null }
       if (ended.signal.aborted && sent.error !== null) return null
+      if (sent.outage !== null) logOutage({ err: sent.outage })
       const pause = sent.isFinal ? null : secondsToRetry(job.attempts + 1, { status: null, retryAfterSeconds: null })
       attempts.inc({ outcome: sent.error === null ? 'succeeded' : pause === null ? 'ended' : 'failed' })
       // A failure says nothing about the other mails of the organization.

@@ -26,7 +26,8 @@ async function send(url: string, given: Partial<SmtpOptions> & { ca?: string; ti
   const { ca, timeoutMs, ...rest } = given
   const options = { ...parseServer(url)!, from: 'mail@keyward.example', allowsPlain: false, ...rest }
   const sent = await createMailer(options, { ca, timeoutMs }).send(envelope, message, new AbortController().signal)
-  return sent.error === null ? 'sent' : `${sent.isFinal ? 'final' : 'again'}: ${sent.error}`
+  const { error, outage, isFinal } = sent
+  return error === null ? 'sent' : `${isFinal ? 'final' : 'again'}: ${outage instanceof Error ? outage.message : error}`
 }
 
 test('sends a mail over TLS and over STARTTLS to a server with a trusted certificate', async () => {

@@ -146,7 +146,7 @@ test('mails wait while the mail server is down', async () => {
   const { port } = server
   await server.close()
   await sendKey((await vendor.license()).id)
-  await expect.poll(async () => (await list())[0]?.error ?? '', POLL).toContain('ECONNREFUSED')
+  await expect.poll(async () => (await list())[0]?.error ?? '', POLL).toContain('The mail server could not be used.')
   server = await startMailServer({}, port)
   await hurry()
   await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
