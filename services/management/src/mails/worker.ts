@@ -45,10 +45,12 @@ async function findDue({ db, perDay }: WorkerOptions): Promise<DueLane[]> {
   const attempted = sql`
     select count(*)::integer from (
       select from mails m where m.organization_id = w.lane and m.attempted_at > now() - interval '1 day' limit ${perDay}) counted`
+  // The outcomes of these mails are not stored yet.
+  const running = sql`select count(*)::integer from mails m where m.organization_id = w.lane and m.worker is not null`
   return findDueLanes(
     db,
     MAILS,
-    sql`o.id as organization_id, o.suspended_at is null as enabled, false as is_failing, ${perDay}::integer - (${attempted}) as most`,
+    sql`o.id as organization_id, o.suspended_at is null as enabled, false as is_failing, ${perDay}::integer - (${attempted}) - (${running}) as most`,
     sql`join organizations o on o.id = w.lane`,
   )
 }

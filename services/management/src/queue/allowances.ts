@@ -44,7 +44,8 @@ export function allowancesOf(
   return usable.flatMap(({ lane, organizationId, isFailing, most = Infinity }) => {
     const leftToOrganization = limits.organization - claimed.organizations.of(organizationId)
     const count = Math.min(
-      Math.min(isFailing ? 1 : limits.lane, most) - claimed.lanes.of(lane),
+      (isFailing ? 1 : limits.lane) - claimed.lanes.of(lane),
+      most,
       share,
       shareOf(leftToOrganization, ofOrganization.of(organizationId)),
       leftToOrganization - given.of(organizationId),
