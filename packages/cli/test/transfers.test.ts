@@ -62,3 +62,32 @@ test('saves all matches of a list as CSV or JSON lines, and no file for a reject
   expect((await readdir(folder)).toSorted()).toEqual(['customers.csv', 'licenses.jsonl', 'log.jsonl', 'machines.csv'])
   await rm(folder, { recursive: true })
 })
+
+test('imports licenses from CSV and JSON lines, names the rows with errors, and skips what exists', async () => {
+  await result(identified, 'product', 'create', 'Studio')
+  const heading = 'product;email;key;status;machines;type;expiresAt;order'
+  const rows = [
+    'Studio;"new@example.com";FILE-1;suspended;"m1\nm2";;;A-1',
+    'Studio;new@example.com;FILE-2;;;TRIAL;2099-01-01;"a ""b"""',
+  ]
+  await shell.write('bad.csv', `${heading}\n${rows[0]}\nNone;x@example.com;;;;;;\nStudio;nobody;;odd;;;;\n`)
+  const bad = await shell.cli('license', 'import', 'bad.csv', '--create-customers')
+  expect(bad.err).toContain('2 of 3 rows are invalid. Nothing was sent')
+  expect(bad.err).toContain('line 4: product: no product has the name or id "None"')
+  expect(bad.err).toMatch(/line 5: .*customer\.email must be an e-mail address/)
+  await shell.write('good.csv', `\uFEFF${heading}\r\n${rows.join('\r\n')}\r\n`)
+  const unknown = await shell.cli('license', 'import', 'good.csv')
+  expect(unknown.err).toContain('line 3: customer must be an existing customer, unless createCustomers is true')
+  const imported = ['license', 'import', 'good.csv', '--create-customers']
+  const sum = z.object({ created: z.int(), skipped: z.int(), createdCustomers: z.int() })
+  expect(await result(sum, ...imported)).toEqual({ created: 2, skipped: 0, createdCustomers: 1 })
+  expect(await result(sum, ...imported)).toEqual({ created: 2, skipped: 0, createdCustomers: 1 })
+  const [first] = await result(z.array(z.looseObject({})), 'license', 'list', '--key-prefix', 'FILE-1')
+  expect(first).toMatchObject({ status: 'suspended', machines: { used: 2 }, metadata: { order: 'A-1' } })
+  const { productId, customerId } = z.object({ productId: z.string(), customerId: z.string() }).parse(first)
+  const more = ['FILE-2', 'FILE-3'].map((key) =>
+    JSON.stringify({ productId, customerId, key, policy: { type: 'PERPETUAL' } }),
+  )
+  await shell.write('more.jsonl', more.join('\n'))
+  expect(await result(sum, 'license', 'import', 'more.jsonl')).toEqual({ created: 1, skipped: 1, createdCustomers: 0 })
+})

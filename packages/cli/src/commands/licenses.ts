@@ -15,6 +15,7 @@ import { addDeletion } from './deletion.ts'
 import { describeEntitlements, entitlementsOf, withEntitlements } from './entitlements.ts'
 import { isExported, withExport } from './export.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
+import { addLicenseImport } from './license-import.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
 import { versionOf, withVersion } from './version.ts'
@@ -34,6 +35,7 @@ export function addLicenseCommands(parent: CliCommand): void {
       output.result(found, describeLicense(found))
     })
   addList(group)
+  addLicenseImport(group)
   addActions(group)
   addRenew(group)
   addExtend(group)

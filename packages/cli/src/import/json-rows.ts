@@ -1,4 +1,4 @@
-/** Reads JSON: an array of rules or of bare values, `{"rules": […]}` in the format of the API, or one rule in each line. */
+/** Reads JSON: an array of rows or of bare values, an object with the list in the format of the API, or one row in each line. */
 
 import { EXIT, Failure } from '../failure.ts'
 import { readLines, readText, type Row, type Rows } from './rows.ts'
@@ -6,20 +6,24 @@ import { readLines, readText, type Row, type Rows } from './rows.ts'
 /** The maximum length of a JSON file, which is parsed as a whole. JSON lines have no limit. */
 const MAX_LENGTH = 256 * 1024 * 1024
 
-export async function* jsonRows(path: string): Rows {
+export async function* jsonRows(path: string, name = 'rules'): Rows {
   let text = ''
   for await (const piece of readText(path)) {
     text += piece
     if (text.length > MAX_LENGTH)
       throw new Failure(
         EXIT.usage,
-        `${path} is longer than 256 MiB. Write one rule in each line, with the extension .jsonl`,
+        `${path} is longer than 256 MiB. Write one row in each line, with the extension .jsonl`,
       )
   }
   const value = parse(text, path, '')
-  const list: unknown = typeof value === 'object' && value !== null && 'rules' in value ? value.rules : value
+  const members = typeof value === 'object' && value !== null ? new Map<string, unknown>(Object.entries(value)) : null
+  const list: unknown = members?.get(name) ?? value
   if (!Array.isArray(list))
-    throw new Failure(EXIT.usage, `${path} contains no rules; it must be an array, or an object with the array "rules"`)
+    throw new Failure(
+      EXIT.usage,
+      `${path} contains no ${name}; it must be an array, or an object with the array "${name}"`,
+    )
   for (const [at, item] of list.entries()) yield rowOf(`item ${at + 1}`, item)
 }
 

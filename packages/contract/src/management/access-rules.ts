@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { exactText, MAX_MACHINE_ID_BYTES, text } from '../text.ts'
 import { RULE_KINDS, RULE_MODES, RULE_SCOPES, RULE_TYPES, TYPES_OF_KIND } from '../vocabulary.ts'
 import { actor, countedPage, EXAMPLE_ID, id, listQuery, moment, page, timestamp, totalRequest } from './common.ts'
-import { MAX_IMPORT_ROWS } from './licenses.ts'
+import { MAX_IMPORT_ROWS } from './license-import.ts'
 import { operations } from './operations.ts'
 
 export const ruleKind = z.enum(RULE_KINDS).meta({

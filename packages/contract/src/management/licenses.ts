@@ -4,27 +4,11 @@ import { z } from 'zod'
 import { _check as checkWhen } from 'zod/v4/core'
 
 import { entitlementOverrides, entitlements as grants, storedEntitlements } from '../entitlements.ts'
-import { MAX_LICENSE_KEY_BYTES, text } from '../text.ts'
+import { text } from '../text.ts'
 import { MAX_MACHINES } from '../vocabulary.ts'
-import {
-  email,
-  EXAMPLE_ID,
-  exportedRows,
-  exportQuery,
-  externalIdOf,
-  id,
-  countedPage,
-  listQuery,
-  MAX_METADATA_BODY_BYTES,
-  metadata,
-  metadataFilter,
-  moment,
-  timestamp,
-  totalRequest,
-} from './common.ts'
-import { operations } from './operations.ts'
+import { EXAMPLE_ID, externalIdOf, id, metadata, moment, timestamp } from './common.ts'
 
-const licenseStatus = z.enum(['active', 'grace', 'suspended', 'expired', 'revoked']).meta({
+export const licenseStatus = z.enum(['active', 'grace', 'suspended', 'expired', 'revoked']).meta({
   description:
     'The effective status. `revoked` takes precedence over `suspended`, and `suspended` over `grace` and `expired`.',
   example: 'active',
@@ -206,7 +190,7 @@ export const storedPolicy = z
   })
   .meta({ description: 'The policy of the license.' })
 
-const externalId = externalIdOf('license', 'shop-4711')
+export const externalId = externalIdOf('license', 'shop-4711')
 
 export const license = z
   .object({
@@ -238,7 +222,7 @@ export const license = z
   .meta({ id: 'License', description: 'The right of a customer to use a product.' })
 export type License = z.infer<typeof license>
 
-const newLicense = z.strictObject({
+export const newLicense = z.strictObject({
   templateId: id('The id of a template. Values of the request replace those of the template.').optional(),
   productId: id('The id of the product. Required without `templateId`.').optional(),
   customerId: id('The id of the customer.'),
@@ -321,7 +305,7 @@ export const reason = text(500).optional().meta({
   description: 'The reason, for the audit log and the event.',
   example: 'Chargeback of order A-1001',
 })
-const reasoned = z.strictObject({ reason })
+export const reasoned = z.strictObject({ reason })
 
 export const effectiveEntitlementsOfLicense = z.object({
   effective: grants.meta({ description: 'The entitlements that apps receive.' }),
@@ -331,156 +315,8 @@ export const effectiveEntitlementsOfLicense = z.object({
 
 export const replaceLicenseKey = z.strictObject({ key: newLicenseKey.optional() })
 
-export const MAX_IMPORT_ROWS = 1_000
-
-/** The rows of an import. More than MAX_IMPORT_ROWS rows result in the error `IMPORT_TOO_LARGE` instead of a validation error. */
-export const importLicenses = z.strictObject({
-  licenses: z.array(createLicense).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The licenses, at most 1,000.' }),
-})
-export const importedLicenses = z.object({
-  created: z.int().meta({ description: 'The number of created licenses.', example: 2 }),
-  licenses: z
-    .array(
-      z.object({ id: z.uuid().meta({ description: 'The id of the license.', example: EXAMPLE_ID }), key: licenseKey }),
-    )
-    .meta({ description: 'The new licenses, in the order of the rows.' }),
-})
-
-const licenseFilter = {
-  productId: id('Returns only licenses of this product.').optional(),
-  customerId: id('Returns only licenses of this customer.').optional(),
-  templateId: id('Returns only licenses of this template.').optional(),
-  externalId: externalId
-    .optional()
-    .meta({ description: 'Returns only the license with this external id.', example: 'shop-4711' }),
-  status: licenseStatus.optional(),
-  key: text(MAX_LICENSE_KEY_BYTES)
-    .optional()
-    .meta({ description: 'Returns only the license with exactly this key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
-  keyPrefix: text(MAX_LICENSE_KEY_BYTES).optional().meta({
-    description: 'Returns only licenses whose key begins with this text; case and spaces are ignored.',
-    example: 'k7qf',
-  }),
-  email: email.optional().meta({
-    description: 'Returns only licenses of customers with this e-mail address; case is ignored.',
-    example: 'ada@example.com',
-  }),
-  expiresAfter: moment(
-    'Returns only licenses that expire at this time or later. A license without an expiry is left out.',
-  ).optional(),
-  expiresBefore: moment('Returns only licenses that expire before this time.').optional(),
-  metadata: metadataFilter,
-}
-
-const licenseSort = z.enum(['createdAt', 'expiresAt']).optional().meta({
-  description:
-    'The field that determines the order; default `createdAt`. A license without an expiry is the latest to expire.',
-  example: 'expiresAt',
-})
-export type LicenseSort = NonNullable<z.infer<typeof licenseSort>>
-const licenseSorting = {
-  sort: licenseSort,
-  order: z
-    .enum(['asc', 'desc'])
-    .optional()
-    .meta({ description: 'Default: `desc` for `createdAt`, `asc` for `expiresAt`.', example: 'asc' }),
-}
-
 /** Returns the license with its JSON members as text, as they are stored. An absent member is undefined, so that a template can supply it. */
 export function withJsonText({ metadata: given, entitlements, ...rest }: CreateLicense) {
   const stored = storedEntitlements(entitlements)
   return { ...rest, metadata: given && JSON.stringify(given), entitlements: stored && JSON.stringify(stored) }
 }
-
-/** A row of an import. Its JSON members are converted to text immediately, because text takes less memory than objects. */
-export const importedLicense = createLicense.transform(withJsonText)
-
-export const licenses = operations({
-  listLicenses: {
-    route: 'GET /licenses',
-    needs: 'licenses.read',
-    query: listQuery({ ...licenseFilter, ...licenseSorting, ...totalRequest }),
-    returns: countedPage(license),
-  },
-  createLicense: {
-    route: 'POST /licenses',
-    needs: 'licenses.write',
-    body: createLicense,
-    returns: license,
-    creates: true,
-    maxBodyBytes: MAX_METADATA_BODY_BYTES,
-    propagates: true,
-  },
-  importLicenses: {
-    route: 'POST /licenses/import',
-    needs: 'licenses.write',
-    body: importLicenses,
-    rows: { name: 'licenses', row: importedLicense, maxRowBytes: MAX_METADATA_BODY_BYTES },
-    maxBodyBytes: 50 * 1024 * 1024,
-    returns: importedLicenses,
-    propagates: true,
-  },
-  exportLicenses: {
-    route: 'GET /licenses/export',
-    needs: 'licenses.read',
-    query: exportQuery(licenseFilter),
-    returns: exportedRows,
-    file: 'text/csv',
-  },
-  readLicense: { route: 'GET /licenses/{id}', needs: 'licenses.read', returns: license },
-  readLicenseEntitlements: {
-    route: 'GET /licenses/{id}/entitlements',
-    needs: 'licenses.read',
-    returns: effectiveEntitlementsOfLicense,
-  },
-  updateLicense: {
-    route: 'PATCH /licenses/{id}',
-    needs: 'licenses.write',
-    body: updateLicense,
-    returns: license,
-    maxBodyBytes: MAX_METADATA_BODY_BYTES,
-    propagates: true,
-  },
-  deleteLicense: { route: 'DELETE /licenses/{id}', needs: 'licenses.write', propagates: true },
-  suspendLicense: {
-    route: 'POST /licenses/{id}/suspend',
-    needs: 'licenses.write',
-    body: reasoned.optional(),
-    returns: license,
-    propagates: true,
-  },
-  reinstateLicense: {
-    route: 'POST /licenses/{id}/reinstate',
-    needs: 'licenses.write',
-    returns: license,
-    propagates: true,
-  },
-  revokeLicense: {
-    route: 'POST /licenses/{id}/revoke',
-    needs: 'licenses.write',
-    body: reasoned.optional(),
-    returns: license,
-    propagates: true,
-  },
-  renewLicense: {
-    route: 'POST /licenses/{id}/renew',
-    needs: 'licenses.write',
-    body: renewLicense,
-    returns: license,
-    propagates: true,
-  },
-  extendLicense: {
-    route: 'POST /licenses/{id}/extend',
-    needs: 'licenses.write',
-    body: extendLicense,
-    returns: license,
-    propagates: true,
-  },
-  replaceLicenseKey: {
-    route: 'POST /licenses/{id}/replace-key',
-    needs: 'licenses.write',
-    body: replaceLicenseKey.optional(),
-    returns: license,
-    propagates: true,
-  },
-})

@@ -8,6 +8,7 @@
 import {
   type ByteQuota,
   defaultQuota,
+  MAX_IMPORT_MACHINES,
   MAX_IMPORT_ROWS,
   MAX_MACHINES,
   MAX_SET_RULES,
@@ -27,6 +28,8 @@ import { ApiError } from '../http/problem.ts'
  * of the database enforces `machines`.
  */
 export type CountedQuota = Exclude<Quota, 'machinesPerLicense' | 'machines' | ByteQuota>
+/** The quotas that an import needs too. */
+type RowQuota = CountedQuota | 'machines'
 
 /** An upper bound for the number of requests that all management processes together run at once. */
 const MAX_CONCURRENT_REQUESTS = 500
@@ -35,10 +38,11 @@ const MAX_CONCURRENT_REQUESTS = 500
 const MAX_COUNTER_ROWS = 100
 
 /** The maximum number of rows that one request adds. */
-const MAX_ROWS: Record<CountedQuota, number> = {
+const MAX_ROWS: Record<RowQuota, number> = {
   licenses: MAX_IMPORT_ROWS,
   products: 1,
-  customers: 1,
+  customers: MAX_IMPORT_ROWS,
+  machines: MAX_IMPORT_MACHINES,
   apiKeys: 1,
   tokens: 1,
   members: 1,
@@ -93,7 +97,7 @@ async function readLimit({ db, organizationId }: ReadContext, quota: Quota, lock
   return limitOf(limits, quota)
 }
 
-async function countUsed({ db, organizationId }: ReadContext, quota: CountedQuota): Promise<number> {
+async function countUsed({ db, organizationId }: ReadContext, quota: RowQuota): Promise<number> {
   const { used, rows } = await db
     .selectFrom('organizationUsage')
     .select((builder) => [
@@ -161,7 +165,7 @@ function exceeded(name: Quota, limit: number, used: number, added: number): ApiE
 }
 
 /** Throws QUOTA_EXCEEDED unless the organization may have `added` more rows. Call it before the rows are added. */
-export async function requireWithinQuota(context: WriteContext, quota: CountedQuota, added = 1): Promise<void> {
+export async function requireWithinQuota(context: WriteContext, quota: RowQuota, added = 1): Promise<void> {
   if (added === 0) return
   const remaining = requireRoom(quota, await readUse(context, quota), added)
   // While the remaining rows suffice for all requests that can run at once, no request takes the lock.
@@ -175,13 +179,13 @@ interface Use {
 }
 
 /** Returns the limit and the use of a quota. They stay valid if `lock` is set or the transaction has locked the organization. */
-export async function readUse(context: WriteContext, quota: CountedQuota, lock = false): Promise<Use> {
+export async function readUse(context: WriteContext, quota: RowQuota, lock = false): Promise<Use> {
   const [limit, used] = await together(readLimit(context, quota, lock), countUsed(context, quota))
   return { limit, used }
 }
 
 /** Returns the number of rows that still fit after the addition. Throws QUOTA_EXCEEDED. */
-export function requireRoom(quota: CountedQuota, { limit, used }: Use, added: number): number {
+export function requireRoom(quota: RowQuota, { limit, used }: Use, added: number): number {
   if (added > 0 && used + added > limit) throw exceeded(quota, limit, used, added)
   return limit - used - added
 }

@@ -8,9 +8,9 @@ import { search as operations, type SearchResults } from '@keyward/contract/mana
 import { sql } from 'kysely'
 
 import type { ReadContext } from '../context.ts'
+import { showCustomer } from '../crud/customer-rows.ts'
 import { implement } from '../operations/implement.ts'
 import { listRules } from '../resources/access-rules/list.ts'
-import { showCustomer } from '../resources/customers/customer-rows.ts'
 import { selectLicenses, showLicense } from '../resources/licenses/license-rows.ts'
 import { escapeLike, keyBeginsWith, SEARCHED_KEY } from '../resources/licenses/list.ts'
 import { HOLDS_SLOT, SEARCHED_HOSTNAME, showFoundMachine } from '../resources/machines/machines.ts'

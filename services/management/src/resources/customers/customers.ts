@@ -2,11 +2,11 @@ import { type Customer, customers as operations } from '@keyward/contract/manage
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReadContext } from '../../context.ts'
+import { customerRows } from '../../crud/customer-rows.ts'
 import { columnsOf, exportList } from '../../crud/export.ts'
 import { changeRow, deleteRow, hasMetadata, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
-import { customerRows } from './customer-rows.ts'
 import { mergeCustomers } from './merge.ts'
 
 const COLUMNS = columnsOf<Customer>('id', 'email', 'name', 'externalId', 'metadata', 'createdAt', 'updatedAt')

@@ -8,6 +8,7 @@ import { sql } from 'kysely'
 
 import { audit, listOf } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
+import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from '../../crud/customer-rows.ts'
 import { updateRow } from '../../crud/owned-rows.ts'
 import { piecesOf } from '../../crud/pieces.ts'
 import { type NewEvent, writeEvents } from '../../events/writer.ts'
@@ -15,7 +16,6 @@ import { invalid } from '../../http/problem.ts'
 import { auditedRule, selectRules, showRule } from '../access-rules/rule-rows.ts'
 import { MAX_RULES_OF_VALUE, type Merge, planMerge } from '../access-rules/sources.ts'
 import { selectLicenses, showLicense } from '../licenses/license-rows.ts'
-import { customerRows, type CustomerRow, showCustomer, throwMissingCustomer } from './customer-rows.ts'
 
 /** The maximum number of events about licenses, and of events about rules, that a merge writes. */
 const MAX_MERGE_EVENTS = 1_000

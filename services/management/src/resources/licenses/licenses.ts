@@ -54,7 +54,9 @@ export const licenses = implement(tag, operations, {
   },
   importLicenses: {
     summary: 'Import licenses',
-    description: 'Adds all rows, at most 1,000, or none. An error response lists every invalid row.',
+    description:
+      'Adds all rows, at most 1,000, or none, with their status and their machines. An error response lists every invalid row. With ' +
+      '`skipExisting`, the request can be repeated, because rows that exist are skipped.',
     errors: ['IMPORT_TOO_LARGE', 'LICENSE_KEY_EXISTS', 'EXTERNAL_ID_EXISTS', 'VALIDATORS_OUTDATED'],
     handle: (call) => importLicenses(call, call.body),
   },

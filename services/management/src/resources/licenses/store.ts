@@ -97,11 +97,12 @@ export interface NewLicense {
   policy: ReturnType<typeof completePolicy>
   metadata: string
   entitlements: string | null
+  status: LicenseRow['status']
 }
 
 /** A license as it was given, with its JSON members as text, and the pointer to it in the request. */
 interface GivenLicense {
-  input: ReturnType<typeof withJsonText>
+  input: ReturnType<typeof withJsonText> & { status?: LicenseRow['status'] | undefined }
   pointer: string
 }
 
@@ -114,10 +115,7 @@ interface CompletedLicenses {
  * Returns the licenses completed with the values of their templates, and an error for every license with a wrong reference or policy, or
  * with entitlements that are too long.
  */
-export async function newLicenses(
-  context: WriteContext,
-  given: readonly GivenLicense[],
-): Promise<{ rows: NewLicense[]; errors: ValidationError[] }> {
+export async function newLicenses(context: WriteContext, given: readonly GivenLicense[]): Promise<CompletedLicenses> {
   const { rows, errors } = await completeLicenses(context, given)
   return { rows, errors: [...errors, ...(await wrongReferences(context, rows))] }
 }
@@ -146,7 +144,7 @@ async function completeLicenses(context: WriteContext, given: readonly GivenLice
   const errors: ValidationError[] = []
   const rows: CompletedLicenses['rows'] = []
   for (const { input, pointer } of given) {
-    const { templateId = null, externalId = null, customerId, key = generateLicenseKey() } = input
+    const { templateId = null, externalId = null, customerId, key = generateLicenseKey(), status = 'active' } = input
     const template = templateId === null ? null : templates.get(templateId)
     const productId = input.productId ?? template?.productId ?? ''
     if (template === undefined || (template !== null && productId !== template.productId)) {
@@ -169,6 +167,7 @@ async function completeLicenses(context: WriteContext, given: readonly GivenLice
       policy,
       metadata,
       entitlements: own,
+      status,
       pointer,
     })
   }
@@ -197,32 +196,23 @@ function* parts(rows: readonly NewLicense[]): Generator<NewLicense[]> {
   if (part.length > 0) yield part
 }
 
-/**
- * Inserts the licenses. `onPart` is called after each statement, with the licenses of the statement. Throws VALIDATORS_OUTDATED, or
- * LICENSE_KEY_EXISTS when a license with one of the keys exists.
- */
-export async function insertLicenses(
-  context: WriteContext,
-  rows: readonly NewLicense[],
-  onPart?: (part: readonly NewLicense[]) => Promise<void>,
-): Promise<void> {
+/** Inserts the licenses. Throws VALIDATORS_OUTDATED, or LICENSE_KEY_EXISTS when a license with one of the keys exists. */
+export async function insertLicenses(context: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   await requireFeatures(
     context,
     rows.map(({ policy }) => policy),
   )
-  for (const part of parts(rows)) {
-    await insertPart(context, part)
-    await onPart?.(part)
-  }
+  for (const part of parts(rows)) await insertPart(context, part)
 }
 
 async function insertPart({ db, organizationId }: WriteContext, rows: readonly NewLicense[]): Promise<void> {
   const column = <Value>(pick: (row: NewLicense) => Value): Value[] => rows.map(pick)
   await sql`
     insert into licenses (id, organization_id, product_id, customer_id, template_id, external_id, key, policy_type, max_machines, expires_at,
-      duration_days, max_releases, lease_seconds, grace_days, file_days, metadata, entitlements)
+      duration_days, max_releases, lease_seconds, grace_days, file_days, metadata, entitlements, status, suspended_at, revoked_at)
     select n.id, ${organizationId}, n.product_id, n.customer_id, n.template_id, n.external_id, n.key, n.policy_type, n.max_machines, n.expires_at,
-      n.duration_days, n.max_releases, n.lease_seconds, n.grace_days, n.file_days, n.metadata, n.entitlements
+      n.duration_days, n.max_releases, n.lease_seconds, n.grace_days, n.file_days, n.metadata, n.entitlements, n.status,
+      case n.status when 'suspended' then now() end, case n.status when 'revoked' then now() end
     from unnest(
       ${column((row) => row.id)}::uuid[], ${column((row) => row.productId)}::uuid[], ${column((row) => row.customerId)}::uuid[],
       ${column((row) => row.templateId)}::uuid[], ${column((row) => row.externalId)}::text[],
@@ -231,9 +221,10 @@ async function insertPart({ db, organizationId }: WriteContext, rows: readonly N
       ${column((row) => row.policy.durationDays)}::integer[], ${column((row) => row.policy.maxReleases)}::integer[],
       ${column((row) => row.policy.leaseSeconds)}::integer[], ${column((row) => row.policy.graceDays)}::integer[],
       ${column((row) => row.policy.fileDays)}::integer[],
-      ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[]
+      ${column((row) => row.metadata)}::jsonb[], ${column((row) => row.entitlements)}::jsonb[],
+      ${column((row) => row.status)}::text[]
     ) as n (id, product_id, customer_id, template_id, external_id, key, policy_type, max_machines, expires_at, duration_days, max_releases,
-      lease_seconds, grace_days, file_days, metadata, entitlements)`
+      lease_seconds, grace_days, file_days, metadata, entitlements, status)`
     .execute(db)
     .catch((error: unknown) => {
       const conflict = CONFLICTS[violatedConstraint(error)]

@@ -5,13 +5,13 @@ import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
+import { customerRows } from '../../crud/customer-rows.ts'
 import { findRow, insertRow, listRows, lockRow, type OwnedRows, readRow, updateRow } from '../../crud/owned-rows.ts'
 import { timeOfEvent } from '../../events/body.ts'
 import { firstIdAt } from '../../http/pagination.ts'
 import { ApiError } from '../../http/problem.ts'
 import { requireMail } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
-import { customerRows } from '../customers/customer-rows.ts'
 import { licenseRows } from '../licenses/store.ts'
 
 const DAY_MS = 86_400_000

@@ -5,9 +5,9 @@
 
 import type { Customer } from '@keyward/contract'
 
-import type { ReadContext } from '../../context.ts'
-import type { OwnedRows, Row } from '../../crud/owned-rows.ts'
-import { ApiError, notFound } from '../../http/problem.ts'
+import type { ReadContext } from '../context.ts'
+import { ApiError, notFound } from '../http/problem.ts'
+import type { OwnedRows, Row } from './owned-rows.ts'
 
 export type CustomerRow = Row<'customers'>
 
