@@ -88,7 +88,7 @@ begin
     products, license_templates, orders, order_references, commerce_connections, commerce_events, customers, merged_customers, licenses, machines,
     access_rule_sets, access_rules, access_rule_counters, folded_rules,
     event_schedules, webhook_endpoints, webhook_deliveries, webhook_attempts, webhook_workers, mails,
-    alerts, idempotency_keys, rate_limits
+    alerts, idempotency_keys, portal_sessions, rate_limits
     to keyward_management;
   grant select, insert, delete on activity, audit_log, check_counts, events, event_marks, used_licenses to keyward_management;
   grant select, update on license_slots to keyward_management;
@@ -106,6 +106,7 @@ begin
     new_id(),
     record_activity(uuid, uuid[], text, bytea, jsonb),
     record_file_issued(uuid, uuid, bytea, jsonb),
+    release_slots(uuid[], bytea[], jsonb),
     snap_covers(pg_snapshot, pg_snapshot),
     utc_day()
     to keyward_management;

@@ -814,7 +814,9 @@ create table organizations (
   mail_reply_to text,
   mail_keys boolean not null default false,
   mail_ending_days integer,
+  accent_color text,
   constraint organizations_pkey PRIMARY KEY (id),
+  constraint organizations_accent_color_check CHECK ((accent_color ~ '^#[0-9a-f]{6}$'::text)),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))
 );
 CREATE TRIGGER organizations_deleted AFTER DELETE ON organizations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_changes_of_organizations();
@@ -856,6 +858,32 @@ create table passkeys (
 CREATE INDEX passkeys_member ON passkeys (member_id);
 CREATE INDEX passkeys_organization ON passkeys (organization_id);
 grant delete, insert, select, update on passkeys to keyward_management;
+
+create table portal_sessions (
+  id uuid not null,
+  organization_id uuid not null,
+  customer_id uuid not null,
+  secret_hash bytea not null,
+  actions text[] not null,
+  is_preview boolean not null,
+  return_url text,
+  acts integer not null default 0,
+  created_at timestamptz not null default now(),
+  opened_at timestamptz,
+  expires_at timestamptz not null,
+  constraint portal_sessions_pkey PRIMARY KEY (id),
+  constraint portal_sessions_secret_hash_key UNIQUE (secret_hash),
+  constraint portal_sessions_organization_id_customer_id_fkey FOREIGN KEY (organization_id, customer_id) REFERENCES customers(organization_id, id) ON DELETE CASCADE,
+  constraint portal_sessions_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint portal_sessions_actions_check CHECK (((actions <@ '{release,files}'::text[]) AND (array_position(actions, NULL::text) IS NULL))),
+  constraint portal_sessions_secret_hash_check CHECK ((length(secret_hash) = 32))
+);
+CREATE INDEX portal_sessions_customer ON portal_sessions (organization_id, customer_id, created_at);
+CREATE INDEX portal_sessions_expiry ON portal_sessions (expires_at);
+CREATE TRIGGER portal_sessions_count_added AFTER INSERT ON portal_sessions REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
+CREATE TRIGGER portal_sessions_count_deleted AFTER DELETE ON portal_sessions REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
+CREATE TRIGGER portal_sessions_count_truncated AFTER TRUNCATE ON portal_sessions FOR EACH STATEMENT EXECUTE FUNCTION recount_after_truncate();
+grant delete, insert, select, update on portal_sessions to keyward_management;
 
 create table products (
   id uuid not null,
@@ -1117,6 +1145,7 @@ function recount_after_truncate() returns trigger;
 function recount_usage() returns void;
 function refuse_update() returns trigger;
 function release_slots(license_ids uuid[], machine_ids bytea[]) returns TABLE(outcome text, used integer, xid text) to keyward_validator;
+function release_slots(license_ids uuid[], machine_ids bytea[], released_by jsonb) returns TABLE(outcome text, used integer, xid text) to keyward_management;
 function renew_leases(leased uuid[], license_ids uuid[], machine_ids bytea[]) returns void;
 function require_features(features text[]) returns void;
 function require_own_table(schema_name name) returns void;

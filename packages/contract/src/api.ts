@@ -17,6 +17,7 @@ import { members } from './management/members.ts'
 import { names } from './management/names.ts'
 import { orders } from './management/orders.ts'
 import { organizations } from './management/organizations.ts'
+import { portal, portalFiles, portalSessions } from './management/portal.ts'
 import { products } from './management/products.ts'
 import { propagation } from './management/propagation.ts'
 import { search } from './management/search.ts'
@@ -35,6 +36,9 @@ export const api = {
   machines,
   slots,
   licenseFiles,
+  portalSessions,
+  portal,
+  portalFiles,
   orders,
   commerce,
   mails,

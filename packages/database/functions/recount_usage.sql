@@ -12,6 +12,7 @@ create or replace function recount_usage() returns void language sql set search_
   union all select organization_id, 'signingKeys', count(*) from signing_keys group by 1
   union all select organization_id, 'ruleSets', count(*) from access_rule_sets group by 1
   union all select organization_id, 'webhookEndpoints', count(*) from webhook_endpoints group by 1
+  union all select organization_id, 'portalSessions', count(*) from portal_sessions group by 1
   union all select organization_id, 'machines', count(*) from machines where organization_id is not null group by 1
   union all select organization_id, 'storedBytes', sum(bytes) from (
     select organization_id, bytes from audit_log where organization_id in (select id from organizations)

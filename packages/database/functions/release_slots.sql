@@ -8,7 +8,8 @@
 --
 -- Once apps have released `max_releases` slots of a license in the last 30 days, no further slot is released. The machine keeps its slot,
 -- and an entry of the activity records the rejected release.
-create or replace function release_slots(license_ids uuid[], machine_ids bytea[])
+-- `released_by` is the actor in the activity, or null for an app.
+create or replace function release_slots(license_ids uuid[], machine_ids bytea[], released_by jsonb)
   returns table (outcome text, used integer, xid text) language plpgsql
   security definer set search_path = public, pg_temp
   set lock_timeout = '500ms' set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -63,8 +64,8 @@ begin
       and not exists (select from refused r where r.license_id = a.license_id and r.machine_id = a.machine_id)
     returning m.license_id, m.machine_id
   ), noted as (
-    insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at)
-    select now(), new_id(), l.organization_id, l.id, 'MACHINE_RELEASED', g.machine_id, now(), now()
+    insert into activity (at, id, organization_id, license_id, type, machine_id, first_at, last_at, actor)
+    select now(), new_id(), l.organization_id, l.id, 'MACHINE_RELEASED', g.machine_id, now(), now(), released_by
     from gone g join licenses l on l.id = g.license_id
   ), losses as (
     select g.license_id, count(*)::integer as machines from gone g group by g.license_id
@@ -83,3 +84,10 @@ begin
   left join losses l on l.license_id = j.license_id
   order by j.i;
 end $$;
+
+-- Releases slots for apps.
+create or replace function release_slots(license_ids uuid[], machine_ids bytea[])
+  returns table (outcome text, used integer, xid text) language sql
+  security definer set search_path = public, pg_temp as $$
+  select * from release_slots(license_ids, machine_ids, null);
+$$;

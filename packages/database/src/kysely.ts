@@ -6,6 +6,6 @@
 export { discardLast, executeLast } from './last-statements.ts'
 export { runPipelined } from './pipelined.ts'
 export { createDatabase } from './query-builder.ts'
-export { claimSlot } from './slots/claim-in-transaction.ts'
+export { claimSlot, releaseSlot } from './slots/in-transaction.ts'
 export { together } from './together.ts'
 export { type ActivityEntry, type IssuedFile, recordActivity, recordFilesIssued } from './usage/activity.ts'

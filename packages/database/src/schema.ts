@@ -6,16 +6,18 @@
 import type { LicenseStatus, RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/engine'
 import type { ColumnType, Generated } from 'kysely'
 
+import type { PortalSessions } from './portal-schema.ts'
+
 /** A time that is read as a Date and written as a Date or as ISO 8601 text. */
-type Moment = ColumnType<Date, Date | string, Date | string>
-type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
+export type Moment = ColumnType<Date, Date | string, Date | string>
+export type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }
 /** JSON that is read as an object and written as text, because pg converts an array to a Postgres array. */
 type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
 type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined, string | null>
 type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
-type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
+export type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
 /** The stored form of entitlements. A check constraint of the table ensures this form. */
 type StoredEntitlements<Removed = never> = Readonly<Record<string, boolean | number | string | Removed>>
@@ -44,6 +46,7 @@ export interface Database {
     mailKeys: Generated<boolean>
     /** The number of days before the end of a license at which its customer receives a mail. */
     mailEndingDays: 30 | 7 | 1 | null
+    accentColor: string | null
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
@@ -96,6 +99,8 @@ export interface Database {
     lastUsedAt: DefaultMoment
     expiresAt: Moment
   }
+  /** Links of the portal and the sessions that they open. */
+  portalSessions: PortalSessions
   invitations: {
     memberId: string
     organizationId: string

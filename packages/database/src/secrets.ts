@@ -1,5 +1,6 @@
 /**
- * Secrets of callers: API keys, management tokens, personal access tokens, invitations and sessions (docs/api.md#a1). A secret consists of
+ * Secrets of callers: API keys, management tokens, personal access tokens, invitations, sessions, and links and sessions of the portal
+ * (docs/api.md#a1). A secret consists of
  * a prefix for its kind, 30 random base62 characters, and their CRC-32 in 6 more characters. The checksum reveals a typing mistake without
  * a lookup, and helps scanners to detect leaked secrets. Only the SHA-256 is stored. A secret has 178 random bits, so no slow hash is
  * needed.
@@ -8,7 +9,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-export type SecretKind = 'API_KEY' | 'MANAGEMENT_TOKEN' | 'ACCESS_TOKEN' | 'INVITATION' | 'SESSION'
+export type SecretKind =
+  | 'API_KEY'
+  | 'MANAGEMENT_TOKEN'
+  | 'ACCESS_TOKEN'
+  | 'INVITATION'
+  | 'SESSION'
+  | 'PORTAL_LINK'
+  | 'PORTAL_SESSION'
 
 const PREFIXES: Record<SecretKind, string> = {
   API_KEY: 'kwk_',
@@ -16,14 +24,24 @@ const PREFIXES: Record<SecretKind, string> = {
   ACCESS_TOKEN: 'kwp_',
   INVITATION: 'kwi_',
   SESSION: 'kws_',
+  PORTAL_LINK: 'kwl_',
+  PORTAL_SESSION: 'kwc_',
 }
 
-const KINDS: readonly SecretKind[] = ['API_KEY', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'INVITATION', 'SESSION']
+const KINDS: readonly SecretKind[] = [
+  'API_KEY',
+  'MANAGEMENT_TOKEN',
+  'ACCESS_TOKEN',
+  'INVITATION',
+  'SESSION',
+  'PORTAL_LINK',
+  'PORTAL_SESSION',
+]
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
-const SHAPE = /^(kwk_|kwm_|kwp_|kwi_|kws_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
+const SHAPE = /^(kwk_|kwm_|kwp_|kwi_|kws_|kwl_|kwc_)([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/
 
 /** The number of leading characters of a secret that are shown in lists, including the prefix of its kind. */
 const SHOWN_LENGTH = 8

@@ -24,6 +24,15 @@ export interface CallerCredential {
   madeByMember: string | null
 }
 
+/** The session of a customer in the portal (docs/api.md#u4). */
+export interface PortalAccess {
+  sessionId: string
+  customerId: string
+  actions: readonly string[]
+  /** Whether the session changes nothing. */
+  isPreview: boolean
+}
+
 /** The context of a write: the transaction, the organization whose rows may change, and the actor. */
 export interface WriteContext extends ReadContext {
   actor: Actor

@@ -6,6 +6,7 @@ import { activity } from './activity/activity.ts'
 import { analytics } from './analytics/analytics.ts'
 import { dryRuns } from './dry-run/dry-run.ts'
 import { events } from './events/events.ts'
+import { portalFiles } from './license-files/for-customer.ts'
 import { licenseFiles } from './license-files/license-files.ts'
 import type { Endpoint } from './operations/implement.ts'
 import { accessRuleSets } from './resources/access-rule-sets/access-rule-sets.ts'
@@ -24,6 +25,7 @@ import { openid } from './resources/openid/openid.ts'
 import { orders } from './resources/orders/orders.ts'
 import { organizations } from './resources/organizations/organizations.ts'
 import { passkeys } from './resources/passkeys/passkeys.ts'
+import { portal, portalSessions } from './resources/portal/portal.ts'
 import { products } from './resources/products/products.ts'
 import { sessions } from './resources/sessions/sessions.ts'
 import { signingKeys } from './resources/signing-keys/signing-keys.ts'
@@ -44,6 +46,9 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   machines,
   slots,
   licenseFiles,
+  portalSessions,
+  portal,
+  portalFiles,
   orders,
   commerce,
   search,

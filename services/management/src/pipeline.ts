@@ -258,8 +258,8 @@ async function run(
   const input = await parse()
   const site = () => siteOf(request.headers.host)
   const browser = { cookie: request.headers.cookie, origin: request.headers.origin }
-  const { organizationId, permissions, actor, credential, session } = caller
-  const known = { organizationId, permissions, actor, credential, session }
+  const { organizationId, permissions, actor, credential, session, portal } = caller
+  const known = { organizationId, permissions, actor, credential, session, portal }
   const isHead = request.method === 'HEAD'
   const received = { bytes, header: (name: string) => headerOf(request, name) }
   const context = { ...known, db, dependencies, headers, site, browser, origin, isHead, received }
@@ -273,7 +273,7 @@ async function run(
     await requireVersion(versioned, { db, organizationId, id }, ifMatch, readCurrent)
   }
   const needsBody = endpoint.operation.body?.isOptional() === false || endpoint.rows !== null
-  const isCounted = caller.kind === 'vendor' && !isRead(endpoint)
+  const isCounted = (caller.kind === 'vendor' || caller.kind === 'customer') && !isRead(endpoint)
   const allowed = isCounted ? requireBytes({ db, organizationId }, needsBody) : Promise.resolve()
   // The transaction of a handler that is not detached is rolled back when its organization has no bytes left.
   if (endpoint.detached) await allowed

@@ -1,6 +1,7 @@
-/** The commands for customers: `customer create`, `customer list`, `customer merge`, `customer delete`. */
+/** The commands for customers, such as `customer create` and `customer portal`. */
 
 import { type Customer, customers } from '@keyward/contract'
+import { type PortalAction, portalSessions } from '@keyward/contract/management/portal'
 import { z } from 'zod'
 
 import type { CliCommand } from '../command.ts'
@@ -12,6 +13,11 @@ import { printChange, waitOf, withWait } from './wait.ts'
 
 const createFlags = z.object({ name: z.string().optional(), externalId: z.string().optional() })
 const filterFlags = listFlags.extend({ email: z.string().optional(), externalId: z.string().optional() })
+const portalFlags = z.object({
+  release: z.boolean().default(false),
+  files: z.boolean().default(false),
+  returnUrl: z.string().optional(),
+})
 
 export function addCustomerCommands(parent: CliCommand): void {
   const group = parent.command('customer').description('customers: the owners of licenses')
@@ -51,6 +57,27 @@ export function addCustomerCommands(parent: CliCommand): void {
       const input = { params: { id }, body: { into } }
       const merged = await session.api.call(customers.mergeCustomer, input, waitOf(flags))
       printChange(session, merged, describeCustomer(merged.data))
+    })
+  group
+    .command('portal')
+    .description('create a link with which the customer opens the portal once, within 15 minutes')
+    .argument('<id>', 'the id of the customer')
+    .option('--release', 'the customer may free slots')
+    .option('--files', 'the customer may issue files for machines without a network')
+    .option('--return-url <url>', 'the page of yours to which the portal links back')
+    .run(async ({ api, output }, flags, customerId: string) => {
+      const { release, files, ...fields } = portalFlags.parse(flags)
+      const actions: PortalAction[] = [...(release ? ['release' as const] : []), ...(files ? ['files' as const] : [])]
+      const { data } = await api.call(portalSessions.createPortalSession, { body: { customerId, actions, ...fields } })
+      output.result(data, describe({ link: data.url ?? null, 'opens until': data.expiresAt }))
+    })
+  group
+    .command('portal-end')
+    .description('end all links and sessions of a customer in the portal')
+    .argument('<id>', 'the id of the customer')
+    .run(async ({ api, output }, _flags, id: string) => {
+      await api.call(portalSessions.endPortalSessions, { params: { id } })
+      output.result({ ended: id }, `Ended the links and sessions of ${id}.`)
     })
   const consequence = 'not possible while the customer has licenses'
   addDeletion(group, { verb: 'delete', noun: 'a customer', operation: customers.deleteCustomer, consequence })

@@ -17,6 +17,7 @@ const NAMES: Readonly<Record<Quota, string | null>> = {
   tokens: 'Tokens',
   ruleSets: 'Sets of access rules',
   webhookEndpoints: 'Webhook endpoints',
+  portalSessions: 'Portal links and sessions',
   signingKeys: 'Signing keys',
   machines: 'Machines',
   storedBytes: 'Stored bytes',

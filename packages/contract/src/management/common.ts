@@ -174,11 +174,11 @@ export function countedPage<Item extends z.ZodType>(item: Item) {
 }
 
 const actorFields = {
-  type: z.enum(['OPERATOR', 'MEMBER', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'SYSTEM']).meta({
+  type: z.enum(['OPERATOR', 'MEMBER', 'MANAGEMENT_TOKEN', 'ACCESS_TOKEN', 'API_KEY', 'CUSTOMER', 'SYSTEM']).meta({
     description: 'The type of the caller.',
     example: 'MANAGEMENT_TOKEN',
   }),
-  id: z.string().optional().meta({ description: 'The id of the credential or member.', example: EXAMPLE_ID }),
+  id: z.string().optional().meta({ description: 'The id of the credential, member or customer.', example: EXAMPLE_ID }),
   name: z.string().optional().meta({
     description: 'The name of the credential, or the e-mail address of the member.',
     example: 'deploy script',

@@ -119,8 +119,9 @@ export const eventTypes = {
   'machine.activated': happened('A machine took a slot of a license.', machine, machineLicense),
   'machine.released': happened('A machine lost its slot.', machine, {
     ...machineLicense,
-    reason: z.enum(['APP', 'VENDOR', 'LEASE_ENDED']).meta({
-      description: 'The cause of the release: the app, the vendor, or the end of the lease.',
+    reason: z.enum(['APP', 'VENDOR', 'CUSTOMER', 'LEASE_ENDED']).meta({
+      description:
+        'The cause of the release: the app, the vendor, the customer in the portal, or the end of the lease.',
       example: 'APP',
     }),
   }),

@@ -7,7 +7,7 @@ import { checkedLicenseKey } from '../validation.ts'
 import { DEFAULT_FILE_DAYS, MAX_FILE_DAYS } from './licenses.ts'
 import { operations } from './operations.ts'
 
-const licenseFile = z.string().meta({
+export const licenseFile = z.string().meta({
   description: 'The signed file: base64url payload, a dot, base64url Ed25519 signature.',
   example: 'eyJsaWNlbnNlS2V5IjoiLi4uIn0.c2lnbmF0dXJl',
 })
@@ -24,7 +24,7 @@ const requestLicenseFile = z
   .meta({ example: { licenseKey: 'K7QF-2MXW-9RTB-HD4C', fingerprint: 'A4-F1-00-12' } })
 
 /** The body of a request for the file of a machine (docs/api.md#f8). */
-const newMachineFile = z
+export const newMachineFile = z
   .strictObject({
     machineId: exactText(MAX_MACHINE_ID_BYTES).meta({
       description: 'The machine id, exactly as the app sends it. Only this machine can use the file.',

@@ -10,9 +10,9 @@ import type { Permission } from './permissions.ts'
 
 /**
  * The callers that an operation accepts: credentials of an organization with a permission or with any (`token`), the operator, apps, the
- * operator or a credential of an organization (`person`), a shop that signs the body (`signature`), or everyone (`nothing`).
+ * operator or a credential of an organization (`person`), the page of a customer (`portal`), a shop that signs the body (`signature`), or everyone (`nothing`).
  */
-export type Needs = Permission | 'token' | 'operator' | 'apiKey' | 'person' | 'signature' | 'nothing'
+export type Needs = Permission | 'token' | 'operator' | 'apiKey' | 'person' | 'portal' | 'signature' | 'nothing'
 
 /** The prefix of every path. */
 export const BASE_PATH = '/api/v1'

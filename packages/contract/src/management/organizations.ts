@@ -30,6 +30,7 @@ export const DEFAULT_QUOTAS = {
   ruleSets: 1_000,
   signingKeys: 100,
   webhookEndpoints: 20,
+  portalSessions: 100_000,
   machinesPerLicense: 100_000,
 } as const
 
@@ -58,6 +59,7 @@ const QUOTA_NAMES = [
   'ruleSets',
   'signingKeys',
   'webhookEndpoints',
+  'portalSessions',
   'machinesPerLicense',
   'machines',
   'storedBytes',
@@ -95,6 +97,15 @@ const signsAnswers = z.boolean().meta({
   example: true,
 })
 
+const accentColor = z
+  .string()
+  .regex(/^#[0-9a-f]{6}$/i, 'must be a color such as #1d4ed8')
+  .toLowerCase()
+  .meta({
+    description: 'The color of the vendor in the portal. Texts stay readable in every color.',
+    example: '#1d4ed8',
+  })
+
 function isTimeZone(value: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: value }).resolvedOptions().timeZone !== ''
@@ -124,6 +135,10 @@ export const organization = z
       .string()
       .nullable()
       .meta({ description: `${timeZone.meta()?.description} Null: not set.`, example: 'Europe/Zurich' }),
+    accentColor: z.string().nullable().meta({
+      description: 'The color of the vendor in the portal; null for that of Keyward.',
+      example: '#1d4ed8',
+    }),
     createdAt: timestamp('The time of creation.'),
     updatedAt: timestamp('The time of the last change.'),
   })
@@ -173,6 +188,7 @@ const quotaLimits = z.strictObject({
   ruleSets: countLimit,
   signingKeys: countLimit,
   webhookEndpoints: countLimit,
+  portalSessions: countLimit,
   machinesPerLicense: quotaLimit(MAX_MACHINES, 1_000),
   machines: countLimit,
   storedBytes: quotaLimit(Number.MAX_SAFE_INTEGER, 32 * GIB),
@@ -184,6 +200,7 @@ export const updateOrganization = z
     plan: plan.optional(),
     signsAnswers: signsAnswers.optional(),
     timeZone: timeZone.nullable().optional(),
+    accentColor: accentColor.nullable().optional(),
     quotas: quotaLimits.optional().meta({
       description: 'The limits to change, by quota name. Other limits keep their values.',
       example: { licenses: 2_000_000 },
@@ -209,7 +226,7 @@ const mailSettings = {
 }
 
 export const updateOwnOrganization = z
-  .strictObject({ timeZone: timeZone.nullable(), ...mailSettings })
+  .strictObject({ timeZone: timeZone.nullable(), accentColor: accentColor.nullable(), ...mailSettings })
   .partial()
   .meta({ example: { timeZone: 'Europe/Zurich' } })
 

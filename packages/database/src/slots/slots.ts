@@ -207,7 +207,7 @@ export async function releaseSlots(
   })
 }
 
-function toReleaseOutcome(text: string): ReleaseOutcome {
+export function toReleaseOutcome(text: string): ReleaseOutcome {
   const outcome = RELEASE_OUTCOMES.find((candidate) => candidate === text)
   if (outcome === undefined) throw new Error(`release_slots returned the unknown outcome ${text}`)
   return outcome

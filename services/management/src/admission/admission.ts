@@ -10,13 +10,13 @@ import { parseSecret, hashSecret } from '@keyward/database'
 
 import type { Db } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
-import { requireOrigin, sessionSecret, siteOf } from '../http/site.ts'
-import { type Caller, findCaller, readCredential, strangerCaller } from './authentication.ts'
+import { portalSecret, requireOrigin, sessionSecret, siteOf } from '../http/site.ts'
+import { type Caller, findCaller, readCredential, strangerCaller, unauthenticated } from './authentication.ts'
 import { Batches } from './batches.ts'
 import { type Gates, shareOf } from './gates.ts'
 import { createKnownCredentials, keyOf, type KnownCredentials } from './known-credentials.ts'
 import type { LimitedCaller, RateLimiter } from './rate-limit.ts'
-import { findSessionCaller } from './sessions.ts'
+import { findCustomerCaller, findSessionCaller } from './sessions.ts'
 import type { SignInLimiter } from './sign-in-limits.ts'
 
 function isUnauthenticated(error: unknown): boolean {
@@ -82,9 +82,25 @@ export class Admission {
       if (origin !== undefined) requireOrigin(siteOf(host), origin)
       return this.#admitStranger(ip)
     }
-    const admitted = await this.#authenticate(headers, ip)
-    if (admitted.caller.session && method !== 'GET' && method !== 'HEAD') requireOrigin(siteOf(host), origin)
+    const isPortal = needs === 'portal'
+    const admitted = isPortal ? await this.#admitCustomer(headers, ip) : await this.#authenticate(headers, ip)
+    const hasCookie = isPortal || admitted.caller.session !== null
+    if (hasCookie && method !== 'GET' && method !== 'HEAD') requireOrigin(siteOf(host), origin)
     return admitted
+  }
+
+  /** Returns the customer that the cookie of the portal identifies. */
+  async #admitCustomer({ cookie, host }: IncomingHttpHeaders, ip: string | null): Promise<Admitted> {
+    const secret = portalSecret(siteOf(host), cookie)
+    try {
+      if (secret === undefined || parseSecret(secret)?.kind !== 'PORTAL_SESSION')
+        throw unauthenticated('The request has no session of the portal. Open a new link.')
+      const hash = hashSecret(secret)
+      return await this.#admitHash(hash, ip, () => findCustomerCaller(this.#options.db, hash))
+    } catch (error) {
+      if (secret !== undefined) this.noteFailure(error, ip)
+      throw error
+    }
   }
 
   /** Returns the caller that the `Authorization` header identifies or, without this header, the session. */

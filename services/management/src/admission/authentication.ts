@@ -9,11 +9,11 @@ import { type Actor, actor as actorSchema, type Permission, permission as permis
 import type { Needs } from '@keyward/contract/operations'
 import { hashSecret, parseSecret } from '@keyward/database'
 
-import type { CallerCredential, Db } from '../context.ts'
+import type { CallerCredential, Db, PortalAccess } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
 
 export interface Caller {
-  kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
+  kind: 'operator' | 'vendor' | 'apiKey' | 'customer' | 'stranger'
   /** The owner of rate limits and idempotency keys: the id of the credential or session, `operator`, or `stranger`. */
   owner: string
   /** The id of the organization, or '' for the operator and for a stranger. */
@@ -25,6 +25,8 @@ export interface Caller {
   isSuspended: boolean
   /** The session that authenticated the request, or null when a secret did. */
   session: { id: string } | null
+  /** The session of a customer, or null for every other caller. */
+  portal: PortalAccess | null
 }
 
 export function unauthenticated(detail: string): ApiError {
@@ -104,6 +106,7 @@ export function operatorCaller(): Caller & { kind: 'operator' } {
     credential: { id: 'operator', expiresAt: null, productId: null, madeByMember: null },
     isSuspended: false,
     session: null,
+    portal: null,
   }
 }
 
@@ -160,6 +163,7 @@ export async function findCaller(db: Db, secretHash: Uint8Array): Promise<Caller
     },
     isSuspended: row.suspendedAt !== null,
     session: null,
+    portal: null,
   }
 }
 
@@ -167,6 +171,7 @@ const CALLERS: Record<Caller['kind'], string> = {
   operator: 'the operator token',
   vendor: 'a management token or access token',
   apiKey: 'an API key',
+  customer: 'a session of the portal',
   stranger: 'no credential',
 }
 
@@ -184,6 +189,7 @@ export function authorize(needs: Needs, caller: Caller): void {
     return
   }
   if (needs === 'operator' || needs === 'apiKey') return requireKind(caller, needs)
+  if (needs === 'portal') return requireKind(caller, 'customer')
   requireKind(caller, 'vendor')
   if (caller.isSuspended)
     throw new ApiError(

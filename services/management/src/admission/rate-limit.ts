@@ -11,6 +11,8 @@ import { createWindowCounts, WINDOW_SECONDS } from './window-counts.ts'
 
 /** The limit of requests from one address with one API key. It is enough, because each installation requests one license file a day. */
 const APP_REQUESTS = 100
+/** The limit of requests of one session of the portal. */
+const CUSTOMER_REQUESTS = 100
 /** The limit of unknown credentials from one address. */
 const FAILED_AUTHENTICATIONS = 1_000
 /** Each full part of a response of this size, in UTF-16 units, counts as a further request, because it costs as much CPU time. */
@@ -27,7 +29,7 @@ export interface RateLimits {
 
 /** The fields of a caller by which its requests are counted. */
 export interface LimitedCaller {
-  kind: 'operator' | 'vendor' | 'apiKey' | 'stranger'
+  kind: 'operator' | 'vendor' | 'apiKey' | 'customer' | 'stranger'
   owner: string
   organizationId: string
 }
@@ -75,20 +77,23 @@ export function headersOf(name: string, limit: number, { used, remainingMs }: Co
 }
 
 const credentialKey = (owner: string) => `credential ${owner}`
-const organizationKey = (organizationId: string) => `organization ${organizationId}`
+/** The customers of an organization have a limit of their own, so that they cannot use up that of the vendor. */
+const organizationKey = ({ kind, organizationId }: LimitedCaller) =>
+  `${kind === 'customer' ? 'customers of' : 'organization'} ${organizationId}`
 
 export function createRateLimiter(counts: SharedCounts, limits: RateLimits): RateLimiter {
   const apps = createWindowCounts()
   const keys = createWindowCounts()
   const failures = createWindowCounts()
 
-  const countVendor = ({ kind, owner, organizationId }: LimitedCaller) => {
-    const count = counts.count(credentialKey(owner), limits.credential)
-    const headers = headersOf('credential', limits.credential, count)
-    if (count.used > limits.credential)
-      throw rateLimited('requests for each credential', limits.credential, count.remainingMs, headers)
+  const countVendor = (caller: LimitedCaller) => {
+    const { kind, owner } = caller
+    const limit = kind === 'customer' ? Math.min(CUSTOMER_REQUESTS, limits.credential) : limits.credential
+    const count = counts.count(credentialKey(owner), limit)
+    const headers = headersOf('credential', limit, count)
+    if (count.used > limit) throw rateLimited('requests for each credential', limit, count.remainingMs, headers)
     if (kind === 'operator') return headers
-    const all = counts.count(organizationKey(organizationId), limits.organization)
+    const all = counts.count(organizationKey(caller), limits.organization)
     if (all.used > limits.organization)
       throw rateLimited('requests for each organization', limits.organization, all.remainingMs, headers)
     return headers
@@ -110,11 +115,12 @@ export function createRateLimiter(counts: SharedCounts, limits: RateLimits): Rat
 
   return {
     count: (caller, ip) => (caller.kind === 'apiKey' ? countApp(caller.owner, ip) : countVendor(caller)),
-    countResponse({ kind, owner, organizationId }, length) {
+    countResponse(caller, length) {
+      const { kind, owner } = caller
       const points = Math.floor(length / RESPONSE_PART)
       if (points === 0 || kind === 'apiKey' || kind === 'stranger') return
       counts.add(credentialKey(owner), points)
-      if (kind === 'vendor') counts.add(organizationKey(organizationId), points)
+      if (kind !== 'operator') counts.add(organizationKey(caller), points)
     },
     requireFewFailures(ip) {
       if (failures.get(networkOf(ip)) >= FAILED_AUTHENTICATIONS)

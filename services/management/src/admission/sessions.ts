@@ -109,5 +109,35 @@ export async function findSessionCaller(
     },
     isSuspended: row.suspendedAt !== null,
     session: { id: row.id },
+    portal: null,
+  }
+}
+
+/** Returns the customer whose session in the portal has this secret (docs/api.md#u4). Throws UNAUTHENTICATED. */
+export async function findCustomerCaller(db: Db, secretHash: Uint8Array): Promise<Caller> {
+  const row = await db
+    .selectFrom('portalSessions')
+    .innerJoin('organizations', 'organizations.id', 'portalSessions.organizationId')
+    .select([
+      'portalSessions.id',
+      'portalSessions.organizationId',
+      'portalSessions.customerId',
+      'portalSessions.actions',
+      'portalSessions.isPreview',
+    ])
+    .where('portalSessions.secretHash', '=', Buffer.from(secretHash))
+    .where('portalSessions.openedAt', 'is not', null)
+    .where('portalSessions.expiresAt', '>', sql<Date>`now()`)
+    .where('organizations.suspendedAt', 'is', null)
+    .executeTakeFirst()
+  if (!row) throw unauthenticated('The session of the portal has ended. Open a new link.')
+  const { id, organizationId, customerId, actions, isPreview } = row
+  return {
+    ...operatorCaller(),
+    kind: 'customer',
+    owner: id,
+    organizationId,
+    actor: { type: 'CUSTOMER', id: customerId },
+    portal: { sessionId: id, customerId, actions, isPreview },
   }
 }

@@ -49,23 +49,36 @@ export function requireOrigin(site: Site | null, origin: string | undefined): st
  * Returns the name of the cookie. Browsers reject a cookie with the prefix `__Host-` when another host of the domain sets it, and one without
  * TLS or with another path than `/`. At a loopback address, there may be no TLS.
  */
-function cookieOf(site: Site | null): { name: string; path: string; secure: boolean } {
-  if (site?.isLoopback === true) return { name: 'keyward_session', path: '/api/v1', secure: false }
-  return { name: '__Host-keyward_session', path: '/', secure: true }
+function cookieOf(site: Site | null, name = 'keyward_session'): { name: string; path: string; secure: boolean } {
+  if (site?.isLoopback === true) return { name, path: '/api/v1', secure: false }
+  return { name: `__Host-${name}`, path: '/', secure: true }
+}
+
+/** The cookie of a customer in the portal. It is not the cookie of the console, so the two sessions never mix. */
+const PORTAL_COOKIE = 'keyward_portal'
+
+function secretOf(header: string | undefined, name: string): string | undefined {
+  return header === undefined ? undefined : parseCookie(header)[name]
+}
+
+function setCookie(cookie: ReturnType<typeof cookieOf>, secret: string, expires: Date): string {
+  return stringifySetCookie({ ...cookie, value: secret, expires, httpOnly: true, sameSite: 'strict' })
 }
 
 /** Returns the secret of a `Cookie` header, or undefined. */
 export function sessionSecret(site: Site | null, header: string | undefined): string | undefined {
-  return header === undefined ? undefined : parseCookie(header)[cookieOf(site).name]
+  return secretOf(header, cookieOf(site).name)
+}
+
+export function portalSecret(site: Site | null, header: string | undefined): string | undefined {
+  return secretOf(header, cookieOf(site, PORTAL_COOKIE).name)
 }
 
 /** Returns the value of `Set-Cookie` that stores the secret until `expires`. A time in the past removes the cookie. */
 export function sessionCookie(site: Site | null, secret: string, expires: Date): string {
-  return stringifySetCookie({
-    ...cookieOf(site),
-    value: secret,
-    expires,
-    httpOnly: true,
-    sameSite: 'strict',
-  })
+  return setCookie(cookieOf(site), secret, expires)
+}
+
+export function portalCookie(site: Site | null, secret: string, expires: Date): string {
+  return setCookie(cookieOf(site, PORTAL_COOKIE), secret, expires)
 }

@@ -29,6 +29,7 @@ export function describeNeeds(needs: Needs): string {
   if (needs === 'signature') return 'Credential: the signature of the shop.'
   if (needs === 'operator') return 'Credential: the operator token.'
   if (needs === 'apiKey') return 'Credential: an API key of the organization.'
+  if (needs === 'portal') return 'Credential: the cookie of the portal.'
   if (needs === 'token') return 'Credential: any management or personal access token.'
   if (needs === 'person')
     return 'Credential: any management or personal access token, the operator token, or a session.'
@@ -37,7 +38,7 @@ export function describeNeeds(needs: Needs): string {
 
 /** Returns the security schemes of an operation. One of them suffices. */
 function schemesOf(needs: Needs): readonly SecurityScheme[] {
-  if (needs === 'nothing' || needs === 'signature') return []
+  if (needs === 'nothing' || needs === 'signature' || needs === 'portal') return []
   if (needs === 'operator') return ['operatorToken']
   if (needs === 'apiKey') return ['apiKey']
   return needs === 'person' ? ['vendorToken', 'operatorToken'] : ['vendorToken']

@@ -2,7 +2,7 @@
 
 import type { Actor, Permission } from '@keyward/contract'
 
-import type { CallerCredential, Db } from '../context.ts'
+import type { CallerCredential, Db, PortalAccess } from '../context.ts'
 import type { Site } from '../http/site.ts'
 import type { Dependencies } from './dependencies.ts'
 
@@ -45,4 +45,9 @@ export interface VendorCall<Params, Query, Body> extends Call<Params, Query, Bod
   organizationId: string
   permissions: ReadonlySet<Permission>
   credential: CallerCredential
+}
+
+export interface PortalCall<Params, Query, Body> extends Call<Params, Query, Body> {
+  organizationId: string
+  portal: PortalAccess
 }

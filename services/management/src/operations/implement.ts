@@ -20,7 +20,7 @@ import { z } from 'zod'
 
 import type { Streamed } from '../http/response.ts'
 import { type Rows, type RowsOf, rowsOf } from '../http/upload-rows.ts'
-import type { Call, VendorCall } from './call.ts'
+import type { Call, PortalCall, VendorCall } from './call.ts'
 
 /** The default maximum size of a body, in bytes. Every body that the schemas allow is smaller, except imports and bodies with metadata. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -35,7 +35,9 @@ type Received<One extends Operation> = One['rows'] extends { row: z.ZodType<infe
 /** Calls of the operator, of shops and of everyone have no organization. */
 type CallOf<One extends Operation> = One['needs'] extends 'operator' | 'signature' | 'nothing'
   ? Call<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
-  : VendorCall<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
+  : One['needs'] extends 'portal'
+    ? PortalCall<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
+    : VendorCall<ParamsOf<One>, z.output<QueryOf<One>>, Received<One>>
 
 /** A problem code with a status, which may differ from the code's default. */
 export interface DocumentedError {
@@ -185,8 +187,10 @@ export function needsNoCredential({ needs }: Operation): boolean {
 
 /**
  * Returns whether the operation accepts an idempotency key. A key belongs to a credential, so operations that need no credential accept no
- * key.
+ * key. The changes of customers can be repeated, and no file of theirs is stored.
  */
 export function acceptsIdempotencyKey({ method, operation }: Endpoint): boolean {
-  return method === 'POST' && operation.readOnly !== true && !needsNoCredential(operation)
+  return (
+    method === 'POST' && operation.readOnly !== true && operation.needs !== 'portal' && !needsNoCredential(operation)
+  )
 }

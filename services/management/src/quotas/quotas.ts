@@ -50,6 +50,7 @@ const MAX_ROWS: Record<RowQuota, number> = {
   ruleSets: MAX_IMPORT_ROWS,
   signingKeys: 1,
   webhookEndpoints: 1,
+  portalSessions: 1,
 }
 
 const NOUNS: Record<Quota, string> = {
@@ -63,6 +64,7 @@ const NOUNS: Record<Quota, string> = {
   ruleSets: 'sets of access rules',
   signingKeys: 'signing keys',
   webhookEndpoints: 'webhook endpoints',
+  portalSessions: 'links and sessions of the portal',
   machinesPerLicense: 'machines of a license',
   machines: 'machines of all licenses',
   storedBytes: 'bytes of metadata, audit entries and events',
@@ -232,6 +234,7 @@ export async function showQuotas(
     ruleSets: show('ruleSets'),
     signingKeys: show('signingKeys'),
     webhookEndpoints: show('webhookEndpoints'),
+    portalSessions: show('portalSessions'),
     machinesPerLicense: { used: null, limit: limitOf(limits, 'machinesPerLicense') },
     machines: show('machines'),
     storedBytes: show('storedBytes'),

@@ -307,6 +307,7 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
       'sessions',
       batchOf('sessions', sql`expires_at < now() or last_used_at < now() - ${SESSION_IDLE_HOURS} * interval '1 hour'`),
     ],
+    ['portalSessions', batchOf('portal_sessions', sql`expires_at < now()`)],
     ['invitations', batchOf('invitations', sql`expires_at < now()`)],
     ['passkeyChallenges', batchOf('passkey_challenges', sql`expires_at < now()`)],
     ['openidAttempts', batchOf('openid_attempts', sql`expires_at < now()`)],

@@ -141,6 +141,7 @@ const SCHEMES: Readonly<Record<string, string[]>> = {
   operator: ['operatorToken'],
   apiKey: ['apiKey'],
   person: ['vendorToken', 'operatorToken'],
+  portal: [],
   signature: [],
   nothing: [],
 }
@@ -190,7 +191,7 @@ test.each(contract)('%s: documents the parameters, the body and the response of 
   expect(documented).toMatchObject({ operationId: name })
   const { parameters, requestBody, responses } = inputSchema.parse(documented)
   const given = (place: string) => parameters.flatMap((one) => (one.in === place ? [one.name] : [])).toSorted()
-  const isRepeatable = method === 'POST' && readOnly !== true && needs !== 'nothing' && needs !== 'signature'
+  const isRepeatable = method === 'POST' && readOnly !== true && !['nothing', 'signature', 'portal'].includes(needs)
   expect(given('path')).toEqual(Array.from(pathOf(operation).matchAll(/\{(\w+)\}/g), ([, one]) => one!).toSorted())
   expect(given('query')).toEqual(Object.keys(query?.shape ?? {}).toSorted())
   const isVersioned = endpoints.find((one) => one.name === name)?.versioned !== null

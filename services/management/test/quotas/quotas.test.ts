@@ -37,6 +37,7 @@ async function countRows(vendor: Vendor): Promise<unknown> {
       (select count(*)::integer from access_rule_sets where organization_id = $1) as "ruleSets",
       (select count(*)::integer from signing_keys where organization_id = $1) as "signingKeys",
       (select count(*)::integer from webhook_endpoints where organization_id = $1) as "webhookEndpoints",
+      (select count(*)::integer from portal_sessions where organization_id = $1) as "portalSessions",
       (select count(*)::integer from machines where organization_id = $1) as machines`,
     [vendor.id],
   )
@@ -71,6 +72,8 @@ const ADD: Record<CountedQuota, (vendor: Vendor) => Promise<ApiResponse>> = {
   signingKeys: (vendor) => vendor.call('POST', 'signing-keys/rotate'),
   webhookEndpoints: (vendor) =>
     vendor.call('POST', 'webhook-endpoints', { body: { url: 'https://hooks.example.com/', types: ['*'] } }),
+  portalSessions: async (vendor) =>
+    vendor.call('POST', 'portal-sessions', { body: { customerId: await vendor.customer(), actions: [] } }),
 }
 
 test.each(Object.entries(ADD))(

@@ -176,7 +176,7 @@ async function mail(world: World): Promise<string> {
 
 type NamesOf<Table> = {
   [Name in keyof Table]: Table[Name] extends
-    | { needs: 'person' | 'nothing' | 'signature' }
+    | { needs: 'person' | 'portal' | 'nothing' | 'signature' }
     | { route: `${string} /me/${string}` }
     ? never
     : Name
@@ -273,6 +273,11 @@ const makers: Record<MakerName, Maker> = {
     const { key: licenseKey } = await vendor.license({ policy: { type: 'PERPETUAL' } })
     return { path: 'licenses/file', body: { licenseKey, fingerprint: 'machine 1' } }
   },
+  createPortalSession: async (world) => ({
+    path: 'portal-sessions',
+    body: { customerId: await customer(world), actions: ['release'] },
+  }),
+  endPortalSessions: below('customers', customer, '/portal-sessions'),
   search: fixed('search?q=ada'),
   readNames: fixed('names?ids=01a2042f-a039-7028-8465-570518c9f627'),
   listAccessRules: fixed('access-rules'),
@@ -358,12 +363,14 @@ const makers: Record<MakerName, Maker> = {
   readPropagation: fixed('propagation'),
 }
 
+const OF_PERSONS: ReadonlySet<string> = new Set(['person', 'portal', 'nothing', 'signature'])
+
 /**
- * Returns whether the endpoint signs a person in, acts on the signed-in person, or receives signed events. The tests in test/sign-in and
- * test/commerce send these requests.
+ * Returns whether the endpoint signs a person in, acts on the signed-in person or customer, or receives signed events. The tests in
+ * test/sign-in, test/commerce and portal.test.ts send these requests.
  */
 export function isOfPerson({ operation: { needs }, path }: Endpoint): boolean {
-  return needs === 'person' || needs === 'nothing' || needs === 'signature' || path.startsWith('/me/')
+  return OF_PERSONS.has(needs) || path.startsWith('/me/')
 }
 
 export async function validRequest(operationId: string, world: World): Promise<Request> {

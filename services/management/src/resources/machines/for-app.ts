@@ -27,7 +27,7 @@ interface AppRequest {
 }
 
 /** The number of slots that apps have released in the last 30 days (docs/api.md#l2). */
-const RELEASES = sql<number>`(
+export const RELEASES = sql<number>`(
   select count(*)::integer from slot_releases r where r.license_id = licenses.id and r.at > now() - interval '30 days')`
 
 /** Throws NOT_FOUND with status 409, as for a license file, and NOT_ENABLED. */
@@ -38,36 +38,49 @@ async function listForApp(
   const license = await readLicense(context, licenseKey)
   if (!license || (productId !== null && license.productId !== productId))
     throw new ApiError('NOT_FOUND', CODE_MESSAGES.NOT_FOUND, { status: 409 })
-  const { id, used, maxMachines, maxReleases, leaseSeconds, releases } = license
+  const { id, used, maxMachines, maxReleases, leaseSeconds } = license
   if (maxReleases === null && leaseSeconds === null)
     throw new ApiError('NOT_ENABLED', 'The license does not let apps list its machines and release them by ref.')
-  const rows = await context.db
-    .selectFrom('machines')
-    .select([
-      'id',
-      'machineId',
-      'lastSeenAt',
-      sql<string | null>`left(hostname, ${MAX_LISTED_HOSTNAME})`.as('hostname'),
-    ])
-    .where('organizationId', '=', context.organizationId)
-    .where('licenseId', '=', id)
-    .where(HOLDS_SLOT)
-    .orderBy('id')
-    .limit(MAX_LISTED_MACHINES)
-    .execute()
+  const rows = (await readListedMachines(context, [id])).get(id) ?? []
   return {
     used,
     max: maxMachines,
-    releasesLeft: maxReleases === null ? null : Math.max(0, maxReleases - releases),
-    machines: rows
-      .toSorted((a, b) => a.lastSeenAt.getTime() - b.lastSeenAt.getTime())
-      .map(({ id: ref, machineId, hostname, lastSeenAt }) => ({
-        ref,
-        hostname,
-        lastSeenAt: lastSeenAt.toISOString(),
-        current: fingerprint !== null && machineId.equals(Buffer.from(fingerprint)),
-      })),
+    releasesLeft: releasesLeftOf(license),
+    machines: rows.map(({ id: ref, machineId, hostname, lastSeenAt }) => ({
+      ref,
+      hostname,
+      lastSeenAt: lastSeenAt.toISOString(),
+      current: fingerprint !== null && machineId.equals(Buffer.from(fingerprint)),
+    })),
   }
+}
+
+export function releasesLeftOf(license: { maxReleases: number | null; releases: number }): number | null {
+  return license.maxReleases === null ? null : Math.max(0, license.maxReleases - license.releases)
+}
+
+interface ListedMachine {
+  id: string
+  licenseId: string
+  machineId: Buffer
+  hostname: string | null
+  lastSeenAt: Date
+  fileEndsAt: Date | null
+}
+
+/** Returns up to MAX_LISTED_MACHINES machines of each license, the one not seen for the longest time first. */
+export async function readListedMachines(
+  { db, organizationId }: ReadContext,
+  licenseIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly ListedMachine[]>> {
+  const { rows } = await sql<ListedMachine>`
+    select m.* from unnest(${licenseIds}::uuid[]) as l (id) cross join lateral (
+      select id, license_id, machine_id, left(hostname, ${MAX_LISTED_HOSTNAME}) as hostname, last_seen_at, file_ends_at from machines
+      where organization_id = ${organizationId} and license_id = l.id and ${HOLDS_SLOT} order by id limit ${MAX_LISTED_MACHINES}) m`.execute(
+    db,
+  )
+  const sorted = rows.toSorted((a, b) => a.lastSeenAt.getTime() - b.lastSeenAt.getTime())
+  return Map.groupBy(sorted, ({ licenseId }) => licenseId)
 }
 
 async function readLicense(context: ReadContext, key: string) {

@@ -63,7 +63,7 @@ async function requireLicense(context: ReadContext, licenseId: string): Promise<
   if ((await missingIds('licenses', context, [licenseId])).size > 0) throw notFound('license')
 }
 
-function showMachine(row: Omit<Selectable<Database['machines']>, 'licenseId'>): Machine {
+export function showMachine(row: Omit<Selectable<Database['machines']>, 'licenseId'>): Machine {
   return {
     id: row.id,
     machineId: row.machineId.toString('utf8'),

@@ -31,9 +31,9 @@ type OperatorContext = Omit<WriteContext, 'organizationId'>
 type OrganizationRow = Selectable<Database['organizations']>
 
 function show(row: OrganizationRow): Organization {
-  const { id, name, plan, suspendedAt, timeZone, createdAt, updatedAt } = row
+  const { id, name, plan, suspendedAt, timeZone, accentColor, createdAt, updatedAt } = row
   const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
-  return { id, name, plan, suspendedAt: suspendedAt?.toISOString() ?? null, timeZone, ...times }
+  return { id, name, plan, suspendedAt: suspendedAt?.toISOString() ?? null, timeZone, accentColor, ...times }
 }
 
 export async function listOrganizations(db: Db, query: PageQuery & { name?: string | undefined }) {
@@ -147,6 +147,7 @@ export async function setSuspended(
     .returningAll()
     .executeTakeFirst()
   if (!row) return readOrganization(db, id)
+  if (isSuspended) await db.deleteFrom('portalSessions').where('organizationId', '=', id).execute()
   const action = `organization.${isSuspended ? 'suspended' : 'reinstated'}`
   await audit({ db, actor, organizationId: id }, { action, resourceType: 'organization', resourceId: id })
   return showDetails(db, row)
@@ -195,10 +196,10 @@ export async function readOwnOrganization(
   { mailEnabled }: { mailEnabled: boolean },
 ) {
   const row = await findOrganization(db, organizationId)
-  const { id, name, plan, timeZone, signsAnswers, quotas, createdAt } = await showDetails(db, row)
+  const { id, name, plan, timeZone, accentColor, signsAnswers, quotas, createdAt } = await showDetails(db, row)
   const { mailSenderName, mailReplyTo, mailKeys, mailEndingDays } = row
   const mail = { mailSenderName, mailReplyTo, mailKeys, mailEndingDays, mailEnabled }
   const used = await countUnexpiredRules(db, organizationId)
   const usage = { rules: { used, limit: RULE_LIMITS[plan] } }
-  return { id, name, plan, timeZone, signsAnswers, ...mail, usage, quotas, createdAt }
+  return { id, name, plan, timeZone, accentColor, signsAnswers, ...mail, usage, quotas, createdAt }
 }
