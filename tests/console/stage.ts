@@ -40,7 +40,7 @@ export const EVERYTHING = [
 export class Stage {
   /** Errors of scripts, and requests to other hosts. */
   readonly complaints: string[] = []
-  readonly #database: TestDatabase
+  readonly database: TestDatabase
   readonly #validator: Service
   readonly #management: Service
   readonly #vendor: z.infer<typeof secrets>
@@ -58,7 +58,7 @@ export class Stage {
     context: BrowserContext
     page: Page
   }) {
-    this.#database = parts.database
+    this.database = parts.database
     this.#validator = parts.validator
     this.#management = parts.management
     this.#vendor = parts.vendor
@@ -180,7 +180,7 @@ export class Stage {
   async close(): Promise<void> {
     await this.browser.close()
     await endChildren()
-    await this.#database.drop()
+    await this.database.drop()
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * Builds the console into `dist/`: a page, scripts and a stylesheet with hashes in their names, and compressed copies of all files.
+ * Builds the console and the portal into `dist/`: two pages, their scripts and stylesheets with hashes in their names, and compressed copies
+ * of all files. The pages share no script, so the portal contains no code of the console's screens.
  * Skips the build if the sources and the lockfile have not changed since the last build.
  */
 
@@ -22,6 +23,7 @@ const SOURCES = [
   join(HOME, 'build'),
   join(ROOT, 'packages/contract/src'),
   join(ROOT, 'packages/address/src'),
+  join(ROOT, 'packages/license-file/src'),
 ]
 /** The stylesheets of the component library, in the order in which they apply. */
 const STYLES = ['@mantine/core/styles.css', '@mantine/notifications/styles.css']
@@ -41,7 +43,12 @@ const OWN_STYLES = [
   'rules',
   'license',
   'overview',
-].map((name) => join(HOME, `src/styles/${name}.css`))
+].map(styleOf)
+const PORTAL_STYLES = ['tokens', 'base', 'portal'].map(styleOf)
+function styleOf(name: string): string {
+  return join(HOME, `src/styles/${name}.css`)
+}
+
 const STAMP = 'sources.sha256'
 
 const compress = [
@@ -70,10 +77,10 @@ function hashOf(bytes: string | Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url').slice(0, 8)
 }
 
-/** Bundles the scripts into the folder and returns the file name of the entry script. */
-async function bundleScripts(folder: string, isDevelopment: boolean): Promise<string> {
+/** Bundles the scripts of a page into the folder and returns the file name of the entry script. */
+async function bundleScripts(folder: string, name: string, entryPath: string, isDevelopment: boolean): Promise<string> {
   const build = await rolldown({
-    input: { console: join(HOME, 'src/main.tsx') },
+    input: { [name]: join(HOME, entryPath) },
     platform: 'browser',
     // The container image of the management service is built without the tsconfig.json of the root folder.
     tsconfig: false,
@@ -97,7 +104,7 @@ async function bundleScripts(folder: string, isDevelopment: boolean): Promise<st
   })
   await build.close()
   const entry = output.find((chunk) => chunk.type === 'chunk' && chunk.isEntry)
-  if (!entry) throw new Error('The bundle of the console has no entry chunk.')
+  if (!entry) throw new Error(`The bundle of the ${name} has no entry chunk.`)
   return entry.fileName
 }
 
@@ -109,9 +116,12 @@ async function copyFont(folder: string, path: string): Promise<string> {
   return name
 }
 
-/** Returns the file name of the stylesheet, and the file name of the font that every screen uses. */
-async function bundleStyles(folder: string): Promise<{ style: string; font: string }> {
-  const paths = [...STYLES.map((name) => resolve(name)), ...OWN_STYLES]
+/** Returns the file name of the stylesheet, and the file name of the font that every screen of the page uses. */
+async function bundleStyles(
+  folder: string,
+  page: string,
+  paths: readonly string[],
+): Promise<{ style: string; font: string }> {
   let css = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))).join('\n')
   const fonts = []
   for (const [, path = ''] of css.matchAll(/url\('(@fontsource[^']+)'\)/g)) {
@@ -119,12 +129,21 @@ async function bundleStyles(folder: string): Promise<{ style: string; font: stri
     fonts.push(name)
     css = css.replace(path, name)
   }
-  const style = `console-${hashOf(css)}.css`
+  const style = `${page}-${hashOf(css)}.css`
   await writeFile(join(folder, style), css)
   return { style, font: fonts[0] ?? '' }
 }
 
-function page(script: string, { style, font }: { style: string; font: string }): string {
+const WITHOUT_SCRIPTS = {
+  console: 'The console needs JavaScript. The management API offers the same functions; see /docs.',
+  portal: 'This page needs JavaScript.',
+} as const
+
+function pageOf(
+  name: keyof typeof WITHOUT_SCRIPTS,
+  script: string,
+  { style, font }: { style: string; font: string },
+): string {
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -132,15 +151,15 @@ function page(script: string, { style, font }: { style: string; font: string }):
     <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
     <meta name="color-scheme" content="light dark">
     <meta name="referrer" content="no-referrer">
-    <title>Keyward</title>
+    <title>${name === 'console' ? 'Keyward' : 'Your licenses'}</title>
     <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
     <link rel="preload" href="/console/assets/${font}" as="font" type="font/woff2" crossorigin>
     <link rel="stylesheet" href="/console/assets/${style}">
     <script type="module" src="/console/assets/${script}"></script>
   </head>
   <body>
-    <div id="console"></div>
-    <noscript>The console needs JavaScript. The management API offers the same functions; see /docs.</noscript>
+    <div id="${name}"></div>
+    <noscript>${WITHOUT_SCRIPTS[name]}</noscript>
   </body>
 </html>
 `
@@ -150,9 +169,13 @@ function page(script: string, { style, font }: { style: string; font: string }):
 export async function buildInto(folder: string, isDevelopment = false): Promise<void> {
   const assets = join(folder, 'assets')
   await mkdir(assets, { recursive: true })
-  const [script, style] = [await bundleScripts(assets, isDevelopment), await bundleStyles(assets)]
+  const styles = [...STYLES.map((name) => resolve(name)), ...OWN_STYLES]
+  const script = await bundleScripts(assets, 'console', 'src/main.tsx', isDevelopment)
+  const portalScript = await bundleScripts(assets, 'portal', 'src/portal/main.tsx', isDevelopment)
+  const portal = pageOf('portal', portalScript, await bundleStyles(assets, 'portal', PORTAL_STYLES))
   await writeFile(join(assets, 'icon.svg'), await readFile(join(HOME, 'src/icon.svg')))
-  await writeFile(join(folder, 'index.html'), page(script, style))
+  await writeFile(join(folder, 'index.html'), pageOf('console', script, await bundleStyles(assets, 'console', styles)))
+  await writeFile(join(folder, 'portal.html'), portal)
   for (const path of await filesBelow(folder))
     for (const { extension, run, options } of compress)
       await writeFile(path + extension, await run(await readFile(path), options))

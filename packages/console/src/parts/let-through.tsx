@@ -7,7 +7,7 @@ import { IconChevronDown } from '@tabler/icons-react'
 
 import { call } from '../api/client.ts'
 import { type ItemOf, useCall } from '../api/hooks.ts'
-import { distance } from './parts.tsx'
+import { distance } from './distance.ts'
 
 const t = {
   done: (machine: string, end: string | null) =>

@@ -228,6 +228,7 @@ const mailSettings = {
 export const updateOwnOrganization = z
   .strictObject({ timeZone: timeZone.nullable(), accentColor: accentColor.nullable(), ...mailSettings })
   .partial()
+  .refine((value) => Object.keys(value).length > 0, 'must have at least one member')
   .meta({ example: { timeZone: 'Europe/Zurich' } })
 
 const usage = z

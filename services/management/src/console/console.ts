@@ -1,7 +1,7 @@
 /**
- * Serves the console, a web page that uses the management API. Its files are read once, at the start. Scripts and styles have a hash in
- * their names, so browsers cache them for a year. A request for any other path below /console gets the page, which selects the screen by
- * the path.
+ * Serves the console and the portal, web pages that use the management API. Its files are read once, at the start. Scripts and styles have a hash in
+ * their names, so browsers cache them for a year. A request for any other path below /console gets the page of the console, which selects
+ * the screen by the path.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
@@ -40,12 +40,13 @@ function readFile(path: string): File {
 }
 
 /** Returns null when the console has not been built. */
-function readConsole(): { page: File; assets: ReadonlyMap<string, File> } | null {
+function readConsole(): { page: File; portal: File; assets: ReadonlyMap<string, File> } | null {
   const assets = join(CONSOLE_FOLDER, 'assets')
   try {
     const names = readdirSync(assets).filter((name) => extname(name) in TYPES)
     const files = new Map(names.map((name) => [name, readFile(join(assets, name))]))
-    return { page: readFile(join(CONSOLE_FOLDER, 'index.html')), assets: files }
+    const page = readFile(join(CONSOLE_FOLDER, 'index.html'))
+    return { page, portal: readFile(join(CONSOLE_FOLDER, 'portal.html')), assets: files }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw error
@@ -64,7 +65,7 @@ function sendFile(request: Request, response: Response, file: File, cacheControl
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
 
-/** Mounts the console, and a redirect from `/` to the console. Mounts nothing when the console has not been built. */
+/** Mounts the console, the portal, and a redirect from `/` to the console. Mounts nothing when the console has not been built. */
 export function mountConsole(app: Express, methodNotAllowed: (allow: string) => RequestHandler): void {
   const built = readConsole()
   if (built === null) return
@@ -80,9 +81,15 @@ export function mountConsole(app: Express, methodNotAllowed: (allow: string) => 
       else sendFile(request, response, file, 'public, max-age=31536000, immutable')
     })
     .all(methodNotAllowed('GET, HEAD'))
-  for (const path of ['/console', '/console/', '/console/*path'])
+  const pages = {
+    '/console': built.page,
+    '/console/': built.page,
+    '/console/*path': built.page,
+    '/portal': built.portal,
+  }
+  for (const [path, page] of Object.entries(pages))
     app
       .route(path)
-      .get((request, response) => sendFile(request, response, built.page, 'no-cache'))
+      .get((request, response) => sendFile(request, response, page, 'no-cache'))
       .all(methodNotAllowed('GET, HEAD'))
 }

@@ -130,7 +130,14 @@ test('every route is documented and every documented operation is a route', asyn
   const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
     path in VALIDATION_PATHS ? [] : Object.keys(operations).map((method) => `${method} ${path}`),
   )
-  const console = ['get /', 'get /console/assets/{name}', 'get /console', 'get /console/', 'get /console/*path']
+  const console = [
+    'get /',
+    'get /console/assets/{name}',
+    'get /console',
+    'get /console/',
+    'get /console/*path',
+    'get /portal',
+  ]
   const docs = ['get /openapi.json', 'get /docs', 'get /docs/', 'get /docs/icon.svg', 'get /docs/start.js']
   const pages = [...docs, ...console]
   expect((await routedOperations()).toSorted()).toEqual([...documented, ...pages].toSorted())

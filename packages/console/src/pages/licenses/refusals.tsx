@@ -7,8 +7,8 @@ import { IconDeviceDesktopExclamation } from '@tabler/icons-react'
 
 import { type ItemOf, useList } from '../../api/hooks.ts'
 import { useMay } from '../../api/me.ts'
+import { distance } from '../../parts/distance.ts'
 import { FreeSlotMenu, LetThroughMenu, machineName } from '../../parts/let-through.tsx'
-import { distance } from '../../parts/parts.tsx'
 import { fromOf } from '../../parts/periods.ts'
 import { counted } from '../../text.ts'
 
