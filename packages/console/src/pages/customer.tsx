@@ -17,6 +17,7 @@ import { ErrorState, LoadingPage } from '../parts/states.tsx'
 import { type Column, ListTable } from '../parts/table.tsx'
 import { countedSoFar } from '../text.ts'
 import { termOf } from './licenses/summary.tsx'
+import { PortalItems, PortalLinkWindow } from './portal-link.tsx'
 
 const COLUMNS: readonly Column<License>[] = [
   {
@@ -49,6 +50,7 @@ export default function CustomerPage({ id }: { id: string }) {
   const licenses = useList(allLicenses.listLicenses, { query: { customerId: id } })
   const [, navigate] = useLocation()
   const [opened, setOpened] = useState<Opened | null>(null)
+  const [link, setLink] = useState<string | null>(null)
   const remove = useCall(customers.deleteCustomer, {
     done: 'Deleted the customer.',
     onDone: () => navigate('/customers'),
@@ -59,6 +61,7 @@ export default function CustomerPage({ id }: { id: string }) {
   const { email, name, externalId, createdAt } = read.data
   const active = licenses.items.filter(({ status }) => status === 'active').length
   const canWrite = may('customers.write')
+  const mayLink = may('licenses.write') && may('licenses.read')
   const hasLicenses = licenses.items.length > 0
   const close = () => setOpened(null)
   const newLicense = may('licenses.write') && (
@@ -101,21 +104,28 @@ export default function CustomerPage({ id }: { id: string }) {
             </Button>
           )}
           {newLicense}
-          {canWrite && (
+          {(canWrite || mayLink) && (
             <MoreMenu>
-              <Menu.Item component={Link} href={`/customers/${id}/merge`}>
-                Merge into another
-              </Menu.Item>
+              {mayLink && <PortalItems customerId={id} onLink={setLink} />}
+              {canWrite && (
+                <Menu.Item component={Link} href={`/customers/${id}/merge`}>
+                  Merge into another
+                </Menu.Item>
+              )}
               {may('audit.read') && (
                 <Menu.Item component={Link} href={`/audit?resourceId=${id}`}>
                   History
                 </Menu.Item>
               )}
-              <Menu.Divider />
-              <Menu.Item color="red" disabled={hasLicenses} onClick={() => setOpened('delete')}>
-                Delete
-              </Menu.Item>
-              {hasLicenses && <Menu.Label>Merge or delete its licenses first.</Menu.Label>}
+              {canWrite && (
+                <>
+                  <Menu.Divider />
+                  <Menu.Item color="red" disabled={hasLicenses} onClick={() => setOpened('delete')}>
+                    Delete
+                  </Menu.Item>
+                  {hasLicenses && <Menu.Label>Merge or delete its licenses first.</Menu.Label>}
+                </>
+              )}
             </MoreMenu>
           )}
         </>
@@ -132,6 +142,7 @@ export default function CustomerPage({ id }: { id: string }) {
           hasTwoLines
         />
       </section>
+      {link !== null && <PortalLinkWindow url={link} onClose={() => setLink(null)} />}
       {opened === 'edit' && <CustomerWindow before={read.data} onClose={close} />}
       {opened === 'delete' && (
         <Confirm

@@ -1,7 +1,7 @@
-/** The organization: its name and plan, the time zone of its days, and its limits. */
+/** The organization: its name and plan, the time zone of its days, its color in the portal, and its limits. */
 
 import { organizations } from '@keyward/contract'
-import { Select } from '@mantine/core'
+import { Select, TextInput } from '@mantine/core'
 
 import { call } from '../api/client.ts'
 import { useCall, useRead } from '../api/hooks.ts'
@@ -34,6 +34,27 @@ function ZoneField({ value }: { value: string | null }) {
   )
 }
 
+function AccentField({ value }: { value: string | null }) {
+  const may = useMay()
+  const change = useCall(organizations.updateOwnOrganization, {
+    done: 'Changed the color.',
+    undo: () => call(organizations.updateOwnOrganization, { body: { accentColor: value } }),
+  })
+  return (
+    <TextInput
+      label="Color in the portal"
+      description="The color of your brand on the page that customers see, such as #1d4ed8. Texts stay readable in every color."
+      key={value}
+      defaultValue={value ?? ''}
+      onBlur={({ currentTarget: { value: typed } }) => {
+        if (typed !== (value ?? '')) change.mutate({ body: { accentColor: typed === '' ? null : typed } })
+      }}
+      disabled={!may('credentials.write')}
+      maw={360}
+    />
+  )
+}
+
 export default function Settings() {
   const { data, error, refetch } = useRead(organizations.readOwnOrganization, {})
   if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />
@@ -60,6 +81,7 @@ export default function Settings() {
           </dl>
         </section>
         <ZoneField value={data.timeZone} />
+        <AccentField value={data.accentColor} />
         <Part title="Limits">
           <LimitBars limits={limitsOf(data)} />
         </Part>
