@@ -810,11 +810,11 @@ create table organizations (
   suspended_at timestamptz,
   time_zone text,
   signs_answers boolean not null default true,
+  accent_color text,
   mail_sender_name text,
   mail_reply_to text,
   mail_keys boolean not null default false,
   mail_ending_days integer,
-  accent_color text,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_accent_color_check CHECK ((accent_color ~ '^#[0-9a-f]{6}$'::text)),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))

@@ -34,6 +34,7 @@ export { dropOldPartitions } from './usage/partitions.ts'
 export { createPool, type PoolOptions } from './pool.ts'
 export { Notifier } from './notifier.ts'
 export { readReplication, type Replication } from './replication.ts'
+export type * from './columns.ts'
 export type * from './schema.ts'
 export { createSecret, hashSecret, parseSecret, type Secret, type SecretKind } from './secrets.ts'
 export {

@@ -1,6 +1,6 @@
 import type { Generated } from 'kysely'
 
-import type { Bytes, DefaultMoment, Moment } from './schema.ts'
+import type { Bytes, DefaultMoment, Moment } from './columns.ts'
 
 /** Links of the portal and the sessions that they open. */
 export interface PortalSessions {

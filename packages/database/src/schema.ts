@@ -6,18 +6,17 @@
 import type { LicenseStatus, RuleKind, RuleMode, RuleScope, RuleType } from '@keyward/engine'
 import type { ColumnType, Generated } from 'kysely'
 
+import type {
+  Bytes,
+  DefaultJsonColumn,
+  DefaultMoment,
+  Json,
+  JsonColumn,
+  JsonColumnOrNull,
+  JsonObject,
+  Moment,
+} from './columns.ts'
 import type { PortalSessions } from './portal-schema.ts'
-
-/** A time that is read as a Date and written as a Date or as ISO 8601 text. */
-export type Moment = ColumnType<Date, Date | string, Date | string>
-export type DefaultMoment = ColumnType<Date, Date | string | undefined, Date | string>
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
-export type JsonObject = { readonly [key: string]: Json }
-/** JSON that is read as an object and written as text, because pg converts an array to a Postgres array. */
-type JsonColumn<T = JsonObject> = ColumnType<T, string, string>
-type JsonColumnOrNull = ColumnType<JsonObject | null, string | null | undefined, string | null>
-type DefaultJsonColumn = ColumnType<JsonObject, string | undefined, string>
-export type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
 
 /** The stored form of entitlements. A check constraint of the table ensures this form. */
 type StoredEntitlements<Removed = never> = Readonly<Record<string, boolean | number | string | Removed>>
@@ -99,7 +98,6 @@ export interface Database {
     lastUsedAt: DefaultMoment
     expiresAt: Moment
   }
-  /** Links of the portal and the sessions that they open. */
   portalSessions: PortalSessions
   invitations: {
     memberId: string

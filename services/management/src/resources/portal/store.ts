@@ -10,9 +10,9 @@ import { sql } from 'kysely'
 import { unauthenticated } from '../../admission/authentication.ts'
 import { audit } from '../../audit/writer.ts'
 import type { Db, ReadContext, WriteContext } from '../../context.ts'
+import { customerRows } from '../../crud/customer-rows.ts'
 import { findRow } from '../../crud/owned-rows.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
-import { customerRows } from '../customers/customer-rows.ts'
 
 const LINK_MINUTES = 15
 const SESSION_HOURS = 24
