@@ -85,7 +85,7 @@ begin
   grant select, insert, update, delete on
     organizations, members, credentials, credential_uses, signing_keys, quota_levels,
     sessions, invitations, passkeys, passkey_challenges, openid_attempts,
-    products, license_templates, orders, order_references, commerce_connections, commerce_events, customers, merged_customers, licenses, machines,
+    products, license_templates, license_jobs, license_job_rows, orders, order_references, commerce_connections, commerce_events, customers, merged_customers, licenses, machines,
     access_rule_sets, access_rules, access_rule_counters, folded_rules,
     event_schedules, webhook_endpoints, webhook_deliveries, webhook_attempts, webhook_workers, mails,
     alerts, idempotency_keys, portal_sessions, rate_limits

@@ -476,6 +476,43 @@ CREATE INDEX invitations_expiry ON invitations (expires_at);
 CREATE INDEX invitations_organization ON invitations (organization_id);
 grant delete, insert, select, update on invitations to keyward_management;
 
+create table license_job_rows (
+  job_id uuid not null,
+  license_id uuid not null,
+  version timestamptz,
+  before jsonb,
+  constraint license_job_rows_pkey PRIMARY KEY (job_id, license_id),
+  constraint license_job_rows_job_id_fkey FOREIGN KEY (job_id) REFERENCES license_jobs(id) ON DELETE CASCADE
+);
+grant delete, insert, select, update on license_job_rows to keyward_management;
+
+create table license_jobs (
+  id uuid not null,
+  organization_id uuid not null,
+  action jsonb not null,
+  actor jsonb not null,
+  state text not null default 'running'::text,
+  total integer not null,
+  done integer not null default 0,
+  changed integer not null default 0,
+  skipped integer not null default 0,
+  failed integer not null default 0,
+  restored integer not null default 0,
+  kept integer not null default 0,
+  errors jsonb not null default '[]'::jsonb,
+  after uuid,
+  problem text,
+  created_at timestamptz not null default now(),
+  ended_at timestamptz,
+  constraint license_jobs_pkey PRIMARY KEY (id),
+  constraint license_jobs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint license_jobs_state_check CHECK ((state = ANY (ARRAY['running'::text, 'completed'::text, 'canceled'::text, 'undoing'::text, 'undone'::text])))
+);
+CREATE INDEX license_jobs_ended ON license_jobs (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX license_jobs_listing ON license_jobs (organization_id, id);
+CREATE INDEX license_jobs_running ON license_jobs (organization_id) WHERE (ended_at IS NULL);
+grant delete, insert, select, update on license_jobs to keyward_management;
+
 create table license_slots (
   license_id uuid not null,
   used integer not null default 0,

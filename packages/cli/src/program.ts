@@ -16,6 +16,7 @@ import { addConnectionCommands } from './commands/connections.ts'
 import { addCustomerCommands } from './commands/customers.ts'
 import { addEventCommands } from './commands/events.ts'
 import { addKeyCommands } from './commands/keys.ts'
+import { addLicenseJobCommands } from './commands/license-jobs.ts'
 import { addLicenseCommands } from './commands/licenses.ts'
 import { addMachineCommands } from './commands/machines.ts'
 import { addMailCommands } from './commands/mails.ts'
@@ -76,6 +77,7 @@ function createProgram(context: RunContext): CliCommand {
   addCustomerCommands(program)
   addMailCommands(program)
   addLicenseCommands(program)
+  addLicenseJobCommands(program)
   addMachineCommands(program)
   addRuleCommands(program)
   addSetCommands(program)

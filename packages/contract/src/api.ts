@@ -10,6 +10,7 @@ import { apiKeys, tokens } from './management/credentials.ts'
 import { customers } from './management/customers.ts'
 import { events } from './management/events.ts'
 import { licenseFiles } from './management/license-files.ts'
+import { licenseJobs } from './management/license-jobs.ts'
 import { licenses } from './management/license-operations.ts'
 import { machines, slots } from './management/machines.ts'
 import { mails } from './management/mails.ts'
@@ -33,6 +34,7 @@ export const api = {
   templates,
   customers,
   licenses,
+  licenseJobs,
   machines,
   slots,
   licenseFiles,

@@ -33,6 +33,7 @@ export const PROBLEMS = {
   LAST_MANAGER: { status: 409, title: 'After this request, no member could manage members.' },
   ENDPOINT_DISABLED: { status: 409, title: 'The webhook endpoint is disabled.' },
   IN_USE: { status: 409, title: 'The resource still has licenses.' },
+  NOT_UNDOABLE: { status: 409, title: 'The job cannot be undone.' },
   REVOKED: { status: 409, title: CODE_MESSAGES.REVOKED },
   SUSPENDED: { status: 409, title: CODE_MESSAGES.SUSPENDED },
   EXPIRED: { status: 409, title: CODE_MESSAGES.EXPIRED },

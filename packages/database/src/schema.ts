@@ -16,7 +16,8 @@ import type {
   JsonObject,
   Moment,
 } from './columns.ts'
-import type { PortalSessions } from './portal-schema.ts'
+import type { LicenseJobTable } from './license-job-table.ts'
+import type { PortalSessionTable } from './portal-session-table.ts'
 
 /** The stored form of entitlements. A check constraint of the table ensures this form. */
 type StoredEntitlements<Removed = never> = Readonly<Record<string, boolean | number | string | Removed>>
@@ -98,7 +99,7 @@ export interface Database {
     lastUsedAt: DefaultMoment
     expiresAt: Moment
   }
-  portalSessions: PortalSessions
+  portalSessions: PortalSessionTable
   invitations: {
     memberId: string
     organizationId: string
@@ -194,6 +195,7 @@ export interface Database {
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
   }
+  licenseJobs: LicenseJobTable
   orders: {
     id: string
     organizationId: string

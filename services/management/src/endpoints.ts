@@ -16,6 +16,7 @@ import { auditLog } from './resources/audit-log/audit-log.ts'
 import { commerce } from './resources/commerce/commerce.ts'
 import { apiKeys, tokens } from './resources/credentials/credentials.ts'
 import { customers } from './resources/customers/customers.ts'
+import { licenseJobs } from './resources/license-jobs/license-jobs.ts'
 import { licenses } from './resources/licenses/licenses.ts'
 import { slots } from './resources/machines/for-app.ts'
 import { machines } from './resources/machines/machines.ts'
@@ -43,6 +44,7 @@ const implemented: Record<keyof typeof api, readonly Endpoint[]> = {
   templates,
   customers,
   licenses,
+  licenseJobs,
   machines,
   slots,
   licenseFiles,

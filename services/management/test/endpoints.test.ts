@@ -235,7 +235,9 @@ test.each(named(acceptsIdempotencyKey))('%s: replays the response to an idempote
 /** Statements that need no condition on the organization, each with its reason. */
 const UNBOUND: readonly RegExp[] = [
   // Retention and a new master key affect all organizations.
-  /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules)"? where (?:ctid|id) /,
+  /^delete from "?(?:credentials|alerts|audit_log|merged_customers|folded_rules|license_job_rows|license_jobs)"? where (?:ctid|id) /,
+  // The job of these rows belongs to the organization.
+  /^(?:select license_id as id, version, before from license_job_rows|update license_job_rows r set) /,
   /^select .* from "signing_keys" where "master_key_id" <> \$1 /,
   // One job signs the delegations of all organizations.
   /^select k\.id, k\.organization_id, .* from signing_keys k join organizations o on o\.id = k\.organization_id\s/s,

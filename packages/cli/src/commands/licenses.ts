@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-import { license, type License, licenseFiles, licenses } from '@keyward/contract'
+import { type License, licenseFiles, licenses } from '@keyward/contract'
 import { parseRequestCode } from '@keyward/license-file'
 import { Option } from 'commander'
 import { z } from 'zod'
@@ -14,14 +14,13 @@ import { parseMoment } from '../times.ts'
 import { addDeletion } from './deletion.ts'
 import { describeEntitlements, entitlementsOf, withEntitlements } from './entitlements.ts'
 import { isExported, withExport } from './export.ts'
+import { filterOf, withFilter } from './license-filter.ts'
 import { describeLicense, expiryOf, findLicense } from './license-format.ts'
 import { addLicenseImport } from './license-import.ts'
 import { listFlags, printList, readList, withLimit } from './lists.ts'
 import { limitsOf, termsOf, wholeNumber, withLimits, withTerms } from './terms.ts'
 import { versionOf, withVersion } from './version.ts'
 import { printChange, waitOf, withWait } from './wait.ts'
-
-const licenseStatus = license.shape.status
 
 export function addLicenseCommands(parent: CliCommand): void {
   const group = parent.command('license').description('licenses')
@@ -173,43 +172,15 @@ function addEntitlements(group: CliCommand): void {
 }
 
 function addList(group: CliCommand): void {
-  withExport(withLimit(group.command('list').description('list licenses, newest first')))
-    .option('--product <id>', 'only licenses of this product')
-    .option('--customer <id>', 'only licenses of this customer')
-    .option('--template <id>', 'only licenses of this template')
-    .option('--external-id <id>', 'only the license with this id of your own system')
-    .option('--email <address>', 'only licenses of customers with this e-mail address')
-    .option('--metadata <name:value>', 'only licenses whose metadata has this member')
-    .option('--key-prefix <text>', 'only licenses whose key begins with this text, in any case')
-    .option(
-      '--expires-after <when>',
-      'only licenses that expire at this time or later: a date, or 30d, 12h, 1y from now',
-    )
-    .option('--expires-before <when>', 'only licenses that expire before this time')
+  withExport(withFilter(withLimit(group.command('list').description('list licenses, newest first'))))
     .addOption(
       new Option('--sort <field>', 'newest first, or those first that expire first')
         .choices(['createdAt', 'expiresAt'])
         .default('createdAt'),
     )
-    .addOption(new Option('--status <status>', 'only licenses with this status').choices(licenseStatus.options))
     .run(async (session, flags) => {
-      const {
-        limit,
-        product: productId,
-        customer: customerId,
-        template: templateId,
-        sort,
-        ...filters
-      } = filterFlags.parse(flags)
-      const time = (given?: string) => given && parseMoment(given, session.context.nowMs())
-      const query = {
-        productId,
-        customerId,
-        templateId,
-        ...filters,
-        expiresAfter: time(filters.expiresAfter),
-        expiresBefore: time(filters.expiresBefore),
-      }
+      const { limit, sort } = listFlags.extend({ sort: z.string() }).parse(flags)
+      const query = filterOf(flags, session.context.nowMs())
       if (await isExported(session, flags, licenses.exportLicenses, query)) return
       const list = await readList(session.api, licenses.listLicenses, { query: { ...query, sort } }, limit)
       printList(session, list, (one) => ({
@@ -283,20 +254,6 @@ function addFile(group: CliCommand): void {
       output.result({ licenseId: id, path }, `Wrote ${path}.`)
     })
 }
-
-const filterFlags = listFlags.extend({
-  product: z.string().optional(),
-  customer: z.string().optional(),
-  template: z.string().optional(),
-  externalId: z.string().optional(),
-  email: z.string().optional(),
-  keyPrefix: z.string().optional(),
-  metadata: z.string().optional(),
-  expiresAfter: z.string().optional(),
-  expiresBefore: z.string().optional(),
-  sort: z.string(),
-  status: licenseStatus.optional(),
-})
 
 const createFlags = z.object({
   template: z.string().optional(),

@@ -80,7 +80,7 @@ export const eventTypes = {
   'license.created': happened('A license was created or imported.', licenseOf),
   'license.updated': changed('A license was changed.', licenseOf),
   'license.suspended': changed('A license was suspended.', licenseOf, { reason }),
-  'license.reinstated': changed('A suspended license was reinstated.', licenseOf),
+  'license.reinstated': changed('A suspended license was reinstated, or a revocation was undone.', licenseOf),
   'license.renewed': changed('A license was renewed, which changes its expiry.', licenseOf),
   'license.revoked': changed('A license was revoked, which is permanent.', licenseOf, { reason }),
   'license.deleted': happened('A license was deleted, with its machines and its access rules.', licenseOf),

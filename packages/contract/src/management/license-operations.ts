@@ -28,7 +28,8 @@ import {
 } from './licenses.ts'
 import { operations } from './operations.ts'
 
-const licenseFilter = {
+/** The conditions of a filter. All given ones must hold. */
+export const licenseFilter = {
   productId: id('Returns only licenses of this product.').optional(),
   customerId: id('Returns only licenses of this customer.').optional(),
   templateId: id('Returns only licenses of this template.').optional(),

@@ -47,6 +47,8 @@ export interface Operation {
   returns?: z.ZodType
   /** Whether the operation creates a resource with the status 201 and `Location`. */
   creates?: true
+  /** Whether a job of the created resource does the work after the response, whose status is then 202. */
+  continues?: true
   /** The media type of a response that callers receive as text, such as a file. Its handler may return a `Streamed`. */
   file?: 'text/plain' | 'application/json' | 'text/csv'
   /** Members of the response that are returned only once. */

@@ -128,7 +128,7 @@ export function hasMetadata(
 }
 
 /** The columns of type `jsonb`. */
-const JSON_COLUMNS = new Set(['metadata', 'entitlements', 'former', 'application', 'orders'])
+const JSON_COLUMNS = new Set(['metadata', 'entitlements', 'former', 'application', 'orders', 'errors'])
 
 /** Returns the defined fields as columns and parameters. */
 function columnsOf(fields: object): { name: RawBuilder<unknown>; value: RawBuilder<unknown> }[] {

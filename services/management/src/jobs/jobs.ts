@@ -1,6 +1,6 @@
 /**
  * Writes, at intervals, the events that no request causes: those about changes by validators, blacklisted checks, expiries and quotas. Also
- * signs the delegations of signing keys, applies templates to their licenses, and ends transactions that a validator holds open.
+ * signs the delegations of signing keys, changes many licenses at a time, and ends transactions that a validator holds open.
  * Every management process runs these jobs. Locks in Postgres keep two processes from writing the same event. All processes deliver
  * webhooks and send mails, in parallel with the jobs, with which they share a separate connection pool.
  */
@@ -13,6 +13,7 @@ import type { Registry } from 'prom-client'
 
 import type { Db } from '../context.ts'
 import { inOneProcess } from '../crud/in-one-process.ts'
+import { runJobs } from '../crud/paged-jobs.ts'
 import { signDelegations } from '../delegations/delegations.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import { createMailer } from '../mails/mailer.ts'
@@ -21,7 +22,8 @@ import { startMailWorker } from '../mails/worker.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
 import { foldCounters } from '../quotas/quotas.ts'
-import { applyTemplates } from '../resources/templates/apply.ts'
+import { runningJobs } from '../resources/license-jobs/run.ts'
+import { applications } from '../resources/templates/apply.ts'
 import { createWebhookMetrics } from '../webhooks/metrics.ts'
 import { startWebhookWorker } from '../webhooks/worker.ts'
 import { writeBlacklistedEvents } from './blacklisted.ts'
@@ -30,8 +32,8 @@ import { writeOccurrences } from './occurrences.ts'
 import { writeQuotaEvents } from './quota-levels.ts'
 import { createStorageMeter } from './storage.ts'
 
-/** These connections suffice for one statement of each of the eight jobs and two statements of the workers of webhooks and of mails at the same time. */
-const CONNECTIONS = 12
+/** These connections suffice for one statement of each of the nine jobs and two statements of the workers of webhooks and of mails at the same time. */
+const CONNECTIONS = 13
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 /** In this time, an organization does not use up the last 20 % of its quota of machines, which claims count only from 80 % on. */
@@ -39,7 +41,7 @@ const QUOTAS_MS = 10_000
 const BLACKLISTED_MS = 5_000
 const DELEGATIONS_MS = 1_000
 const STORAGE_MS = 60_000
-const TEMPLATES_MS = 1_000
+const PAGED_MS = 1_000
 const STUCK_MS = 10_000
 /** The age from which a transaction of a validator counts as stuck. */
 const STUCK_SECONDS = 30
@@ -94,7 +96,8 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
       onError: onFailure,
     }),
     repeat(() => foldCounters(db).then(() => writeQuotaEvents(db)), { everyMs: QUOTAS_MS, onError: onFailure }),
-    repeat((signal) => applyTemplates(db, signal), { everyMs: TEMPLATES_MS, onError: onFailure }),
+    repeat((signal) => runJobs(db, applications, signal), { everyMs: PAGED_MS, onError: onFailure }),
+    repeat((signal) => runJobs(db, runningJobs, signal), { everyMs: PAGED_MS, onError: onFailure }),
     repeat((signal) => writeBlacklistedEvents(db, signal), { everyMs: BLACKLISTED_MS, onError: onFailure }),
     repeat((signal) => signDelegations(db, keyring, signal), {
       everyMs: DELEGATIONS_MS,

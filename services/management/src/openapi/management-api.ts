@@ -103,7 +103,7 @@ function successOf(endpoint: Endpoint): ZodOpenApiResponsesObject {
   const names: HeaderName[] = [
     'x-request-id',
     ...(returnsVersion(endpoint.operation) ? (['etag'] as const) : []),
-    ...(endpoint.status === 201 ? (['location'] as const) : []),
+    ...(endpoint.operation.creates ? (['location'] as const) : []),
     ...(acceptsIdempotencyKey(endpoint) ? (['idempotency-replayed'] as const) : []),
     ...(propagates ? (['preference-applied', 'x-applied-by'] as const) : []),
     ...(file === 'text/plain' || file === 'text/csv' ? (['content-disposition'] as const) : []),

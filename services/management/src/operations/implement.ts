@@ -75,7 +75,7 @@ export interface Endpoint extends Implementation<Operation> {
   method: Method
   path: string
   /** The status of a successful response. */
-  status: 200 | 201 | 204
+  status: 200 | 201 | 202 | 204
   /** Whether another operation reads the resource that this one creates. */
   isReadable: boolean
   /** The resource whose version the operation compares with `If-Match`, or null. */
@@ -101,8 +101,9 @@ export function returnsVersion({ returns }: Operation): boolean {
   return returns instanceof z.ZodObject && 'updatedAt' in returns.shape
 }
 
-function statusOf({ returns, creates }: Operation): Endpoint['status'] {
+function statusOf({ returns, creates, continues }: Operation): Endpoint['status'] {
   if (returns === undefined) return 204
+  if (continues) return 202
   return creates ? 201 : 200
 }
 

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Plan } from '@keyward/contract'
+import { JOB_DAYS } from '@keyward/contract/management/license-jobs'
 import { type RawBuilder, sql } from 'kysely'
 
 import { SESSION_IDLE_HOURS } from '../admission/sessions.ts'
@@ -89,6 +90,9 @@ function batchOf(table: string, condition: RawBuilder<unknown>, lock: RawBuilder
     return Number(numAffectedRows ?? 0)
   }
 }
+
+/** The condition for jobs that can no longer be undone. The hour exceeds the duration of any request. */
+const JOB_ENDED = sql`ended_at < ${before(JOB_DAYS)} - interval '1 hour'`
 
 /** Returns a batch that deletes expired rules and writes an audit entry for each organization. */
 function expiredRules(days: number): Batch {
@@ -298,6 +302,11 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['mails', oldestIds('mails', EVENT_DAYS)],
     ['excessMails', excess('mails', 'organization_id', options.maxEvents ?? MAX_MAILS)],
     ['shopEvents', oldestIds('commerce_events', EVENT_DAYS)],
+    [
+      'licensesOfJobs',
+      batchOf('license_job_rows', sql`job_id in (select id from license_jobs where ${JOB_ENDED})`, sql``),
+    ],
+    ['licenseJobs', batchOf('license_jobs', JOB_ENDED)],
     ['eventMarks', batchOf('event_marks', MARKED_AND_PAST, sql``)],
     ['mergedCustomers', batchOf('merged_customers', sql`merged_at < ${before(days.mergedCustomers)}`)],
     ['dailyEntries', oldestIds('daily_entries', LAST_DAYS)],

@@ -192,7 +192,7 @@ const inputSchema = z.looseObject({
 })
 
 test.each(contract)('%s: documents the parameters, the body and the response of its operation', (name, operation) => {
-  const { needs, query, body, returns, creates, propagates, readOnly } = operation
+  const { needs, query, body, returns, creates, continues, propagates, readOnly } = operation
   const method = methodOf(operation)
   const documented = document.paths[`/api/v1${pathOf(operation)}`]?.[method.toLowerCase()]
   expect(documented).toMatchObject({ operationId: name })
@@ -208,7 +208,7 @@ test.each(contract)('%s: documents the parameters, the body and the response of 
     ...(propagates ? ['Prefer'] : []),
   ])
   expect(requestBody !== undefined).toBe(body !== undefined)
-  const { [returns === undefined ? '204' : creates ? '201' : '200']: success } = responses
+  const { [returns === undefined ? '204' : continues ? '202' : creates ? '201' : '200']: success } = responses
   expect(success?.['content'] !== undefined).toBe(returns !== undefined)
   expect('location' in (success?.headers ?? {})).toBe(creates === true)
 })

@@ -4,6 +4,7 @@ import { apiKey, createdToken, member as memberSchema, page, token as tokenSchem
 import type { api } from '@keyward/contract/api'
 import { connection as connectionSchema, shopEvent as shopEventSchema } from '@keyward/contract/management/commerce'
 import { event as eventSchema } from '@keyward/contract/management/events'
+import { licenseJob as licenseJobSchema } from '@keyward/contract/management/license-jobs'
 import { mail as mailSchema } from '@keyward/contract/management/mails'
 import { order as orderSchema } from '@keyward/contract/management/orders'
 import { signingKey } from '@keyward/contract/management/signing-keys'
@@ -55,6 +56,14 @@ const customer = ({ vendor }: World) => vendor.customer()
 const license = async ({ vendor }: World) => (await vendor.license()).id
 const subscription = async ({ vendor }: World) =>
   (await vendor.license({ policy: { type: 'SUBSCRIPTION', expiresAt: inFuture() } })).id
+const jobOf = async (world: World) => ({ action: { type: 'suspend' }, ids: [await license(world)] })
+const job = async (world: World) =>
+  expectBody(await world.vendor.call('POST', 'license-jobs', { body: await jobOf(world) }), 202, licenseJobSchema).id
+const endedJob = async (world: World) => {
+  const id = await job(world)
+  await world.vendor.call('POST', `license-jobs/${id}/cancel`)
+  return id
+}
 const rule = async ({ vendor }: World) => (await vendor.rule({ type: 'HWID', value: `machine ${unique()}` })).id
 const key = async ({ vendor }: World) =>
   expectBody(await vendor.call('POST', 'api-keys', { body: { name: 'k' } }), 201, apiKey.loose()).id
@@ -261,6 +270,12 @@ const makers: Record<MakerName, Maker> = {
     body: { key: `new ${unique()}` },
   }),
   findMachines: fixed('machines'),
+  dryRunLicenseJob: async (world) => ({ path: 'license-jobs/dry-run', body: await jobOf(world) }),
+  startLicenseJob: async (world) => ({ path: 'license-jobs', body: await jobOf(world) }),
+  listLicenseJobs: fixed('license-jobs'),
+  readLicenseJob: below('license-jobs', job),
+  cancelLicenseJob: below('license-jobs', job, '/cancel'),
+  undoLicenseJob: below('license-jobs', endedJob, '/undo'),
   listMachines: below('licenses', license, '/machines'),
   removeMachine: machine,
   requestMachines: async ({ vendor }) => {

@@ -6,6 +6,7 @@
 
 import { type License, MAX_DURATION_DAYS } from '@keyward/contract'
 import type { EventType } from '@keyward/contract/management/events'
+import type { JobReason, LicenseAction } from '@keyward/contract/management/license-jobs'
 import type { ActivityEntry } from '@keyward/database/kysely'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
@@ -17,92 +18,110 @@ import { generateLicenseKey } from './key.ts'
 import { graceEndOf, type LicenseRow, lockLicenseRow, MS_PER_DAY, readLicenseRow, showLicense } from './license-rows.ts'
 import { licenseRows } from './store.ts'
 
-export type Action =
-  | { type: 'suspend'; reason?: string | undefined }
-  | { type: 'reinstate' }
-  | { type: 'revoke'; reason?: string | undefined }
-  | { type: 'renew'; expiresAt: Date; allowEarlier?: boolean | undefined }
-  | { type: 'extend'; days: number }
+export type Action = Exclude<LicenseAction, { type: 'delete' }>
 
-interface Effect {
+export interface Effect {
   activity: ActivityEntry['type']
   /** The action in the audit log, and the type of the event. */
   audited: EventType
   set: Partial<Pick<LicenseRow, 'status' | 'suspendedAt' | 'revokedAt' | 'expiresAt' | 'durationDays'>>
 }
 
-const RENEWED = { activity: 'LICENSE_RENEWED', audited: 'license.renewed' } as const
-
-function requireTerm({ policyType }: LicenseRow, pointer: string): void {
-  if (policyType === 'PERPETUAL') throw invalid(pointer, 'is not allowed, because a perpetual license never expires')
+/** The reason for which an action leaves a license as it is. Without an error, the action is already in effect. */
+export interface Refusal {
+  reason: JobReason
+  error?: () => ApiError
 }
+
+const IN_EFFECT: Refusal = { reason: 'IN_EFFECT' }
+const refuse = (reason: JobReason, pointer: string, detail: string): Refusal => ({
+  reason,
+  error: () => invalid(pointer, detail),
+})
+
+export const RENEWED = { activity: 'LICENSE_RENEWED', audited: 'license.renewed' } as const
+
+/** The fields of a license on which the effect of an action depends. */
+type Acted = Pick<LicenseRow, 'status' | 'policyType' | 'expiresAt' | 'durationDays' | 'graceDays'>
+
+const refuseTerm = (pointer: string): Refusal =>
+  refuse('PERPETUAL', pointer, 'is not allowed, because a perpetual license never expires')
 
 /**
  * Returns the longer term. The days are added to the expiry, or to the current time if the license and its grace period have ended. A term
  * that has not started becomes longer.
  */
-function extended(row: LicenseRow, days: number, now: Date): Effect['set'] {
+function extended(row: Acted, days: number, now: Date): Effect | Refusal {
   if (row.expiresAt === null) {
     const durationDays = (row.durationDays ?? 0) + days
-    if (durationDays > MAX_DURATION_DAYS)
-      throw invalid('#/days', `must not make the term longer than ${MAX_DURATION_DAYS} days`)
-    return { durationDays }
+    return durationDays > MAX_DURATION_DAYS
+      ? refuse('TERM_TOO_LONG', '#/days', `must not make the term longer than ${MAX_DURATION_DAYS} days`)
+      : { ...RENEWED, set: { durationDays } }
   }
   const hasEnded = (graceEndOf(row) ?? row.expiresAt) <= now
   const expiresAt = new Date((hasEnded ? now : row.expiresAt).getTime() + days * MS_PER_DAY)
-  if (expiresAt.getUTCFullYear() > 9999) throw invalid('#/days', 'must not move the expiry beyond the year 9999')
-  return { expiresAt }
+  return expiresAt.getUTCFullYear() > 9999
+    ? refuse('TERM_TOO_LONG', '#/days', 'must not move the expiry beyond the year 9999')
+    : { ...RENEWED, set: { expiresAt } }
 }
 
-/** Returns the effect of the action on the license, or null when the action is already in effect. */
-function effectOf(action: Action, row: LicenseRow): Effect | null {
-  const now = new Date()
-  if (action.type !== 'revoke' && row.status === 'revoked') throw new ApiError('LICENSE_REVOKED')
+/** Returns the effect of the action on the license, or the reason for which it has none. */
+export function effectOf(action: Action, row: Acted, now: Date): Effect | Refusal {
+  if (action.type !== 'revoke' && row.status === 'revoked')
+    return { reason: 'REVOKED', error: () => new ApiError('LICENSE_REVOKED') }
   switch (action.type) {
     case 'suspend':
-      if (row.status === 'suspended') return null
+      if (row.status === 'suspended') return IN_EFFECT
       return {
         activity: 'LICENSE_SUSPENDED',
         audited: 'license.suspended',
         set: { status: 'suspended', suspendedAt: now },
       }
     case 'reinstate':
-      if (row.status === 'active') return null
+      if (row.status === 'active') return IN_EFFECT
       return {
         activity: 'LICENSE_REINSTATED',
         audited: 'license.reinstated',
         set: { status: 'active', suspendedAt: null },
       }
     case 'revoke':
-      if (row.status === 'revoked') return null
+      if (row.status === 'revoked') return IN_EFFECT
       return { activity: 'LICENSE_REVOKED', audited: 'license.revoked', set: { status: 'revoked', revokedAt: now } }
     case 'renew':
-      requireTerm(row, '#/expiresAt')
-      if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return null
+      if (row.policyType === 'PERPETUAL') return refuseTerm('#/expiresAt')
+      if (row.expiresAt?.getTime() === action.expiresAt.getTime()) return IN_EFFECT
       if (action.expiresAt <= now)
-        throw invalid('#/expiresAt', 'must be in the future; change the policy to end the license')
+        return refuse('EXPIRY_PAST', '#/expiresAt', 'must be in the future; change the policy to end the license')
       if (row.expiresAt !== null && action.expiresAt < row.expiresAt && action.allowEarlier !== true)
-        throw invalid(
+        return refuse(
+          'EXPIRY_EARLIER',
           '#/expiresAt',
           `must not be earlier than the current expiry ${row.expiresAt.toISOString()}, unless allowEarlier is true`,
         )
       return { ...RENEWED, set: { expiresAt: action.expiresAt } }
     case 'extend':
-      requireTerm(row, '#/days')
-      return { ...RENEWED, set: extended(row, action.days, now) }
+      return row.policyType === 'PERPETUAL' ? refuseTerm('#/days') : extended(row, action.days, now)
     default:
       return action satisfies never
   }
 }
 
+/** Returns the members that the event of an action has in addition. */
+export function detailsOf(action: Action): { reason?: string } {
+  return 'reason' in action && action.reason !== undefined ? { reason: action.reason } : {}
+}
+
 export async function actOnLicense(context: WriteContext, id: string, action: Action): Promise<License> {
   const row = await lockLicenseRow(context, id)
-  const effect = effectOf(action, row)
-  if (effect === null) return showLicense(row)
+  const effect = effectOf(action, row, new Date())
+  if ('reason' in effect) {
+    if (effect.error) throw effect.error()
+    return showLicense(row)
+  }
   await updateRow(licenseRows, context, id, { ...effect.set, updatedAt: new Date() })
   const { suspendedAt: _, revokedAt: __, ...set } = effect.set
   const before = valuesBefore(row, set)
-  const more = 'reason' in action && action.reason !== undefined ? { reason: action.reason } : {}
+  const more = detailsOf(action)
   const changes = { ...set, ...more }
   const license = showLicense(await readLicenseRow(context, id))
   const event = { type: effect.audited, resource: license, before: showLicense(row), more }

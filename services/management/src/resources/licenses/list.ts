@@ -64,7 +64,7 @@ export function keyBeginsWith(text: string): RawBuilder<unknown> {
   return sql`${SEARCHED_KEY} like ${`${escapeLike(text.replaceAll(/\s/g, '').toUpperCase())}%`}`
 }
 
-function conditionsOf(context: ReadContext, query: LicenseQuery): RawBuilder<unknown>[] {
+function conditionsOf(context: ReadContext, query: LicenseFilter): RawBuilder<unknown>[] {
   const { productId, customerId, templateId, externalId, status, key, keyPrefix, expiresAfter, expiresBefore } = query
   const conditions = hasMetadata('licenses', context, query.metadata)
   if (productId !== undefined) conditions.push(sql`product_id = ${productId}`)
@@ -101,19 +101,27 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
     })
   }
   const page = await sortedPage({ name, organizationId: context.organizationId }, query, showLicense, read)
-  return query.total === undefined ? page : { ...page, total: await countLicenses(context, query) }
+  return query.total === undefined
+    ? page
+    : { ...page, total: await countOf(context.db, sql`licenses where ${matching(context, query)}`) }
 }
 
-async function countLicenses(context: ReadContext, query: LicenseQuery): Promise<number> {
-  const { organizationId, db } = context
+/** The conditions of a filter, without an order and a page. */
+export type LicenseFilter = Omit<LicenseQuery, keyof PageQuery | 'sort' | 'order' | 'total'>
+
+/** Returns the condition for the organization's licenses that match the filter. */
+export function matching(context: ReadContext, filter: LicenseFilter): RawBuilder<unknown> {
+  const { organizationId } = context
   const ofCustomers =
-    query.email === undefined
+    filter.email === undefined
       ? []
       : [
-          sql`customer_id in (select id from customers where organization_id = ${organizationId} and lower(email) = lower(${query.email}))`,
+          sql`customer_id in (select id from customers where organization_id = ${organizationId} and lower(email) = lower(${filter.email}))`,
         ]
-  const conditions = [sql`organization_id = ${organizationId}`, ...ofCustomers, ...conditionsOf(context, query)]
-  return countOf(db, sql`licenses where ${sql.join(conditions, sql` and `)}`)
+  return sql.join(
+    [sql`organization_id = ${organizationId}`, ...ofCustomers, ...conditionsOf(context, filter)],
+    sql` and `,
+  )
 }
 
 interface Slice {

@@ -1,21 +1,20 @@
 /**
- * Applies a template to its licenses (docs/api.md#m17). The request counts the effect and starts the application. A job then changes the
- * licenses in pages, each in a transaction with its events, so that neither memory nor locks depend on the number of licenses. Any number
- * of processes may run the job. The row of the template contains the progress, so another process continues after a crash. Organizations take
- * turns, and an application ends early when its organization reaches a quota of bytes.
+ * Applies a template to its licenses (docs/api.md#m17). The request counts the effect and starts the application, whose pages a job handles
+ * (paged-jobs.ts). The row of the template contains the progress.
  */
 
 import type { AppliedTemplate } from '@keyward/contract/management/templates'
 import { sql } from 'kysely'
 
 import { audit } from '../../audit/writer.ts'
-import type { Db, WriteContext } from '../../context.ts'
-import { lockRow, updateRow } from '../../crud/owned-rows.ts'
-import { writeEvents } from '../../events/writer.ts'
+import type { WriteContext } from '../../context.ts'
+import { anyId, lockRow, updateRow } from '../../crud/owned-rows.ts'
+import { bytesExceededOf, PAGE_ROWS, type PagedJobs } from '../../crud/paged-jobs.ts'
 import { ApiError } from '../../http/problem.ts'
-import { requireBytes, requireMachinesWithinQuota } from '../../quotas/quotas.ts'
+import { requireMachinesWithinQuota } from '../../quotas/quotas.ts'
+import { changeLicenses } from '../licenses/change-many.ts'
 import { requireFeatures } from '../licenses/features.ts'
-import { selectLicenses, showLicense } from '../licenses/license-rows.ts'
+import { selectLicenses } from '../licenses/license-rows.ts'
 import {
   applicationOf,
   showApplication,
@@ -26,7 +25,6 @@ import {
 import { type Effect, effectOf, formerOf, type TemplateRow } from '../licenses/template-values.ts'
 import { requireSwitches } from '../products/entitlements.ts'
 
-const PAGE_ROWS = 200
 const EXAMPLES = 5
 
 /** Throws IN_USE while the template is being applied. */
@@ -97,31 +95,9 @@ export async function applyTemplate(context: WriteContext, id: string, isDryRun:
   return { ...counted, application: resource.application }
 }
 
-/** The condition for templates that are being applied. */
-const IS_RUNNING = sql<boolean>`application is not null and application ->> 'endedAt' is null`
-
-/** Returns whether the organization may add bytes. An application that reaches a quota of bytes ends, and a later one continues. */
-async function hasBytes(context: WriteContext): Promise<boolean> {
-  try {
-    await requireBytes(context, true)
-    return true
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 'QUOTA_EXCEEDED') return false
-    throw error
-  }
-}
-
-/** Changes the next page of licenses of one template. Returns false when no template of the organization waits for this process. */
-async function applyPage(db: Db, organizationId: string): Promise<boolean> {
-  const [row] = (
-    await sql<TemplateRow>`
-      select * from license_templates where organization_id = ${organizationId} and ${IS_RUNNING}
-      order by id limit 1 for no key update skip locked`.execute(db)
-  ).rows
-  const application = row && applicationOf(row)
-  if (!row || !application) return false
-  const context = { db, organizationId, actor: application.actor }
-  if (!(await hasBytes(context))) {
+/** Changes the next page of licenses of a template. An application that reaches a quota of bytes ends, and a later one continues. */
+async function applyPage(context: WriteContext, row: TemplateRow, application: StoredApplication): Promise<boolean> {
+  if ((await bytesExceededOf(context, true)) !== null) {
     await updateRow(templateRows, context, row.id, {
       application: { ...application, endedAt: new Date().toISOString() },
     })
@@ -131,69 +107,35 @@ async function applyPage(db: Db, organizationId: string): Promise<boolean> {
   const rest = application.after === null ? sql`` : sql`and id > ${application.after}`
   const { rows: page } = await sql<{ id: string; changes: boolean }>`
     select id, ${effect?.changes ?? sql`false`} as changes from licenses where ${ofTemplate(row)} ${rest}
-    order by id limit ${PAGE_ROWS} for no key update`.execute(db)
-  const ids = page.filter(({ changes }) => changes).map(({ id }) => id)
-  if (effect !== null && ids.length > 0) await changeLicenses(context, ids, effect)
+    order by id limit ${PAGE_ROWS} for no key update`.execute(context.db)
+  const changed = page.filter(({ changes }) => changes)
+  if (effect !== null && changed.length > 0)
+    await changeLicenses(context, {
+      before: await selectLicenses(context).where('licenses.id', '=', anyId(changed)).orderBy('licenses.id').execute(),
+      update: sql`
+        update licenses set ${effect.assignments}, updated_at = now()
+        where organization_id = ${context.organizationId} and id = ${anyId(changed)}`,
+      event: () => ({ type: 'license.updated' }),
+    })
   const hasEnded = page.length < PAGE_ROWS
   const progress: StoredApplication = {
     ...application,
     after: page.at(-1)?.id ?? application.after,
     done: application.done + page.length,
-    changed: application.changed + ids.length,
+    changed: application.changed + changed.length,
     endedAt: hasEnded ? new Date().toISOString() : null,
   }
   await updateRow(templateRows, context, row.id, { application: progress, ...(hasEnded && { former: {} }) })
   return true
 }
 
-async function changeLicenses(context: WriteContext, ids: readonly string[], effect: Effect): Promise<void> {
-  const { db, organizationId, actor: by } = context
-  const read = () => selectLicenses(context).where('licenses.id', 'in', ids).orderBy('licenses.id').execute()
-  const before = await read()
-  await sql`
-    update licenses set ${effect.assignments}, updated_at = now()
-    where organization_id = ${organizationId} and id = any(${ids}::uuid[])`.execute(db)
-  const events = (await read()).map(
-    (row, i) =>
-      ({
-        type: 'license.updated',
-        resource: showLicense(row),
-        before: showLicense(before[i]!),
-        organizationId,
-        actor: by,
-      }) as const,
-  )
-  await writeEvents(db, events)
-}
-
-/** Returns the next organization in a cycle with a template that is being applied, or undefined if there is none. */
-async function nextOrganization(db: Db, last: string, isSkipped: ReadonlySet<string>): Promise<string | undefined> {
-  const { rows } = await sql<{ organizationId: string }>`
-    select organization_id from license_templates where ${IS_RUNNING} and organization_id <> all(${[...isSkipped]}::uuid[])
-    order by organization_id <= ${last}, organization_id limit 1`.execute(db)
-  return rows[0]?.organizationId
-}
-
-const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
-
-/**
- * Changes the licenses of all templates that are being applied, in transactions of bounded length. Organizations take turns. An organization
- * whose page fails, or whose templates another process changes, is left to the next run.
- */
-export async function applyTemplates(db: Db, signal?: AbortSignal): Promise<void> {
-  const skipped = new Set<string>()
-  const errors: unknown[] = []
-  let last = NO_ORGANIZATION
-  for (;;) {
-    const next = signal?.aborted === true ? undefined : await nextOrganization(db, last, skipped)
-    if (next === undefined) break
-    last = next
-    try {
-      if (!(await db.transaction().execute((transaction) => applyPage(transaction, next)))) skipped.add(next)
-    } catch (error) {
-      skipped.add(next)
-      errors.push(error)
-    }
-  }
-  if (errors.length > 0) throw errors[0]
+export const applications: PagedJobs<'licenseTemplates'> = {
+  table: 'licenseTemplates',
+  isRunning: sql`application is not null and application ->> 'endedAt' is null`,
+  order: sql`id`,
+  handlePage: async (db, row) => {
+    const application = applicationOf(row)
+    if (application === null) return false
+    return applyPage({ db, organizationId: row.organizationId, actor: application.actor }, row, application)
+  },
 }

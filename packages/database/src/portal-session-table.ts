@@ -3,7 +3,7 @@ import type { Generated } from 'kysely'
 import type { Bytes, DefaultMoment, Moment } from './columns.ts'
 
 /** Links of the portal and the sessions that they open. */
-export interface PortalSessions {
+export interface PortalSessionTable {
   id: string
   organizationId: string
   customerId: string

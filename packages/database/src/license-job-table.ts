@@ -1,0 +1,28 @@
+import type { ColumnType, Generated } from 'kysely'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** Actions on many licenses. */
+export interface LicenseJobTable {
+  id: string
+  organizationId: string
+  /** The action with its parameters. */
+  action: ColumnType<JsonObject, string, string>
+  actor: ColumnType<JsonObject, string, string>
+  state: Generated<'running' | 'completed' | 'canceled' | 'undoing' | 'undone'>
+  total: number
+  done: Generated<number>
+  changed: Generated<number>
+  skipped: Generated<number>
+  failed: Generated<number>
+  restored: Generated<number>
+  kept: Generated<number>
+  /** The first licenses that failed or that an undo kept. */
+  errors: ColumnType<JsonObject, string | undefined, string>
+  /** The id of the last license that was handled. */
+  after: string | null
+  /** The quota that the job waits for. */
+  problem: string | null
+  createdAt: Generated<Date>
+  endedAt: Date | null
+}

@@ -1,0 +1,52 @@
+/** Reads rows of jobs, and converts them to the representation of the API. */
+
+import { actor } from '@keyward/contract'
+import {
+  JOB_DAYS,
+  jobError,
+  licenseAction,
+  type LicenseJob,
+  shownAction,
+} from '@keyward/contract/management/license-jobs'
+import { z } from 'zod'
+
+import type { OwnedRows, Row } from '../../crud/owned-rows.ts'
+import { MS_PER_DAY } from '../licenses/license-rows.ts'
+
+export type JobRow = Row<'licenseJobs'>
+const storedErrors = z.array(jobError)
+
+export function contentOf({ action, actor: caller, errors }: JobRow) {
+  return { action: licenseAction.parse(action), actor: actor.parse(caller), errors: storedErrors.parse(errors) }
+}
+
+/** Returns the time until which the job can be undone, or null. A deletion is final. */
+export function undoableUntil({ action, state, endedAt }: JobRow): Date | null {
+  if (endedAt === null || state === 'undone' || action['type'] === 'delete') return null
+  return new Date(endedAt.getTime() + JOB_DAYS * MS_PER_DAY)
+}
+
+export const jobRows: OwnedRows<'licenseJobs', LicenseJob> = {
+  table: 'licenseJobs',
+  type: 'license_job',
+  show: (row) => {
+    const { id, state, total, done, changed, skipped, failed, restored, kept, problem, createdAt, endedAt } = row
+    return {
+      id,
+      ...contentOf(row),
+      action: shownAction.parse(row.action),
+      state,
+      total,
+      done,
+      changed,
+      skipped,
+      failed,
+      restored,
+      kept,
+      problem,
+      createdAt: createdAt.toISOString(),
+      endedAt: endedAt?.toISOString() ?? null,
+      undoableUntil: undoableUntil(row)?.toISOString() ?? null,
+    }
+  },
+}
