@@ -78,7 +78,22 @@ export const importOptions = z.strictObject({
 
 /** The rows of an import. More than MAX_IMPORT_ROWS rows result in the error `IMPORT_TOO_LARGE` instead of a validation error. */
 export const importLicenses = importOptions.extend({
-  licenses: z.array(importLicense).min(1).max(MAX_IMPORT_ROWS).meta({ description: 'The licenses, at most 1,000.' }),
+  licenses: z
+    .array(importLicense)
+    .min(1)
+    .max(MAX_IMPORT_ROWS)
+    .meta({
+      description: 'The licenses, at most 1,000.',
+      example: [
+        {
+          productId: EXAMPLE_ID,
+          customer: { email: 'ada@example.com' },
+          policy: { type: 'PERPETUAL', maxMachines: 3 },
+          status: 'active',
+          machines: [{ machineId: 'A4-F1-00-12', hostname: 'build-7' }],
+        },
+      ],
+    }),
 })
 export const importedLicenses = z.object({
   created: z.int().meta({ description: 'The number of created licenses.', example: 2 }),
