@@ -171,6 +171,7 @@ describe('the management role', () => {
       'new_id',
       'record_activity',
       'record_file_issued',
+      'release_slots',
       'snap_covers',
       'utc_day',
     ])

@@ -87,6 +87,7 @@ test('organizations: a PATCH without a difference writes nothing', async () => {
     'name',
     'plan',
     'timeZone',
+    'accentColor',
     'signsAnswers',
     'mailSenderName',
     'mailReplyTo',

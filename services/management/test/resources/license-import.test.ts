@@ -3,6 +3,7 @@
 import { customer as customerSchema, importedLicenses, license as licenseSchema, page } from '@keyward/contract'
 import { licenseOfCells } from '@keyward/contract/management/license-cells'
 import { foundMachine } from '@keyward/contract/management/machines'
+import { claimSlots, uuidToBytes } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Harness, startHarnessWithValidator } from '../support/harness.ts'
@@ -73,11 +74,15 @@ test('an imported machine is known, and another one finds no slot', async () => 
     machines: [{ machineId: 'known' }],
     key: 'SLOT-1',
   })
-  expectBody(await send([given]), 200, importedLicenses)
+  const { licenses } = expectBody(await send([given]), 200, importedLicenses)
   const { rows } = await harness.database.pool.query(
     `select lease_ends_at > now() + interval '50 minutes' as leased from machines where machine_id = 'known'`,
   )
   expect(rows).toEqual([{ leased: true }])
+  const licenseId = uuidToBytes(licenses[0]?.id ?? '')
+  const claims = ['known', 'other'].map((name) => ({ licenseId, machineId: Buffer.from(name), hostname: null }))
+  const answers = await claimSlots(harness.database.pool, claims)
+  expect(answers.map(({ outcome: one }) => one)).toEqual(['known', 'limit'])
 })
 
 test('lists every row with its field and the reason, and creates nothing', async () => {

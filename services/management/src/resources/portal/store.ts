@@ -85,12 +85,13 @@ export async function openPortalSession(db: Db, code: string): Promise<{ secret:
     .where('organizationId', 'in', (organizations) =>
       organizations.selectFrom('organizations').select('id').where('suspendedAt', 'is', null),
     )
-    .returning(['id', 'organizationId', 'customerId'])
+    .returning(['id', 'organizationId', 'customerId', 'isPreview'])
     .executeTakeFirst()
   if (!opened) throw rejected
-  const { id, organizationId, customerId } = opened
+  const { id, organizationId, customerId, isPreview } = opened
   const context = { db, organizationId, actor: { type: 'CUSTOMER', id: customerId } } as const
-  await audit(context, { action: 'portal.opened', resourceType: 'customer', resourceId: customerId })
+  // A member opens a preview, and the entry of its link names the member.
+  if (!isPreview) await audit(context, { action: 'portal.opened', resourceType: 'customer', resourceId: customerId })
   return { secret, session: await readPortalSession(context, id) }
 }
 

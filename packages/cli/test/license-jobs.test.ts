@@ -1,0 +1,89 @@
+/** Tests the commands for actions on many licenses, links of the portal and mails against the real service. */
+
+import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { openShell, type TestShell } from './run-cli.ts'
+import { type RunningService, startProgram } from './services.ts'
+
+const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
+const identified = z.object({ id: z.string() })
+
+let database: TestDatabase
+let management: RunningService
+let shell: TestShell
+/** The ids of the product, the customer and the licenses. */
+let product: string
+let customer: string
+let licenses: string[]
+
+async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
+  const printed = await shell.cli('--json', ...args)
+  expect(printed.err).toBe('')
+  return schema.parse(JSON.parse(printed.out))
+}
+
+const statuses = (): Promise<string[]> =>
+  Promise.all(licenses.map(async (id) => (await result(z.object({ status: z.string() }), 'license', 'show', id)).status))
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  shell = await openShell()
+  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
+  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
+  shell.env['KEYWARD_URL'] = management.url
+  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  const created = z.object({ managementToken: z.string() })
+  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+  product = (await result(identified, 'product', 'create', 'Editor')).id
+  customer = (await result(identified, 'customer', 'create', 'ada@example.com')).id
+  const terms = ['--product', product, '--customer', customer, '--max-machines', '2', '--wait', '0']
+  licenses = []
+  for (let i = 0; i < 3; i++) licenses.push((await result(identified, 'license', 'create', ...terms)).id)
+})
+afterAll(async () => {
+  await management.stop()
+  await shell.clear()
+  await database.drop()
+})
+
+test('shows what an action on many licenses would change, starts it, and undoes it', async () => {
+  const start = ['license-job', 'start', 'suspend', '--product', product, '--reason', 'not paid']
+  expect((await shell.cli(...start, '--dry-run')).out).toMatch(/^3 of 3 licenses would change\./)
+  expect(await statuses()).toEqual(['active', 'active', 'active'])
+  const { id } = await result(identified, ...start)
+  const state = z.object({ state: z.string(), changed: z.int(), restored: z.int() })
+  const show = () => result(state, 'license-job', 'show', id)
+  await expect.poll(show).toMatchObject({ state: 'completed', changed: 3 })
+  expect(await statuses()).toEqual(['suspended', 'suspended', 'suspended'])
+  expect((await shell.cli('license-job', 'list')).out).toMatch(
+    new RegExp(`^ACTION.*\\nsuspend +completed +3 of 3 +3 +${id}\\n$`),
+  )
+  await result(identified, 'license-job', 'undo', id)
+  await expect.poll(show).toMatchObject({ state: 'undone', restored: 3 })
+  expect(await statuses()).toEqual(['active', 'active', 'active'])
+})
+
+test('rejects a job without a selection, and an option of another action', async () => {
+  expect((await shell.cli('license-job', 'start', 'suspend')).err).toMatch(/Select licenses with options/)
+  expect((await shell.cli('license-job', 'start', 'suspend', '--all', '--days', '3')).err).toMatch(/do not fit "suspend"/)
+})
+
+test('creates a link of the portal, and ends it', async () => {
+  const link = z.object({ url: z.string() })
+  const { url } = await result(link, 'customer', 'portal', customer, '--release')
+  const code = url.slice(url.indexOf('#') + 1)
+  await result(z.object({ ended: z.literal(customer) }), 'customer', 'portal-end', customer)
+  const opened = await fetch(`${management.url}/api/v1/portal/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ code }),
+  })
+  expect(opened.status).toBe(401)
+})
+
+test('sends no mail without a mail server, and says so', async () => {
+  expect((await shell.cli('mail', 'send-key', licenses[0] ?? '')).err).toMatch(/\(NOT_ENABLED\)/)
+  expect(await result(z.array(identified), 'mail', 'list')).toEqual([])
+})
