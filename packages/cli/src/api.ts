@@ -39,6 +39,8 @@ export interface ApiResponse<T> {
    * given.
    */
   appliedBy: string | null
+  /** Whether the response is the stored one of an earlier request with the same idempotency key. */
+  isReplayed: boolean
 }
 
 export interface Api {
@@ -101,7 +103,8 @@ export function createApi(connection: Connection): Api {
           details: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
         },
       )
-    return { data: parsed.data, appliedBy: response.headers.get('x-applied-by') }
+    const isReplayed = response.headers.has('idempotency-replayed')
+    return { data: parsed.data, appliedBy: response.headers.get('x-applied-by'), isReplayed }
   }
   async function download(operation: Operation, input: AnyInput, path: string): Promise<number> {
     const request = requestOf(connection, operation, input, {})

@@ -25,7 +25,9 @@ async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
 }
 
 const statuses = (): Promise<string[]> =>
-  Promise.all(licenses.map(async (id) => (await result(z.object({ status: z.string() }), 'license', 'show', id)).status))
+  Promise.all(
+    licenses.map(async (id) => (await result(z.object({ status: z.string() }), 'license', 'show', id)).status),
+  )
 
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -67,7 +69,9 @@ test('shows what an action on many licenses would change, starts it, and undoes 
 
 test('rejects a job without a selection, and an option of another action', async () => {
   expect((await shell.cli('license-job', 'start', 'suspend')).err).toMatch(/Select licenses with options/)
-  expect((await shell.cli('license-job', 'start', 'suspend', '--all', '--days', '3')).err).toMatch(/do not fit "suspend"/)
+  expect((await shell.cli('license-job', 'start', 'suspend', '--all', '--days', '3')).err).toMatch(
+    /do not fit "suspend"/,
+  )
 })
 
 test('creates a link of the portal, and ends it', async () => {

@@ -63,15 +63,16 @@ export function lines(value: string): string {
 
 /**
  * Returns the text of a cell of CSV with escaped unsafe characters, and with an apostrophe before a character that begins a formula, because
- * apps choose machine ids and a spreadsheet would compute the formula. `readCell` returns the original text.
+ * apps choose machine ids and a spreadsheet would compute the formula. A spreadsheet that separates cells by semicolons, as in German, begins a
+ * cell inside the text too. `readCell` returns the original text.
  */
 export function writeCell(value: string): string {
   const shown = lines(value.replace(/\\(?=u[0-9a-f]{4})/g, escaped))
-  return /^'*[=+\-@]/.test(shown) ? `'${shown}` : shown
+  return shown.replaceAll(/(^|[;\n])(?='*[=+\-@])/g, "$1'")
 }
 
 export function readCell(cell: string): string {
-  const shown = /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell
+  const shown = cell.replaceAll(/(^|[;\n])'(?='*[=+\-@])|^'(?='*[\t\r])/g, '$1')
   return shown.replace(/\\u([0-9a-f]{4})/g, (found, code: string) => {
     const character = String.fromCharCode(Number.parseInt(code, 16))
     return character === '\\' || oneLine(character) !== character ? character : found

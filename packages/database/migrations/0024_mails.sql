@@ -3,8 +3,9 @@ create table mails (
   id uuid primary key,
   organization_id uuid not null references organizations on delete cascade,
   template text not null check (template in ('key', 'ending')),
-  customer_id uuid not null references customers on delete cascade,
-  recipient text not null,
+  -- Null when the customer has been deleted. The row remains, because it counts toward the daily limit.
+  customer_id uuid references customers on delete set null,
+  recipient text,
   license_ids uuid[] not null,
   ends_at timestamptz,
   status text not null default 'PENDING' check (status in ('PENDING', 'SUCCEEDED', 'FAILED')),

@@ -451,8 +451,8 @@ export interface Database {
     id: string
     organizationId: string
     template: 'key' | 'ending'
-    customerId: string
-    recipient: string
+    customerId: string | null
+    recipient: string | null
     licenseIds: string[]
     /** The end of the license that the mail announces. */
     endsAt: Moment | null

@@ -3,7 +3,7 @@
  * stored responses for the batches that it has sent before.
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 
 import { describeIssue, importLicense, type ImportLicense, licenses } from '@keyward/contract'
@@ -18,6 +18,7 @@ import { EXIT, Failure } from '../failure.ts'
 import { csvRecords } from '../import/csv-rows.ts'
 import { jsonLineRows, jsonRows } from '../import/json-rows.ts'
 import { formatOf, readLines, type Row } from '../import/rows.ts'
+import { isStored } from '../import/send.ts'
 import type { Session } from '../session.ts'
 import { readList } from './lists.ts'
 
@@ -142,14 +143,19 @@ async function importFile(session: Session, path: string, flags: z.infer<typeof 
     }
     // The key is that of an equal batch of an earlier run, so rows without a key and an external id are not created twice.
     const idempotencyKey = createHash('sha256').update(JSON.stringify(body)).digest('hex')
-    const { data } = await api
-      .call(licenses.importLicenses, { body }, { retry: { idempotencyKey } })
+    const send = (key: string) => api.call(licenses.importLicenses, { body }, { retry: { idempotencyKey: key } })
+    const { data, isReplayed } = await send(idempotencyKey)
+      // The error may be the stored one of an earlier run. A batch that failed created nothing, so it may be sent again.
+      .catch((error: unknown) => {
+        if (isStored(error)) return send(randomUUID())
+        throw error
+      })
       .catch((error: unknown) => {
         throw failureOf(error, batch, sum.created)
       })
-    sum.created += data.created
-    sum.skipped += data.skipped
-    sum.createdCustomers += data.createdCustomers
+    sum.created += isReplayed ? 0 : data.created
+    sum.skipped += data.skipped + (isReplayed ? data.created : 0)
+    sum.createdCustomers += isReplayed ? 0 : data.createdCustomers
     sent += batch.length
     output.progress(`${sent} of ${rows} licenses sent, ${sum.created} new`)
   }

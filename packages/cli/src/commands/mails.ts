@@ -21,7 +21,7 @@ export function addMailCommands(parent: CliCommand): void {
         (one) => ({
           ID: one.id,
           TEMPLATE: one.template,
-          TO: one.recipient,
+          TO: one.recipient ?? '',
           STATUS: one.status,
           CREATED: one.createdAt,
           ERROR: one.error ?? '',

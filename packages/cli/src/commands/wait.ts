@@ -26,7 +26,11 @@ export function waitOf(flags: unknown): { waitS?: number } {
 }
 
 /** Prints the result of a change. If the command waited, also prints how many validators have applied the change. */
-export function printChange({ output }: Session, { data, appliedBy }: ApiResponse<object>, text: string): void {
+export function printChange(
+  { output }: Session,
+  { data, appliedBy }: Omit<ApiResponse<object>, 'isReplayed'>,
+  text: string,
+): void {
   const [applied, all] = appliedBy?.split('/') ?? []
   const state =
     all === '0'

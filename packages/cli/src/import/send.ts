@@ -65,7 +65,7 @@ export function coveredRows(skipped: readonly SkippedRow[], sent: readonly Locat
 }
 
 /** Returns whether the service stored the error for the idempotency key. A retry after a stored error needs another key. */
-function isStored(error: unknown): boolean {
+export function isStored(error: unknown): boolean {
   return error instanceof Failure && error.exitCode === EXIT.apiError && error.code !== 'IDEMPOTENCY_KEY_IN_USE'
 }
 

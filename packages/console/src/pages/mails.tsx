@@ -109,7 +109,8 @@ export default function Mails() {
   const columns: Column<Mail>[] = [
     {
       title: 'To',
-      cell: ({ customerId, recipient }) => <TextLink href={`/customers/${customerId}`}>{recipient}</TextLink>,
+      cell: ({ customerId, recipient }) =>
+        customerId === null ? 'Deleted customer' : <TextLink href={`/customers/${customerId}`}>{recipient}</TextLink>,
     },
     { title: 'Mail', cell: ({ template }) => TEMPLATES[template] },
     { title: 'State', cell: ({ status }) => <DotBadge color={COLORS[status]}>{STATES[status]}</DotBadge> },

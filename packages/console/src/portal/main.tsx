@@ -7,6 +7,8 @@ import { Portal } from './portal.tsx'
 const CONFIRM = 'confirm.'
 const fragment = window.location.hash.slice(1)
 if (fragment !== '') window.history.replaceState(null, '', window.location.pathname)
+// Another link in the address bar of this page changes only the fragment.
+window.addEventListener('hashchange', () => window.location.reload())
 
 const root = document.querySelector('#portal')
 if (root)

@@ -40,10 +40,13 @@ export const licenseFilter = {
   key: text(MAX_LICENSE_KEY_BYTES)
     .optional()
     .meta({ description: 'Returns only the license with exactly this key.', example: 'K7QF-2MXW-9RTB-HD4C' }),
-  keyPrefix: text(MAX_LICENSE_KEY_BYTES).optional().meta({
-    description: 'Returns only licenses whose key begins with this text; case and spaces are ignored.',
-    example: 'k7qf',
-  }),
+  keyPrefix: text(MAX_LICENSE_KEY_BYTES)
+    .refine((value) => value.trim() !== '', 'must not be blank')
+    .optional()
+    .meta({
+      description: 'Returns only licenses whose key begins with this text; case and spaces are ignored.',
+      example: 'k7qf',
+    }),
   email: email.optional().meta({
     description: 'Returns only licenses of customers with this e-mail address; case is ignored.',
     example: 'ada@example.com',

@@ -18,8 +18,13 @@ export const mail = z
       description: 'The content: `key` contains the keys of the licenses, and `ending` announces the end of a license.',
       example: 'key',
     }),
-    customerId: z.uuid().meta({ description: 'The id of the customer.', example: EXAMPLE_ID }),
-    recipient: email.meta({ description: 'The address of the customer when the mail was created.' }),
+    customerId: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The id of the customer; null if it has been deleted.', example: EXAMPLE_ID }),
+    recipient: email.nullable().meta({
+      description: 'The address of the customer when the mail was created; null if the customer has been deleted.',
+    }),
     licenseIds: z.array(z.uuid()).meta({ description: 'The ids of the licenses.', example: [EXAMPLE_ID] }),
     status,
     attempts: z.int().meta({ description: 'The number of attempts.', example: 1 }),

@@ -93,13 +93,13 @@ export async function listPage<Row extends { id: string }, Item>(
 
 /**
  * Returns one page of a list that is sorted by a value, then by id. `read` returns up to `count` rows after a place (null: from the start).
- * A row whose value changes between two pages may be on both pages or on neither.
+ * A row whose value changes between two pages may be on both pages or on neither. A row that was deleted after its place was read is null.
  */
 export async function sortedPage<Row, Item>(
   list: List,
   { limit, cursor }: PageQuery,
   show: (row: Row) => Item,
-  read: (after: Place | null, count: number) => Promise<readonly { row: Row; place: Place }[]>,
+  read: (after: Place | null, count: number) => Promise<readonly { row: Row | null; place: Place }[]>,
 ): Promise<Page<Item>> {
   // Reads one row more than the page has, to determine whether a next page exists.
   const after = cursor === undefined ? null : decodeCursor(list, cursor)
@@ -110,7 +110,7 @@ export async function sortedPage<Row, Item>(
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
-    data: shown.map(({ row }) => show(row)),
+    data: shown.flatMap(({ row }) => (row === null ? [] : [show(row)])),
     nextCursor: rows.length > limit && last ? encodeCursor(list, last.place.id, last.place.key) : null,
   }
 }

@@ -73,6 +73,8 @@ export class Responder {
   }
 
   send(response: ServerResponse, { status, headers, body, stream }: WireResponse): void {
+    // The caller may have gone while the response was prepared. `close` is emitted only once.
+    if (response.destroyed) return stream?.close()
     if (stream) response.once('close', stream.close)
     if (response.headersSent) return
     response.statusCode = status

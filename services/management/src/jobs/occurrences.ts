@@ -160,9 +160,8 @@ export async function writeOccurrences(db: Db): Promise<number> {
     licenses: await licensesById(db, [...new Set(taken.map(({ licenseId }) => licenseId))]),
     deleted: new Map(taken.filter(({ kind }) => kind === 'MACHINE_DELETED').map((row) => [machineKey(row), row])),
   }
-  await writeEvents(
-    db,
-    taken.flatMap((occurrence) => eventsOf(occurrence, batch)),
-  )
+  // The machines of one import are one occurrence, so there may be more changes than BATCH.
+  const events = taken.flatMap((occurrence) => eventsOf(occurrence, batch))
+  for (let at = 0; at < events.length; at += BATCH) await writeEvents(db, events.slice(at, at + BATCH))
   return taken.length
 }

@@ -74,7 +74,8 @@ export function createMailer(
       try {
         await transport.sendMail({
           ...message,
-          envelope: { from, to: recipient },
+          // As a text, an address with a comma would be a list of addresses.
+          envelope: { from, to: { name: '', address: recipient } },
           from: { name: sender, address: from },
           to: { name: '', address: recipient },
           ...(replyTo !== null && { replyTo: { name: '', address: replyTo } }),

@@ -32,3 +32,13 @@ export async function addEndingMails(db: Db, days: number, licenseIds: readonly 
     from licenses l join organizations o on o.id = l.organization_id join customers c on c.id = l.customer_id
     where l.id = any(${licenseIds}::uuid[]) and l.status = 'active' and o.mail_ending_days = ${days}`.execute(db)
 }
+
+/** Removes a customer from its mails before the customer is deleted, and ends the mails that wait. */
+export async function forgetCustomer({ db, organizationId }: WriteContext, customerId: string): Promise<void> {
+  await sql`
+    update mails
+    set customer_id = null, recipient = null, license_ids = '{}', worker = null, next_attempt_at = null,
+      status = case when status = 'PENDING' then 'FAILED' else status end,
+      error = case when status = 'PENDING' then 'The customer has been deleted.' else error end
+    where organization_id = ${organizationId} and customer_id = ${customerId}`.execute(db)
+}

@@ -16,8 +16,8 @@ export const mailedLicenses = z
       product: z.string(),
       status: z.enum(['active', 'suspended', 'revoked']),
       expiresAt: z
-        .string()
-        .transform((at) => new Date(at))
+        .number()
+        .transform((ms) => new Date(ms))
         .nullable(),
     }),
   )
@@ -50,7 +50,7 @@ function message(subject: string, paragraphs: readonly string[]): Message {
 function renderKey({ sender, timeZone, licenses }: MailContent): Message | string {
   const valid = licenses.filter(({ status }) => status !== 'revoked')
   const [first] = valid
-  if (first === undefined) return 'The license has been deleted or revoked.'
+  if (first === undefined) return 'The license has been deleted, revoked or moved.'
   const [are, keys] = valid.length === 1 ? ['This is', 'license key'] : ['These are', 'license keys']
   const end = first.expiresAt === null ? [] : [`Valid until ${dayOf(first.expiresAt, timeZone)}.`]
   return message(`Your ${keys} for ${first.product}`, [

@@ -36,6 +36,8 @@ interface MailJob extends Job, Envelope {
 
 interface MailOutcome extends Outcome {
   error: string | null
+  /** Whether the mail server was asked. Other mails do not count toward the daily limit. */
+  isTried: boolean
   /** The number of seconds until the next attempt, or null when the mail has ended. */
   retryInSeconds: number | null
 }
@@ -60,30 +62,41 @@ type ClaimedMail = Omit<MailJob, 'message'> & Omit<MailContent, 'licenses'> & { 
 async function claim(db: Db, worker: string, allowances: readonly Allowance[]): Promise<MailJob[]> {
   const { rows } = await sql<ClaimedMail>`
     with ${claiming(MAILS, worker, allowances)}
-    select m.id, o.id as lane, o.id as organization_id, m.template, m.recipient, m.attempts, m.ends_at,
+    select m.id, o.id as lane, o.id as organization_id, m.template, c.email as recipient, m.attempts, m.ends_at,
       m.next_attempt_at < now() - ${MAX_LATE_DAYS} * interval '1 day' as is_late,
       coalesce(o.mail_sender_name, o.name) as sender, o.mail_reply_to as reply_to, o.time_zone,
-      (select jsonb_agg(jsonb_build_object('key', l.key, 'product', p.name, 'status', l.status, 'expiresAt', l.expires_at) order by l.id)
+      (select jsonb_agg(jsonb_build_object('key', l.key, 'product', p.name, 'status', l.status, 'expiresAt', extract(epoch from l.expires_at) * 1000) order by l.id)
         from licenses l join products p on p.id = l.product_id
-        where l.id = any(m.license_ids) and l.organization_id = o.id) as licenses
-    from claimed m join organizations o on o.id = m.organization_id`.execute(db)
+        where l.id = any(m.license_ids) and l.organization_id = o.id and l.customer_id = c.id) as licenses
+    from claimed m join organizations o on o.id = m.organization_id join customers c on c.id = m.customer_id`.execute(
+    db,
+  )
   return rows.map((row) => {
-    const message = row.isLate
-      ? `The mail could not be sent within ${MAX_LATE_DAYS} days.`
-      : render({ ...row, licenses: mailedLicenses.parse(row.licenses) })
-    return Object.assign(row, { message })
+    return Object.assign(row, { message: messageOf(row) })
   })
+}
+
+/** Returns the message of a mail, or the reason why it is not sent. A mail that cannot be rendered must not hold up the others. */
+function messageOf(mail: ClaimedMail): Message | string {
+  if (mail.isLate) return `The mail could not be sent within ${MAX_LATE_DAYS} days.`
+  try {
+    return render({ ...mail, licenses: mailedLicenses.parse(mail.licenses) })
+  } catch (error) {
+    return `The mail could not be rendered: ${String(error)}`
+  }
 }
 
 async function writeOutcomes(db: Db, worker: string, outcomes: readonly MailOutcome[]): Promise<void> {
   await sql`
     with ${QUICK}
     update mails m
-    set attempts = m.attempts + 1, worker = null, attempted_at = now(), error = g.error,
+    set attempts = m.attempts + 1, worker = null, error = g.error,
+      attempted_at = case when g.tried then now() else m.attempted_at end,
       status = case when g.error is null then 'SUCCEEDED' when g.retry is null then 'FAILED' else 'PENDING' end,
       next_attempt_at = now() + make_interval(secs => g.retry)
     from quick cross join unnest(${outcomes.map(({ id }) => id)}::uuid[], ${outcomes.map(({ error }) => error)}::text[],
-      ${outcomes.map(({ retryInSeconds }) => retryInSeconds)}::float8[]) as g (id, error, retry)
+      ${outcomes.map(({ retryInSeconds }) => retryInSeconds)}::float8[], ${outcomes.map(({ isTried }) => isTried)}::boolean[])
+      as g (id, error, retry, tried)
     where m.id = g.id and m.worker = ${worker}`.execute(db)
 }
 
@@ -130,7 +143,7 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
       const pause = sent.isFinal ? null : secondsToRetry(job.attempts + 1, { status: null, retryAfterSeconds: null })
       attempts.inc({ outcome: sent.error === null ? 'succeeded' : pause === null ? 'ended' : 'failed' })
       // A failure says nothing about the other mails of the organization.
-      return { id, isFailing: false, error: sent.error, retryInSeconds: pause }
+      return { id, isFailing: false, isTried: isSendable, error: sent.error, retryInSeconds: pause }
     },
     write: (worker, outcomes) => writeOutcomes(db, worker, outcomes),
     close() {

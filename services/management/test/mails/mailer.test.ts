@@ -22,10 +22,17 @@ const message = { subject: 'Your license key', text: 'ABCD\n', html: '<p>ABCD</p
 const certificate = createCertificate()
 
 /** Returns the result as text: `sent`, or whether the failure is final, with its error. */
-async function send(url: string, given: Partial<SmtpOptions> & { ca?: string; timeoutMs?: number } = {}) {
-  const { ca, timeoutMs, ...rest } = given
+async function send(
+  url: string,
+  given: Partial<SmtpOptions> & { ca?: string; timeoutMs?: number; recipient?: string } = {},
+) {
+  const { ca, timeoutMs, recipient = envelope.recipient, ...rest } = given
   const options = { ...parseServer(url)!, from: 'mail@keyward.example', allowsPlain: false, ...rest }
-  const sent = await createMailer(options, { ca, timeoutMs }).send(envelope, message, new AbortController().signal)
+  const sent = await createMailer(options, { ca, timeoutMs }).send(
+    { ...envelope, recipient },
+    message,
+    new AbortController().signal,
+  )
   const { error, outage, isFinal } = sent
   return error === null ? 'sent' : `${isFinal ? 'final' : 'again'}: ${outage instanceof Error ? outage.message : error}`
 }
@@ -54,6 +61,14 @@ test('sends nothing without TLS to another host, unless SMTP_ALLOW_PLAIN is set'
   expect(received).toEqual([])
   expect(await send(`smtp://0.0.0.0:${port}`, { allowsPlain: true })).toBe('sent')
   expect(await send(`smtp://127.0.0.1:${port}`)).toBe('sent')
+})
+
+test('an address is one recipient, whatever it contains', async () => {
+  const { port, received } = await start()
+  for (const recipient of ['root,x@evil.example', 'a;b@x.example', 'g:a@x.example', '"a@x.example'])
+    await send(`smtp://127.0.0.1:${port}`, { recipient })
+  for (const { to } of received) expect(to).toHaveLength(1)
+  expect(received.flatMap(({ to }) => to)).not.toContain('x@evil.example')
 })
 
 test('logs in, and a rejected login is not final', async () => {

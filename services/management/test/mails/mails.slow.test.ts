@@ -1,6 +1,6 @@
 /** Tests mails to customers (docs/api.md#e1) with a real mail server. */
 
-import { page } from '@keyward/contract'
+import { createdToken, page } from '@keyward/contract'
 import { mail as mailSchema } from '@keyward/contract/management/mails'
 import { createPool } from '@keyward/database'
 import { createDatabase } from '@keyward/database/kysely'
@@ -286,12 +286,12 @@ test('a mail that is no longer true is not sent', async () => {
   expect((await list()).map(({ error }) => error)).toEqual([
     'The mail could not be sent within 3 days.',
     'The license no longer ends at this time.',
-    'The license has been deleted or revoked.',
+    'The license has been deleted, revoked or moved.',
   ])
   expect(server.received).toEqual([])
 })
 
-test('a merge keeps the mails of the customer, and a deletion removes them', async () => {
+test('a merge keeps the mails of the customer, and a deletion removes the customer from them', async () => {
   server.respond = () => 451
   const { id, customerId } = await vendor.license()
   await sendKey(id)
@@ -300,7 +300,33 @@ test('a merge keeps the mails of the customer, and a deletion removes them', asy
   expect(await list()).toMatchObject([{ customerId: into, recipient: 'ada@example.com' }])
   await vendor.call('DELETE', `licenses/${id}`)
   expect((await vendor.call('DELETE', `customers/${into}`)).status).toBe(204)
-  expect(await list()).toEqual([])
+  expect(await list()).toMatchObject([{ customerId: null, recipient: null, licenseIds: [], status: 'FAILED' }])
+})
+
+test('a mail goes to the present address, without a license that now belongs to another customer', async () => {
+  server.respond = () => 451
+  const kept = await vendor.license()
+  const moved = await vendor.license({ customerId: await vendor.customer({ email: 'other@example.com' }) })
+  await sendKey(kept.id)
+  await sendKey(moved.id)
+  await expect.poll(async () => (await list()).map(({ attempts }) => attempts), POLL).toEqual([1, 1])
+  const changed = await vendor.call('PATCH', `customers/${kept.customerId}`, { body: { email: 'new@example.com' } })
+  expect(changed.status).toBe(200)
+  const to = { customerId: kept.customerId }
+  expect((await vendor.call('PATCH', `licenses/${moved.id}`, { body: to })).status).toBe(200)
+  server.respond = () => null
+  await harness.database.pool.query('update mails set next_attempt_at = now() where organization_id = $1', [vendor.id])
+  await expect.poll(async () => (await states()).toSorted(), POLL).toEqual(['FAILED', 'SUCCEEDED'])
+  expect(server.received.map(({ to: recipients }) => recipients)).toEqual([['new@example.com']])
+})
+
+test('sending a key requires the permission to read licenses', async () => {
+  const { id } = await vendor.license()
+  const permissions = ['customers.read', 'customers.write']
+  const created = await vendor.call('POST', 'tokens', { body: { name: 'crm', permissions } })
+  const { secret: token } = expectBody(created, 201, createdToken.required({ secret: true }))
+  const body = { template: 'key', licenseId: id }
+  expect(outcome(await harness.call('POST', 'mails', { token, body }))).toBe('403 FORBIDDEN')
 })
 
 test('without a mail server, no mail can be requested or switched on', async () => {

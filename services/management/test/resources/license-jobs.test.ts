@@ -258,6 +258,7 @@ test.each([
   { action: { type: 'suspend' } },
   { action: { type: 'suspend' }, filter: {} },
   { action: { type: 'suspend' }, filter: { keyPrefix: '' } },
+  { action: { type: 'suspend' }, filter: { keyPrefix: ' ' } },
   { action: { type: 'suspend' }, all: false },
   { action: { type: 'suspend' }, ids: [] },
   { action: { type: 'suspend' }, all: true, filter: { status: 'active' } },

@@ -89,7 +89,7 @@ describe('a link', () => {
     for (const wrong of ['', 'kwl_x', `${code}x`]) expect(outcome(await exchange(wrong))).toBe('401 UNAUTHENTICATED')
   })
 
-  test('is created only with licenses.write and licenses.read, for a customer of the organization', async () => {
+  test('is created only with permission to read and write licenses and to read customers, for a customer of the organization', async () => {
     const body = { customerId, actions: both }
     const tokenWith = async (permissions: string[]) => {
       const created = await vendor.call('POST', 'tokens', { body: { name: 't', permissions } })
@@ -105,6 +105,7 @@ describe('a link', () => {
       operatorToken,
       await tokenWith(['licenses.read']),
       await tokenWith(['licenses.write']),
+      await tokenWith(['licenses.read', 'licenses.write']),
     ])
       expect(outcome(await harness.call('POST', 'portal-sessions', { token, body }))).toBe('403 FORBIDDEN')
     const stranger = await createVendor(harness)

@@ -5,6 +5,7 @@ import type { ReadContext } from '../../context.ts'
 import { customerRows } from '../../crud/customer-rows.ts'
 import { columnsOf, exportList } from '../../crud/export.ts'
 import { changeRow, deleteRow, hasMetadata, insertRow, listRows, readRow } from '../../crud/owned-rows.ts'
+import { forgetCustomer } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
 import { deletedRules } from '../access-rules/cascade.ts'
 import { mergeCustomers } from './merge.ts'
@@ -60,7 +61,10 @@ export const customers = implement({ name: 'Customers', description: 'The owners
     handle: (call) =>
       deleteRow(customerRows, call, call.params.id, {
         audited: ({ email, name, externalId, metadata }) => ({ email, name, externalId, metadata }),
-        cascade: deletedRules('customerId'),
+        async cascade(context, id) {
+          await forgetCustomer(context, id)
+          return deletedRules('customerId')(context, id)
+        },
       }),
   },
   mergeCustomer: {

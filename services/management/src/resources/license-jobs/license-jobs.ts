@@ -11,7 +11,7 @@ import {
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
 
-import { audit } from '../../audit/writer.ts'
+import { audit, listOf } from '../../audit/writer.ts'
 import type { ReadContext, WriteContext } from '../../context.ts'
 import { anyId, listRows, lockRow, missingIds, readRow, updateRow } from '../../crud/owned-rows.ts'
 import { ApiError, invalid, invalidRequest } from '../../http/problem.ts'
@@ -123,7 +123,10 @@ async function startJob(context: WriteContext, target: JobTarget): Promise<Licen
     job as (
       insert into license_jobs (id, organization_id, action, actor, total)
       select ${id}, ${organizationId}, ${JSON.stringify(action)}, ${JSON.stringify(actor)}, count(*) from selected returning total
-    ), inserted as (insert into license_job_rows (job_id, license_id) select ${id}, id from selected)
+    ), inserted as (
+      insert into license_job_rows (job_id, license_id)
+      select ${id}, id from selected where (select total from job) <= ${MAX_JOB_LICENSES}
+    )
     select total from job`.execute(db)
   const total = rows[0]?.total ?? 0
   if (total > MAX_JOB_LICENSES) throw tooMany()
@@ -133,7 +136,7 @@ async function startJob(context: WriteContext, target: JobTarget): Promise<Licen
         select id, row_number() over newest as n, sum(total) over newest as licenses from license_jobs
         where organization_id = ${organizationId} window newest as (order by id desc)
       ) kept where n > ${MAX_JOBS} or licenses > ${MAX_KEPT_LICENSES})`.execute(db)
-  const changes = { action, ...selecting, ...(ids && { ids: ids.length }), total }
+  const changes = { action, ...selecting, ...(ids && { ids: listOf(ids.map((one) => ({ id: one }))) }), total }
   await audit(context, { action: 'license_job.started', resourceType: 'license_job', resourceId: id, changes })
   return readRow(jobRows, context, id)
 }

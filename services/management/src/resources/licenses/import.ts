@@ -151,11 +151,23 @@ async function resolveCustomers(
   const missing = [...named].filter(
     ([name, { email }]) => createCustomers && email !== undefined && ids.get(name) === null,
   )
+  // A row with only an e-mail address means the first customer that another row names by an external id with this address.
+  const byEmail = new Map(
+    missing
+      .toReversed()
+      .flatMap(([name, { externalId, email = '' }]) =>
+        externalId === undefined ? [] : [[email.toLowerCase(), name] as const],
+      ),
+  )
+  const meant = (name: string, { externalId, email = '' }: NamedCustomer): string =>
+    externalId === undefined ? (byEmail.get(email.toLowerCase()) ?? name) : name
+  const unknown = missing.filter(([name, customer]) => meant(name, customer) === name)
   const created = await createCustomersOf(
     context,
-    missing.map(([, customer]) => customer),
+    unknown.map(([, customer]) => customer),
   )
-  for (const [at, [name]] of missing.entries()) ids.set(name, created[at]?.id ?? null)
+  for (const [at, [name]] of unknown.entries()) ids.set(name, created[at]?.id ?? null)
+  for (const [name, customer] of missing) ids.set(name, ids.get(meant(name, customer)) ?? null)
   const errors: ValidationError[] = []
   const detail = createCustomers
     ? 'must have an email, because no customer has this external id'

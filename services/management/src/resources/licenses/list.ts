@@ -94,11 +94,7 @@ export async function listLicenses(context: ReadContext, query: LicenseQuery): P
     if (places.length === 0) return []
     const rows = await selectLicenses(context).where('licenses.id', '=', anyId(places)).execute()
     const byId = new Map(rows.map((row): [string, LicenseRow] => [row.id, row]))
-    // A license that was deleted after the first query is omitted.
-    return places.flatMap((place) => {
-      const row = byId.get(place.id)
-      return row === undefined ? [] : [{ row, place }]
-    })
+    return places.map((place) => ({ row: byId.get(place.id) ?? null, place }))
   }
   const page = await sortedPage({ name, organizationId: context.organizationId }, query, showLicense, read)
   return query.total === undefined

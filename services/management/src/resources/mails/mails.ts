@@ -58,7 +58,7 @@ async function addMail(context: WriteContext, licenseId: string): Promise<Mail> 
 /** Lets a worker attempt a failed mail again, with all attempts before it. A mail that has been sent stays sent. */
 async function retry(context: WriteContext, id: string): Promise<Mail> {
   const mail = await lockRow(rows, context, id)
-  if (mail.status !== 'FAILED') return rows.show(mail)
+  if (mail.status !== 'FAILED' || mail.customerId === null) return rows.show(mail)
   if (mail.attemptedAt !== null && mail.attemptedAt.getTime() > Date.now() - RETRY_AFTER_MS)
     throw tooMany('The last attempt was less than a minute ago. Try again later.', RETRY_AFTER_MS / 1_000)
   const row = await updateRow(rows, context, id, { status: 'PENDING', attempts: 0, nextAttemptAt: new Date() })
@@ -82,10 +82,17 @@ export const mails = implement(tag, operations, {
   },
   sendMail: {
     summary: 'Send a license key to its customer',
-    description: 'The request is rejected if the customer has 5 mails of the last 24 hours.',
+    description:
+      'The request is rejected if the customer has 5 mails of the last 24 hours. It also requires the permission `licenses.read`.',
     errors: ['NOT_ENABLED'],
     handle: (call) => {
       requireMail(call.dependencies)
+      // The caller may change the address of the customer, and would then receive the key.
+      if (!call.permissions.has('licenses.read'))
+        throw new ApiError(
+          'FORBIDDEN',
+          'The mail contains a key. Sending it requires the permission licenses.read too.',
+        )
       return addMail(call, call.body.licenseId)
     },
   },

@@ -1,5 +1,6 @@
 import { portal as ofCustomers, portalSessions as ofVendors } from '@keyward/contract/management/portal'
 
+import { audit } from '../../audit/writer.ts'
 import { ApiError } from '../../http/problem.ts'
 import { portalCookie, type Site } from '../../http/site.ts'
 import { implement } from '../../operations/implement.ts'
@@ -23,10 +24,15 @@ export const portalSessions = implement(portalTag, ofVendors, {
     summary: 'Create a link to the portal for a customer',
     description:
       'The link works once, for 15 minutes, and opens a session of 24 hours. Its host is that of this request. The page shows the licenses of the ' +
-      'customer and, on request, their keys. It therefore also requires the permission `licenses.read`. API keys cannot create links.',
+      'customer and, on request, their keys. It therefore also requires the permissions `licenses.read` and `customers.read`. API keys cannot ' +
+      'create links.',
     handle(call) {
-      if (!call.permissions.has('licenses.read'))
-        throw new ApiError('FORBIDDEN', 'The portal shows licenses. A link requires the permission licenses.read too.')
+      for (const shown of ['licenses.read', 'customers.read'] as const)
+        if (!call.permissions.has(shown))
+          throw new ApiError(
+            'FORBIDDEN',
+            `The portal shows the customer and its licenses. A link also requires ${shown}.`,
+          )
       return createPortalSession(call, { ...call.body, origin: originOf(call.site(), call.browser.origin) })
     },
   },
@@ -52,12 +58,16 @@ export const portal = implement(portalTag, ofCustomers, {
   },
   endPortalSession: {
     summary: 'Leave the portal',
-    async handle({ db, organizationId, portal: { sessionId }, headers, site }) {
-      await db
+    async handle(call) {
+      const { db, organizationId, portal: own, headers, site } = call
+      const { numDeletedRows } = await db
         .deleteFrom('portalSessions')
         .where('organizationId', '=', organizationId)
-        .where('id', '=', sessionId)
-        .execute()
+        .where('id', '=', own.sessionId)
+        .executeTakeFirstOrThrow()
+      // A preview is a session of a member.
+      if (numDeletedRows > 0n && !own.isPreview)
+        await audit(call, { action: 'portal.ended', resourceType: 'customer', resourceId: own.customerId })
       headers['set-cookie'] = portalCookie(site(), '', new Date(0))
     },
   },
