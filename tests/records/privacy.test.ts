@@ -166,7 +166,7 @@ const opened = (text: string): string =>
   text.replaceAll(/([\w-]+)\.[\w-]{86}\b/g, (_, payload: string) => Buffer.from(payload, 'base64url').toString())
 const wordsOf = (text: string): string[] => text.split('\n').filter((line) => countryWords.test(line))
 
-test('stores no address and no country of a check, whatever its outcome', { timeout: 180_000 }, async () => {
+test('stores no address and no country of a check, whatever its outcome', { timeout: 600_000 }, async () => {
   const trace = { LOG_LEVEL: 'trace', VALIDATOR_WORKERS: '2' }
   const behindEdge = await startValidator(postgres.validatorUrl, { ...trace, TRUSTED_PROXIES: 'all' })
   const behindProxy = await startValidator(postgres.validatorUrl, {
