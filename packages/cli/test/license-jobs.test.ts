@@ -1,28 +1,18 @@
 /** Tests the commands for actions on many licenses, links of the portal and mails against the real service. */
 
-import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { openShell, type TestShell } from './run-cli.ts'
-import { type RunningService, startProgram } from './services.ts'
+import { identified, openVendorShell, type VendorShell } from './vendor-shell.ts'
 
-const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
-const identified = z.object({ id: z.string() })
-
-let database: TestDatabase
-let management: RunningService
-let shell: TestShell
+let management: VendorShell['management']
+let vendor: VendorShell
+let shell: VendorShell['shell']
+let result: VendorShell['result']
 /** The ids of the product, the customer and the licenses. */
 let product: string
 let customer: string
 let licenses: string[]
-
-async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
-  const printed = await shell.cli('--json', ...args)
-  expect(printed.err).toBe('')
-  return schema.parse(JSON.parse(printed.out))
-}
 
 const statuses = (): Promise<string[]> =>
   Promise.all(
@@ -30,25 +20,15 @@ const statuses = (): Promise<string[]> =>
   )
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  shell = await openShell()
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
-  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
-  shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
-  const created = z.object({ managementToken: z.string() })
-  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+  vendor = await openVendorShell()
+  ;({ management, shell, result } = vendor)
   product = (await result(identified, 'product', 'create', 'Editor')).id
   customer = (await result(identified, 'customer', 'create', 'ada@example.com')).id
   const terms = ['--product', product, '--customer', customer, '--max-machines', '2', '--wait', '0']
   licenses = []
   for (let i = 0; i < 3; i++) licenses.push((await result(identified, 'license', 'create', ...terms)).id)
 })
-afterAll(async () => {
-  await management.stop()
-  await shell.clear()
-  await database.drop()
-})
+afterAll(() => vendor.close())
 
 test('shows what an action on many licenses would change, starts it, and undoes it', async () => {
   const start = ['license-job', 'start', 'suspend', '--product', product, '--reason', 'not paid']

@@ -5,27 +5,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { requestCodeOf } from '@keyward/license-file'
-import { createTestDatabase, insertMachine, type TestDatabase } from '@keyward/testkit'
+import { insertMachine } from '@keyward/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { openShell, type TestShell } from './run-cli.ts'
-import { type RunningService, startProgram } from './services.ts'
+import { identified, openVendorShell, type VendorShell } from './vendor-shell.ts'
 
-const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
-const identified = z.object({ id: z.string() })
 const listed = z.array(identified)
 
-let database: TestDatabase
-let management: RunningService
-let shell: TestShell
-/** Runs a command that must succeed and returns its JSON result. */
-async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
-  const printed = await shell.cli('--json', ...args)
-  expect(printed.err).toBe('')
-  return schema.parse(JSON.parse(printed.out))
-}
-
+let database: VendorShell['database']
+let vendor: VendorShell
+let shell: VendorShell['shell']
+let result: VendorShell['result']
 /** Creates a product, a customer, and a license for two machines. */
 async function createLicense(): Promise<{ id: string; key: string; productId: string }> {
   const product = await result(identified, 'product', 'create', 'Editor')
@@ -36,20 +27,10 @@ async function createLicense(): Promise<{ id: string; key: string; productId: st
 }
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  shell = await openShell()
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
-  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
-  shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
-  const created = z.object({ managementToken: z.string() })
-  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+  vendor = await openVendorShell()
+  ;({ database, shell, result } = vendor)
 })
-afterAll(async () => {
-  await management.stop()
-  await shell.clear()
-  await database.drop()
-})
+afterAll(() => vendor.close())
 test('creates, changes and applies a template, and issues and moves a license with it', async () => {
   const { id: product } = await result(identified, 'product', 'create', 'Plans')
   const { id: customer } = await result(identified, 'customer', 'create', 'eve@example.com')

@@ -4,42 +4,20 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { createTestDatabase, type TestDatabase } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { openShell, type TestShell } from './run-cli.ts'
-import { type RunningService, startProgram } from './services.ts'
+import { identified, openVendorShell, type VendorShell } from './vendor-shell.ts'
 
-const OPERATOR_TOKEN = 'operator-token-of-these-tests-only'
-const identified = z.object({ id: z.string() })
-
-let database: TestDatabase
-let management: RunningService
-let shell: TestShell
-
-/** Runs a command that must succeed and returns its JSON result. */
-async function result<T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> {
-  const printed = await shell.cli('--json', ...args)
-  expect(printed.err).toBe('')
-  return schema.parse(JSON.parse(printed.out))
-}
+let vendor: VendorShell
+let shell: VendorShell['shell']
+let result: VendorShell['result']
 
 beforeAll(async () => {
-  database = await createTestDatabase()
-  shell = await openShell()
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
-  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
-  shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
-  const created = z.object({ managementToken: z.string() })
-  shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
+  vendor = await openVendorShell()
+  ;({ shell, result } = vendor)
 })
-afterAll(async () => {
-  await management.stop()
-  await shell.clear()
-  await database.drop()
-})
+afterAll(() => vendor.close())
 
 test('saves all matches of a list as CSV or JSON lines, and no file for a rejected export', async () => {
   const product = await result(identified, 'product', 'create', 'Editor')

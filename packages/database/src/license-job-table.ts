@@ -1,14 +1,14 @@
-import type { ColumnType, Generated } from 'kysely'
+import type { Generated } from 'kysely'
 
-type JsonObject = Readonly<Record<string, unknown>>
+import type { DefaultJsonColumn, JsonColumn } from './columns.ts'
 
 /** Actions on many licenses. */
 export interface LicenseJobTable {
   id: string
   organizationId: string
   /** The action with its parameters. */
-  action: ColumnType<JsonObject, string, string>
-  actor: ColumnType<JsonObject, string, string>
+  action: JsonColumn
+  actor: JsonColumn
   state: Generated<'running' | 'completed' | 'canceled' | 'undoing' | 'undone'>
   total: number
   done: Generated<number>
@@ -18,7 +18,7 @@ export interface LicenseJobTable {
   restored: Generated<number>
   kept: Generated<number>
   /** The first licenses that failed or that an undo kept. */
-  errors: ColumnType<JsonObject, string | undefined, string>
+  errors: DefaultJsonColumn
   /** The id of the last license that was handled. */
   after: string | null
   /** The quota that the job waits for. */
