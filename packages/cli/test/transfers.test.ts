@@ -68,4 +68,10 @@ test('imports licenses from CSV and JSON lines, names the rows with errors, and 
   )
   await shell.write('more.jsonl', more.join('\n'))
   expect(await result(sum, 'license', 'import', 'more.jsonl')).toEqual({ created: 1, skipped: 1, createdCustomers: 0 })
+  await shell.write('exported.jsonl', JSON.stringify(first))
+  expect(await result(sum, 'license', 'import', 'exported.jsonl')).toEqual({
+    created: 0,
+    skipped: 1,
+    createdCustomers: 0,
+  })
 })

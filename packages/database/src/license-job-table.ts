@@ -21,7 +21,7 @@ export interface LicenseJobTable {
   errors: DefaultJsonColumn
   /** The id of the last license that was handled. */
   after: string | null
-  /** The quota that the job waits for. */
+  /** The quota that the job waits for, or that its last page failed. */
   problem: string | null
   createdAt: Generated<Date>
   endedAt: Date | null

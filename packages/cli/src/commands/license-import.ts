@@ -7,7 +7,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 
 import { describeIssue, importLicense, type ImportLicense, licenses } from '@keyward/contract'
-import { licenseOfCells } from '@keyward/contract/management/license-cells'
+import { licenseOfCells, licenseOfJson } from '@keyward/contract/management/license-cells'
 import { products } from '@keyward/contract/management/products'
 import { Option } from 'commander'
 import { z } from 'zod'
@@ -54,6 +54,10 @@ export function addLicenseImport(group: CliCommand): void {
     )
 }
 
+async function* jsonLicenses(rows: AsyncIterable<Row>): AsyncGenerator<Row> {
+  for await (const { where, fields } of rows) yield { where, fields: licenseOfJson({ ...fields }) }
+}
+
 async function* csvLicenses(path: string): AsyncGenerator<Row> {
   let delimiter: string | undefined
   for await (const { line } of readLines(path)) {
@@ -72,9 +76,9 @@ function readRows(path: string, given: (typeof FORMATS)[number] | undefined): As
     case 'csv':
       return csvLicenses(path)
     case 'json':
-      return jsonRows(path, 'licenses')
+      return jsonLicenses(jsonRows(path, 'licenses'))
     case 'jsonl':
-      return jsonLineRows(path)
+      return jsonLicenses(jsonLineRows(path))
     case 'txt':
       throw new Failure(EXIT.usage, 'Licenses need the format csv, json or jsonl. Set --format')
     default:

@@ -109,7 +109,8 @@ export const licenseJob = z
       .max(MAX_JOB_ERRORS)
       .meta({ description: 'The first 100 licenses that failed, or that the undo kept.' }),
     problem: z.string().nullable().meta({
-      description: 'The quota of bytes that the job waits for; null when it does not wait.',
+      description:
+        'The quota of bytes that the job waits for, or that the next licenses cannot be changed; null otherwise.',
       example: null,
     }),
     actor,

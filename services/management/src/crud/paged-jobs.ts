@@ -24,6 +24,8 @@ export interface PagedJobs<Table extends keyof Database & ('licenseTemplates' | 
   order: RawBuilder<unknown>
   /** Handles the next page of the job of a locked row. Returns false when the job has to wait. */
   handlePage: (db: Db, row: Row<Table>) => Promise<boolean>
+  /** Shows in the row that its page failed. */
+  showFailure?: (db: Db, row: Row<Table>) => Promise<void>
 }
 
 /** Returns the error of the quota of bytes that the organization has reached, or null. */
@@ -45,17 +47,19 @@ const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
  */
 export async function runJobs<Table extends 'licenseTemplates' | 'licenseJobs'>(
   db: Db,
-  { table, isRunning, order, handlePage }: PagedJobs<Table>,
+  { table, isRunning, order, handlePage, showFailure }: PagedJobs<Table>,
   signal?: AbortSignal,
 ): Promise<void> {
   const skipped = new Set<string>()
   const errors: unknown[] = []
+  let row: Row<Table> | undefined
   const handleNext = (organizationId: string) =>
     db.transaction().execute(async (transaction) => {
       const { rows } = await sql<Row<Table>>`
         select * from ${sql.table(table)} where organization_id = ${organizationId} and ${isRunning}
         order by ${order} limit 1 for no key update skip locked`.execute(transaction)
-      return rows[0] !== undefined && handlePage(transaction, rows[0])
+      row = rows[0]
+      return row !== undefined && handlePage(transaction, row)
     })
   let last = NO_ORGANIZATION
   for (;;) {
@@ -65,11 +69,14 @@ export async function runJobs<Table extends 'licenseTemplates' | 'licenseJobs'>(
       order by organization_id <= ${last}, organization_id limit 1`.execute(db)
     if (rows[0] === undefined) break
     last = rows[0].organizationId
+    row = undefined
     try {
       if (!(await handleNext(last))) skipped.add(last)
     } catch (error) {
       skipped.add(last)
       errors.push(error)
+      // In an outage, this fails for the same reason as the page.
+      if (row !== undefined) await showFailure?.(db, row).catch(() => undefined)
     }
   }
   if (errors.length > 0) throw errors[0]

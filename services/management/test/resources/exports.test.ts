@@ -8,6 +8,7 @@ import { readCell } from '@keyward/contract/text'
 import { insertMachine } from '@keyward/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { parseCsv } from '../support/csv.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, type Vendor } from '../support/vendor.ts'
 
@@ -23,17 +24,6 @@ beforeAll(async () => {
 afterAll(() => harness.close())
 
 const HOSTILE = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"a";b,c', 'é ü', ' a ']
-
-/** Returns the rows of CSV (RFC 4180) by the names in the heading. */
-function parseCsv(text: string): Record<string, string>[] {
-  const rows: string[][] = [[]]
-  for (const [, quoted, plain = '', end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|$)/g)) {
-    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain)
-    if (end === '\r\n') rows.push([])
-  }
-  const [names = [], ...rest] = rows.filter((row) => row.length > 1)
-  return rest.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i] ?? ''])))
-}
 
 async function csv(path: string, by = vendor) {
   return parseCsv((await by.call('GET', path)).text)

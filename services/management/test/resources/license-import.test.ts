@@ -1,11 +1,13 @@
 /** Tests the import of licenses with status, machines and customers (docs/api.md#m20). */
 
 import { customer as customerSchema, importedLicenses, license as licenseSchema, page } from '@keyward/contract'
-import { licenseOfCells } from '@keyward/contract/management/license-cells'
+import { licenseOfCells, licenseOfJson } from '@keyward/contract/management/license-cells'
 import { foundMachine } from '@keyward/contract/management/machines'
 import { claimSlots, uuidToBytes } from '@keyward/database'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
 
+import { parseCsv } from '../support/csv.ts'
 import { type Harness, startHarnessWithValidator } from '../support/harness.ts'
 import { createVendor, expectBody, outcome, perpetual, type Vendor } from '../support/vendor.ts'
 
@@ -229,4 +231,54 @@ test('a row of an export is the row of an import', () => {
     machines: [{ machineId: 'a\nb' }],
     metadata: 'no json',
   })
+})
+
+test('an import of an export reproduces licenses whose values differ from their template', async () => {
+  const own = await createVendor(harness)
+  const [customerId, product] = [await own.customer(), await own.product()]
+  const policy = {
+    type: 'SUBSCRIPTION',
+    maxMachines: 3,
+    durationDays: 30,
+    maxReleases: 2,
+    leaseSeconds: 600,
+    graceDays: 7,
+    fileDays: 60,
+  }
+  const template = await own.call('POST', `products/${product}/templates`, {
+    body: { name: 'T', policy, entitlements: { sso: true }, metadata: { a: 1 } },
+  })
+  const { id: templateId } = expectBody(template, 201, z.looseObject({ id: z.uuid() }))
+  const none = { maxMachines: null, maxReleases: null, leaseSeconds: null, fileDays: null, durationDays: null }
+  const issued = { templateId, customerId }
+  await own.license({ ...issued, productId: product, policy: undefined, externalId: 'e-1' })
+  await own.license({ ...issued, productId: product, policy: { ...none, expiresAt: '2099-01-01T00:00:00.000Z' } })
+  const different = { policy: { ...none, type: 'PERPETUAL', graceDays: 0 }, entitlements: {}, metadata: {} }
+  const { id } = await own.license({ ...issued, productId: product, ...different })
+  await own.call('POST', `licenses/${id}/suspend`)
+  const content = async () => {
+    const { data } = expectBody(await own.call('GET', 'licenses'), 200, page(licenseSchema))
+    return data
+      .map(({ id: _id, createdAt: _c, updatedAt: _u, suspendedAt, ...rest }) => [rest, suspendedAt !== null] as const)
+      .toSorted(([a], [b]) => (a.key < b.key ? -1 : 1))
+  }
+  const before = await content()
+  const csv = parseCsv((await own.call('GET', 'licenses/export')).text).map(licenseOfCells)
+  const json = (await own.call('GET', 'licenses/export?format=jsonl')).text
+    .trim()
+    .split('\n')
+    .map((line) => licenseOfJson(z.record(z.string(), z.unknown()).parse(JSON.parse(line))))
+  for (const rows of [csv, json]) {
+    for (const one of expectBody(await own.call('GET', 'licenses'), 200, page(licenseSchema)).data)
+      await own.call('DELETE', `licenses/${one.id}`)
+    expect(expectBody(await send(rows, {}, own), 200, importedLicenses).created).toBe(3)
+    expect(await content()).toEqual(before)
+  }
+})
+
+test('a column beside the metadata is an error', async () => {
+  const cells = { productId, customerId: await vendor.customer(), type: 'PERPETUAL', note: 'x', metadata: '{"a":1}' }
+  const rejected = await send([licenseOfCells(cells)])
+  expect(outcome(rejected)).toBe('422 INVALID_REQUEST')
+  expect(rejected.text).toContain('note')
 })

@@ -168,6 +168,53 @@ test('a job deletes licenses with their events, and a deletion cannot be undone'
   expect(outcome(await vendor.call('POST', `license-jobs/${job.id}/undo`))).toBe('409 NOT_UNDOABLE')
 })
 
+test('a page of deletions is bounded by the machines and rules of its licenses', async () => {
+  const ids = await importMany(4)
+  await harness.database.pool.query(
+    `insert into machines (id, organization_id, license_id, machine_id)
+     select new_id(), $1, id, convert_to('machine-' || n, 'UTF8') from unnest($2::uuid[]) id, generate_series(1, 1500) n`,
+    [vendor.id, ids.slice(0, 3)],
+  )
+  expect(await finish({ action: { type: 'delete' }, ids })).toMatchObject({ state: 'completed', done: 4, changed: 4 })
+  const { rows } = await harness.database.pool.query(
+    `select distinct xmin::text from events where organization_id = $1 and type = 'license.deleted'`,
+    [vendor.id],
+  )
+  expect(rows).toHaveLength(3)
+})
+
+test('a job whose page fails shows the problem until a page succeeds', async () => {
+  const [id] = await importMany(1)
+  const job = await finish({ action: { type: 'suspend' }, ids: [id] })
+  const store = (status: string) =>
+    harness.database.pool.query(
+      `update license_job_rows set before = before || jsonb_build_object('status', $2::text) where job_id = $1`,
+      [job.id, status],
+    )
+  await store('unknown')
+  await act(job.id, 'undo')
+  const failing = await until(job.id, ({ problem }) => problem !== null)
+  expect(failing).toMatchObject({ state: 'undoing', problem: expect.stringContaining('failed') as unknown })
+  await store('active')
+  expect(await until(job.id)).toMatchObject({ state: 'undone', restored: 1, problem: null })
+})
+
+test('an undo locks the organization before the job, as a start does', async () => {
+  const [id] = await importMany(1)
+  const job = await finish({ action: { type: 'suspend' }, ids: [id] })
+  const client = await harness.database.pool.connect()
+  await client.query('begin')
+  await client.query('select from organizations where id = $1 for no key update', [vendor.id])
+  const undone = act(job.id, 'undo')
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%organizations%' and datname = current_database()`
+  while ((await harness.database.pool.query(waiting)).rowCount === 0)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  await client.query('select from license_jobs where id = $1 for update nowait', [job.id])
+  await client.query('commit')
+  client.release()
+  expect((await undone).state).toBe('undoing')
+})
+
 test('the start of a job selects its licenses, so later ones do not enter', async () => {
   const { id } = await vendor.license({ policy: subscription })
   const job = await start({ action: { type: 'suspend' }, all: true })

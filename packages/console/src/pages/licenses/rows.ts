@@ -1,7 +1,7 @@
 /** Reads licenses from CSV or JSON. Every row is checked with the schema of the API before anything is sent. */
 
 import { importLicense, type ImportLicense } from '@keyward/contract'
-import { licenseOfCells } from '@keyward/contract/management/license-cells'
+import { licenseOfCells, licenseOfJson } from '@keyward/contract/management/license-cells'
 import type { Product } from '@keyward/contract/management/products'
 
 import { checked, gather, noRows, readCsv, type Rows } from '../../api/csv-rows.ts'
@@ -61,7 +61,7 @@ function readJson(content: string): GivenRow[] | ReturnType<typeof noRows> {
     }
     return (Array.isArray(list) ? list : [list]).map((value: unknown, at) => {
       const { product = '', ...row } = isRecord(value) ? value : {}
-      return { where: `Item ${at + 1}`, product: typeof product === 'string' ? product : '', row }
+      return { where: `Item ${at + 1}`, product: typeof product === 'string' ? product : '', row: licenseOfJson(row) }
     })
   } catch (error) {
     return noRows('JSON', error instanceof Error ? error.message : '')

@@ -95,9 +95,13 @@ async function effectOfJob(context: ReadContext, target: JobTarget): Promise<Job
   }
 }
 
-/** Throws QUOTA_EXCEEDED when the organization has too many running jobs. The lock on the organization makes the count exact. */
-async function requireFewRunning({ db, organizationId }: WriteContext): Promise<void> {
+/** Locks the organization, so that its number of running jobs stays the same. Locks on its jobs follow. */
+async function lockOrganization({ db, organizationId }: WriteContext): Promise<void> {
   await sql`select from organizations where id = ${organizationId} for no key update`.execute(db)
+}
+
+/** Throws QUOTA_EXCEEDED when the organization, which the caller has locked, has too many running jobs. */
+async function requireFewRunning({ db, organizationId }: WriteContext): Promise<void> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from license_jobs where organization_id = ${organizationId} and ended_at is null`.execute(
     db,
@@ -116,6 +120,7 @@ async function startJob(context: WriteContext, target: JobTarget): Promise<Licen
   if (action.type === 'renew' && action.expiresAt <= new Date())
     throw invalid('#/action/expiresAt', 'must be in the future')
   const selection = await selectionOf(context, target)
+  await lockOrganization(context)
   await requireFewRunning(context)
   const id = uuidv7()
   const { rows } = await sql<{ total: number }>`
@@ -154,6 +159,7 @@ async function cancelJob(context: WriteContext, id: string): Promise<LicenseJob>
 
 /** Starts to restore the licenses that the job has changed. A second request changes nothing. */
 async function undoJob(context: WriteContext, id: string): Promise<LicenseJob> {
+  await lockOrganization(context)
   const job = await lockRow(jobRows, context, id)
   if (job.state === 'undoing' || job.state === 'undone') return jobRows.show(job)
   if (job.endedAt === null) throw new ApiError('NOT_UNDOABLE', 'The job is running. Cancel it first.')

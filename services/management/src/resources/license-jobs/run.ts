@@ -4,11 +4,11 @@
  */
 
 import { type JobReason, MAX_JOB_ERRORS } from '@keyward/contract/management/license-jobs'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { z } from 'zod'
 
 import { recordLicenseActivity } from '../../activity/writer.ts'
-import type { WriteContext } from '../../context.ts'
+import type { Db, WriteContext } from '../../context.ts'
 import { anyId, updateRow } from '../../crud/owned-rows.ts'
 import { bytesExceededOf, PAGE_ROWS, type PagedJobs } from '../../crud/paged-jobs.ts'
 import { type Action, detailsOf, type Effect, effectOf, type Refusal, RENEWED } from '../licenses/actions.ts'
@@ -17,8 +17,10 @@ import { type LicenseRow, selectLicenses } from '../licenses/license-rows.ts'
 import { deleteLicense } from '../licenses/store.ts'
 import { contentOf, jobRows, type JobRow } from './job-rows.ts'
 
-/** The number of licenses of a page that deletes. Each has machines and rules, which are deleted too. */
-const DELETED_ROWS = 50
+/** The licenses of a page that deletes, and the machines and rules that it deletes with them. A page has at least one license. */
+const MAX_DELETED = { licenses: 50, rows: 2_000 }
+const FAILED =
+  'The change of the next licenses failed and is repeated. The log of the management service contains the reason.'
 
 const date = z.iso.datetime().transform((value) => new Date(value))
 /** The values of a license that a job replaces. */
@@ -35,16 +37,28 @@ interface Selected {
   id: string
   version: Date | null
   before: unknown
+  /** The number of rows that are deleted with the license, counted up to MAX_DELETED.rows for each kind. */
+  owned: number
 }
 
 /** Reads the next rows of the pass. */
-async function readPage({ db }: WriteContext, { id, after, state }: JobRow, count: number): Promise<Selected[]> {
+async function readPage({ db, organizationId }: WriteContext, { id, after, state, action }: JobRow) {
+  const isDeletion = action['type'] === 'delete'
+  const count = isDeletion ? MAX_DELETED.licenses : PAGE_ROWS
   const rest = after === null ? sql`` : sql`and license_id > ${after}`
   const changed = state === 'undoing' ? sql`and before is not null` : sql``
+  const counted = (of: RawBuilder<unknown>) =>
+    sql`(select count(*)::integer from (select from ${of} and license_id = r.license_id limit ${MAX_DELETED.rows}) counted)`
+  const owned = isDeletion
+    ? sql`${counted(sql`machines where true`)} + ${counted(sql`access_rules where organization_id = ${organizationId}`)}`
+    : sql`0`
   const { rows } = await sql<Selected>`
-    select license_id as id, version, before from license_job_rows where job_id = ${id} ${rest} ${changed}
+    select license_id as id, version, before, ${owned} as owned from license_job_rows r where job_id = ${id} ${rest} ${changed}
     order by license_id limit ${count}`.execute(db)
-  return rows
+  let sum = 0
+  const excess = rows.findIndex((row, at) => (sum += row.owned) > MAX_DELETED.rows && at > 0)
+  const page = excess === -1 ? rows : rows.slice(0, excess)
+  return { page, isLast: excess === -1 && rows.length < count }
 }
 
 /** Changes the licenses of a page, and stores the replaced values for an undo unless the page is a part of one. */
@@ -133,7 +147,7 @@ async function handleLicenses(context: WriteContext, job: JobRow, page: readonly
 }
 
 async function handlePage(context: WriteContext, job: JobRow): Promise<boolean> {
-  const { action, errors } = contentOf(job)
+  const { errors } = contentOf(job)
   const isUndo = job.state === 'undoing'
   // As for requests, an undo needs no body, so that a vendor can undo a job that has used up the quota.
   const exceeded = await bytesExceededOf(context, !isUndo)
@@ -141,8 +155,7 @@ async function handlePage(context: WriteContext, job: JobRow): Promise<boolean> 
     if (job.problem === null) await updateRow(jobRows, context, job.id, { problem: exceeded.message })
     return false
   }
-  const count = action.type === 'delete' ? DELETED_ROWS : PAGE_ROWS
-  const page = await readPage(context, job, count)
+  const { page, isLast } = await readPage(context, job)
   const { changed, others } = await handleLicenses(context, job, page)
   const failed = others.filter(({ reason }) => reason !== 'IN_EFFECT')
   const progress = isUndo
@@ -158,15 +171,23 @@ async function handlePage(context: WriteContext, job: JobRow): Promise<boolean> 
     after: page.at(-1)?.id ?? job.after,
     errors: [...errors, ...failed].slice(0, MAX_JOB_ERRORS),
     problem: null,
-    ...(page.length < count && { state: isUndo ? 'undone' : 'completed', endedAt: new Date() }),
+    ...(isLast && { state: isUndo ? 'undone' : 'completed', endedAt: new Date() }),
   })
   return true
 }
 
-/** The jobs of licenses. A job that waits for a quota delays no other. */
+/** Shows in a job that its page failed, so that the vendor can cancel it. The next page that succeeds removes the problem. */
+async function showFailure(db: Db, { id }: JobRow): Promise<void> {
+  await sql`
+    update license_jobs set problem = ${FAILED}
+    where id = ${id} and ended_at is null and problem is distinct from ${FAILED}`.execute(db)
+}
+
+/** The jobs of licenses. A job that waits for a quota, or whose page fails, delays no other. */
 export const runningJobs: PagedJobs<'licenseJobs'> = {
   table: 'licenseJobs',
   isRunning: sql`ended_at is null`,
   order: sql`problem is not null, id`,
   handlePage: (db, row) => handlePage({ db, organizationId: row.organizationId, actor: contentOf(row).actor }, row),
+  showFailure,
 }

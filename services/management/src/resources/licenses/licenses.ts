@@ -1,4 +1,5 @@
 import { type License, licenses as operations } from '@keyward/contract'
+import { NULL_CELL } from '@keyward/contract/management/license-cells'
 
 import { type Columns, columnsOf, exportList } from '../../crud/export.ts'
 import { implement } from '../../operations/implement.ts'
@@ -12,12 +13,12 @@ const COLUMNS: Columns<License> = {
   ...columnsOf<License>('id', 'key', 'status', 'productId', 'customerId', 'externalId', 'templateId'),
   type: ({ policy }) => policy.type,
   expiresAt: ({ policy }) => policy.expiresAt,
-  durationDays: ({ policy }) => policy.durationDays,
-  maxMachines: ({ policy }) => policy.maxMachines,
-  leaseSeconds: ({ policy }) => policy.leaseSeconds,
-  maxReleases: ({ policy }) => policy.maxReleases,
+  durationDays: ({ policy }) => policy.durationDays ?? NULL_CELL,
+  maxMachines: ({ policy }) => policy.maxMachines ?? NULL_CELL,
+  leaseSeconds: ({ policy }) => policy.leaseSeconds ?? NULL_CELL,
+  maxReleases: ({ policy }) => policy.maxReleases ?? NULL_CELL,
   graceDays: ({ policy }) => policy.graceDays,
-  fileDays: ({ policy }) => policy.fileDays,
+  fileDays: ({ policy }) => policy.fileDays ?? NULL_CELL,
   usedMachines: ({ machines }) => machines.used,
   ...columnsOf<License>(
     'graceEndsAt',
