@@ -8,4 +8,4 @@ s/ipam: {/ipam: { options: { driver: host-local },/
 # fixed and trusted in both.
 s/^  monitoring: { internal: true }$/  monitoring: { internal: true, ipam: { options: { driver: host-local }, config: [{ subnet: 172.30.2.0\/24, ip_range: 172.30.2.128\/25 }] } }/
 s/^      monitoring: {}$/      monitoring: { ipv4_address: 172.30.2.10 }/
-s/TRUSTED_PROXIES: 172\.30\.0\.10$/TRUSTED_PROXIES: 172.30.0.10,172.30.2.10/
+s/KEYWARD_TRUSTED_PROXIES: 172\.30\.0\.10$/KEYWARD_TRUSTED_PROXIES: 172.30.0.10,172.30.2.10/

@@ -134,7 +134,9 @@ test('docs/configuration.md lists exactly the variables that the programs read',
   const sources = projectFiles().filter((path) =>
     /^services\/[^/]+\/src\/config\.ts$|^infra\/(?:start\/config|migrate\/command)\.ts$/.test(path),
   )
-  const taken = sources.flatMap((path) => [...read(path).matchAll(/^ +([A-Z][A-Z_]{2,}): /gm)].map(([, name]) => name))
+  const taken = sources.flatMap((path) =>
+    [...read(path).matchAll(/^ +([A-Z][A-Z_]{2,}): /gm)].map(([, name]) => `KEYWARD_${name}`),
+  )
   const table = read('docs/configuration.md')
     .split('\n')
     .filter((line) => line.startsWith('| `') && line.split(/(?<!\\)\|/).length === 6)

@@ -49,7 +49,7 @@ export class Member {
     this.name = `${kind}-${number}`
     this.socketPath = kind === 'validator' ? join(folder, `${this.name}.sock`) : null
     this.#kind = kind
-    this.#env = { ...env, ...(this.socketPath !== null && { VALIDATOR_SOCKET: this.socketPath }) }
+    this.#env = { ...env, ...(this.socketPath !== null && { KEYWARD_VALIDATOR_SOCKET: this.socketPath }) }
   }
 
   get service(): ServiceProcess {
@@ -117,23 +117,23 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const common = {
     PATH: process.env['PATH'] ?? '',
     NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
-    TRUSTED_PROXIES: '127.0.0.1',
-    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'error',
+    KEYWARD_TRUSTED_PROXIES: '127.0.0.1',
+    KEYWARD_LOG_LEVEL: process.env['KEYWARD_LOG_LEVEL'] ?? process.env['LOG_LEVEL'] ?? 'error',
   }
   const balancer = new Haproxy()
   const members = (kind: ServiceName, count: number, env: Record<string, string>): Member[] =>
     Array.from({ length: count }, (_, index) => new Member(kind, index + 1, env, balancer.folder))
   const validators = members('validator', options.validators ?? 3, {
     ...common,
-    VALIDATOR_DATABASE_URL: options.validatorUrl,
-    VALIDATOR_WORKERS: String(options.workers ?? 1),
+    KEYWARD_VALIDATOR_DATABASE_URL: options.validatorUrl,
+    KEYWARD_VALIDATOR_WORKERS: String(options.workers ?? 1),
   })
   const managements = members('management', options.managements ?? 2, {
     ...common,
-    DATABASE_URL: options.databaseUrl,
-    OPERATOR_TOKEN: options.operatorToken,
-    MASTER_KEY: options.masterKey,
-    MANAGEMENT_RATE_LIMIT: '1000000',
+    KEYWARD_DATABASE_URL: options.databaseUrl,
+    KEYWARD_OPERATOR_TOKEN: options.operatorToken,
+    KEYWARD_MASTER_KEY: options.masterKey,
+    KEYWARD_MANAGEMENT_RATE_LIMIT: '1000000',
   })
   const all = [...validators, ...managements]
   const stop = async (): Promise<void> => {

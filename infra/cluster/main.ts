@@ -1,6 +1,6 @@
 /**
  * `npm run cluster`: starts Postgres, and two management processes and three validators behind haproxy with TLS, on this machine. Deletes
- * all data at the end. EDGE_PORT is the port of haproxy; 0 lets the system choose.
+ * all data at the end. KEYWARD_EDGE_PORT is the port of haproxy; 0 lets the system choose.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { effectiveVariables, explainStart, onStop, port, readConfig } from '@keyward/runtime'
+import { effectiveVariables, explainStart, onStop, port, readConfig, reportOldNames } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { type Demo, ensureDemo } from '../shared/demo.ts'
@@ -22,6 +22,7 @@ const variables = z.object({ EDGE_PORT: port().default(8443) })
 const stops: (() => Promise<void>)[] = []
 
 async function main(): Promise<void> {
+  reportOldNames(variables)
   const { EDGE_PORT } = await choosePorts(readConfig(variables))
   const folder = await mkdtemp(join(tmpdir(), 'keyward-cluster-'))
   stops.push(() => rm(folder, { recursive: true, force: true }))
@@ -57,7 +58,7 @@ Check the demo license. The verdict is VALID:
 
 Show the validators:
 
-  NODE_EXTRA_CA_CERTS=${certificate} OPERATOR_TOKEN=${operatorToken} npm run keyward -- --url ${cluster.baseUrl} status
+  NODE_EXTRA_CA_CERTS=${certificate} KEYWARD_OPERATOR_TOKEN=${operatorToken} npm run keyward -- --url ${cluster.baseUrl} status
 
 Metrics for Prometheus:
 

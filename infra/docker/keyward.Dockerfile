@@ -1,5 +1,5 @@
 # Everything in one container, to try Keyward or to run a small installation: both services behind a gateway, the console and Postgres, or
-# your own Postgres with DATABASE_URL. Build the image at the root, and run it:
+# your own Postgres with KEYWARD_DATABASE_URL. Build the image at the root, and run it:
 #   docker build -f infra/docker/keyward.Dockerfile -t keyward .
 #   docker run -p 8000:8000 -v keyward:/data keyward
 # Pin the base image to a digest: --build-arg NODE_IMAGE=node:24-trixie-slim@sha256:…
@@ -40,7 +40,7 @@ RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --config.n
  && node -e "import('/keyward/packages/embedded-postgres/src/binaries.ts').then((module) => module.findBinaries(null))"
 
 FROM ${NODE_STAGE}
-ENV NODE_ENV=production GATEWAY_HOST=0.0.0.0 PATH=/keyward/packages/cli/bin:$PATH
+ENV NODE_ENV=production KEYWARD_GATEWAY_HOST=0.0.0.0 PATH=/keyward/packages/cli/bin:$PATH
 COPY --from=workspace /keyward /keyward
 COPY --from=console /keyward/packages/console/dist /keyward/packages/console/dist
 RUN install -d -o node -g node -m 700 /data

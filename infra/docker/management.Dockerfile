@@ -24,7 +24,7 @@ RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --no-optio
 
 FROM ${NODE_IMAGE}
 WORKDIR /keyward
-ENV NODE_ENV=production MANAGEMENT_HOST=0.0.0.0
+ENV NODE_ENV=production KEYWARD_MANAGEMENT_HOST=0.0.0.0
 COPY --from=workspace /keyward /keyward
 COPY --from=console /keyward/packages/console/dist /keyward/packages/console/dist
 USER node

@@ -30,7 +30,7 @@ RUN node infra/supply-chain/pnpm.mjs install --prod --frozen-lockfile --config.n
 FROM ${NODE_STAGE}
 WORKDIR /keyward
 # packages/runtime/src/launch.ts explains these variables and the arguments below.
-ENV NODE_ENV=production VALIDATOR_HOST=0.0.0.0 VALIDATOR_ADMIN_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576
+ENV NODE_ENV=production KEYWARD_VALIDATOR_HOST=0.0.0.0 KEYWARD_VALIDATOR_ADMIN_HOST=0.0.0.0 GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576
 COPY --from=workspace /keyward /keyward
 USER node
 EXPOSE 8080 9080

@@ -26,7 +26,7 @@ export async function prepareDatabase(adminUrl: string, ownerUrl: string): Promi
   const { owner, password, database } = parseOwner(ownerUrl)
   if (decodeURIComponent(new URL(adminUrl).username) === owner)
     throw new ConfigError(
-      'DATABASE_URL must name another user than ADMIN_DATABASE_URL, because the owner must not be an administrator',
+      'KEYWARD_DATABASE_URL must name another user than KEYWARD_ADMIN_DATABASE_URL, because the owner must not be an administrator',
     )
   const done: string[] = []
   await withConnection(adminUrl, async (client) => {
@@ -56,7 +56,9 @@ function parseOwner(ownerUrl: string): { owner: string; password: string; databa
   const { username, password, pathname } = new URL(ownerUrl)
   const [owner, database] = [decodeURIComponent(username), decodeURIComponent(pathname.slice(1))]
   if (owner === '' || database === '')
-    throw new ConfigError('DATABASE_URL must contain a user and a database, because ADMIN_DATABASE_URL is set')
+    throw new ConfigError(
+      'KEYWARD_DATABASE_URL must contain a user and a database, because KEYWARD_ADMIN_DATABASE_URL is set',
+    )
   return { owner, password: decodeURIComponent(password), database }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Implements `npm run migrate`: migrates the database that DATABASE_URL names to the schema of this version.
- * With ADMIN_DATABASE_URL it first creates the owner of the tables, its database and the group roles. With
- * VALIDATOR_LOGIN and MANAGEMENT_LOGIN it also creates the login roles of the services. With the argument
+ * Implements `npm run migrate`: migrates the database that KEYWARD_DATABASE_URL names to the schema of this version.
+ * With KEYWARD_ADMIN_DATABASE_URL it first creates the owner of the tables, its database and the group roles. With
+ * KEYWARD_VALIDATOR_LOGIN and KEYWARD_MANAGEMENT_LOGIN it also creates the login roles of the services. With the argument
  * `--before-service` it waits for Postgres, and accepts the schema of a newer version, so that it can run before every
  * start of a service.
  */
@@ -10,14 +10,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { isConnectionFailure, isServerUnavailable } from '@keyward/database'
 import { migrate, NewerSchemaError } from '@keyward/database/migrate'
-import { describeError, integer, postgresUrl, readConfig, secret, text } from '@keyward/runtime'
+import { describeError, fullName, integer, postgresUrl, readConfig, secret, text } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { ensureLogin, type Login } from '../shared/logins.ts'
 import { prepareDatabase } from './administer.ts'
 
 const LOGIN_TAKES = 'the name of a role'
-const fieldsSchema = z.object({
+export const fieldsSchema = z.object({
   DATABASE_URL: postgresUrl(),
   ADMIN_DATABASE_URL: postgresUrl().optional(),
   VALIDATOR_LOGIN: text(LOGIN_TAKES).optional(),
@@ -36,13 +36,13 @@ const configSchema = fieldsSchema.superRefine((env, context) => {
       context.addIssue({
         code: 'custom',
         path: [`${service}_PASSWORD`],
-        message: `a comma-separated list of ${count} passwords, one for each role in ${service}_LOGIN`,
+        message: `a comma-separated list of ${count} passwords, one for each role in ${fullName(`${service}_LOGIN`)}`,
       })
     if (env[`${service}_PASSWORD`] !== undefined && env[`${service}_LOGIN`] === undefined)
       context.addIssue({
         code: 'custom',
         path: [`${service}_LOGIN`],
-        message: `the name of the role that ${service}_PASSWORD belongs to`,
+        message: `the name of the role that ${fullName(`${service}_PASSWORD`)} belongs to`,
       })
   }
 })
@@ -66,7 +66,11 @@ export async function runMigrate(
     const connections = service === 'VALIDATOR' ? config.VALIDATOR_CONNECTIONS : undefined
     for (const login of listLogins(name, config[`${service}_PASSWORD`], group))
       report(
-        describeLogin(login, await ensureLogin(adminUrl ?? ownerUrl, { ...login, connections }), `${service}_PASSWORD`),
+        describeLogin(
+          login,
+          await ensureLogin(adminUrl ?? ownerUrl, { ...login, connections }),
+          fullName(`${service}_PASSWORD`),
+        ),
       )
   }
 }

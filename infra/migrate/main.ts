@@ -3,12 +3,13 @@
  * Postgres.
  */
 
-import { failStart } from '@keyward/runtime'
+import { failStart, reportOldNames } from '@keyward/runtime'
 
-import { runMigrate, runMigrateBeforeService } from './command.ts'
+import { fieldsSchema, runMigrate, runMigrateBeforeService } from './command.ts'
 
 const run = process.argv.includes('--before-service') ? runMigrateBeforeService : runMigrate
 
+reportOldNames(fieldsSchema)
 run(
   process.env,
   (line) => process.stdout.write(`${line}\n`),

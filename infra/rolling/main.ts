@@ -1,6 +1,6 @@
 /**
  * `npm run rolling`: upgrades and restarts a cluster on this machine under load, kills one of its processes, and prints the effect on
- * callers. Exits with 1 if a request failed or a verdict was wrong. CHECKS_PER_SECOND sets the load, and PAUSE sets the time between two
+ * callers. Exits with 1 if a request failed or a verdict was wrong. KEYWARD_CHECKS_PER_SECOND sets the load, and KEYWARD_PAUSE sets the time between two
  * events.
  */
 
@@ -11,17 +11,21 @@ import { join } from 'node:path'
 
 import { migrate } from '@keyward/database/migrate'
 import { startPostgres } from '@keyward/embedded-postgres'
-import { durationMs, failStart, integer, readConfig } from '@keyward/runtime'
+import { durationMs, failStart, integer, readConfig, reportOldNames } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { startCluster } from '../cluster/cluster.ts'
 import { ensureServiceLogins } from '../shared/logins.ts'
 import { rollingUpgrade, type UpgradeReport } from './rolling-upgrade.ts'
 
+const configSchema = z.object({
+  CHECKS_PER_SECOND: integer(1, 20_000).default(1_000),
+  PAUSE: durationMs().default(5_000),
+})
+
 async function main(): Promise<void> {
-  const config = readConfig(
-    z.object({ CHECKS_PER_SECOND: integer(1, 20_000).default(1_000), PAUSE: durationMs().default(5_000) }),
-  )
+  const config = readConfig(configSchema)
+  reportOldNames(configSchema)
   const folder = await mkdtemp(join(tmpdir(), 'keyward-rolling-'))
   await chmod(folder, 0o755) // As root, Postgres runs as another user.
   const postgres = await startPostgres({ dataFolder: join(folder, 'data') })

@@ -26,8 +26,8 @@ export async function startInstallation(): Promise<Installation> {
     env: {
       ...process.env,
       ...RECEIVER_SETTINGS,
-      ...Object.fromEntries(PORTS.map((name) => [`${name}_PORT`, '0'])),
-      VALIDATOR_WORKERS: '1',
+      ...Object.fromEntries(PORTS.map((name) => [`KEYWARD_${name}_PORT`, '0'])),
+      KEYWARD_VALIDATOR_WORKERS: '1',
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -8,9 +8,9 @@ import type { DemoFile } from '../start/state.ts'
 
 /** The variables that allow management to send webhooks to the receiver, which runs on this machine. */
 export const RECEIVER_SETTINGS = {
-  WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-  WEBHOOK_ALLOWED_PORTS: 'all',
-  WEBHOOK_ALLOW_HTTP: 'true',
+  KEYWARD_WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  KEYWARD_WEBHOOK_ALLOWED_PORTS: 'all',
+  KEYWARD_WEBHOOK_ALLOW_HTTP: 'true',
 }
 
 const created = z.object({ id: z.string() })

@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { ConfigError } from '@keyward/runtime'
+import { ConfigError, fullName } from '@keyward/runtime'
 
 /** The time to wait for a taken port. If `npm start` was killed, its services release their ports a moment later. */
 const PATIENCE_MS = 3_000
@@ -32,7 +32,7 @@ export async function choosePorts<Name extends string>(
     const taken: string[] = []
     for (const [name, port] of Object.entries<number>(ports))
       if (port !== 0 && !(await isFree(port)))
-        taken.push(`Port ${port} is taken by another program; set ${name} to a free port`)
+        taken.push(`Port ${port} is taken by another program; set ${fullName(name)} to a free port`)
     if (taken.length === 0) break
     if (performance.now() - startedAt > patienceMs) throw new ConfigError(taken.join('\n'))
     await sleep(50)

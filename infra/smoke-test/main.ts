@@ -1,11 +1,11 @@
 /**
- * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is the base address of the installation. CONNECT_TO is the host and
- * port to connect to instead, and CA_FILE the CA certificate that verifies the certificate of the balancer.
+ * `node infra/smoke-test/main.ts`: tests an installation. KEYWARD_URL is the base address of the installation. KEYWARD_CONNECT_TO is the host and
+ * port to connect to instead, and KEYWARD_CA_FILE the CA certificate that verifies the certificate of the balancer.
  */
 
 import { readFileSync } from 'node:fs'
 
-import { failStart, readConfig, secret, text } from '@keyward/runtime'
+import { failStart, readConfig, reportOldNames, secret, text } from '@keyward/runtime'
 import { z } from 'zod'
 
 import { createHttpsClient } from '../shared/https-client.ts'
@@ -19,7 +19,8 @@ const configSchema = z.object({
 })
 
 async function main(): Promise<void> {
-  const config = readConfig(configSchema, process.env)
+  const config = readConfig(configSchema)
+  reportOldNames(configSchema)
   const certificate = config.CA_FILE === undefined ? undefined : readFileSync(config.CA_FILE, 'utf8')
   const client = createHttpsClient(config.KEYWARD_URL, certificate, 4, { connectTo: config.CONNECT_TO })
   const report = (line: string): unknown => process.stdout.write(`${line}\n`)

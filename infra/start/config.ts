@@ -4,7 +4,7 @@
  */
 
 import { parseTrustedProxies } from '@keyward/address'
-import { ConfigError, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/runtime'
+import { ConfigError, fullName, host, logLevel, port, postgresUrl, readConfig, text, variable } from '@keyward/runtime'
 import { z } from 'zod'
 
 export const configSchema = z.object({
@@ -45,7 +45,7 @@ export function readStartConfig(env: Record<string, string | undefined>): StartC
   for (const [name, number] of Object.entries(portsOf(config))) {
     const owner = owners.get(number)
     if (number !== 0 && owner !== undefined)
-      throw new ConfigError(`${name} and ${owner} are both ${number}; set them to different ports`)
+      throw new ConfigError(`${fullName(name)} and ${fullName(owner)} are both ${number}; set them to different ports`)
     owners.set(number, name)
   }
   return config

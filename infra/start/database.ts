@@ -1,5 +1,5 @@
 /**
- * Provides the database of `npm start`: the one that DATABASE_URL names, or an embedded Postgres with its data in
+ * Provides the database of `npm start`: the one that KEYWARD_DATABASE_URL names, or an embedded Postgres with its data in
  * `.keyward/`. The database is migrated before a service connects. In an embedded Postgres, each service uses a restricted
  * role.
  */
@@ -36,7 +36,7 @@ const LOGIN_PREFIX = 'keyward_embedded'
 
 /**
  * Starts or connects to the database and migrates it. `parent` is the folder that contains `.keyward/`. After a crash, an
- * embedded Postgres restarts on the same port. Rejects with ConfigError if the database that DATABASE_URL names cannot be
+ * embedded Postgres restarts on the same port. Rejects with ConfigError if the database that KEYWARD_DATABASE_URL names cannot be
  * used.
  */
 export async function startDatabase(
@@ -46,7 +46,7 @@ export async function startDatabase(
 ): Promise<StartDatabase> {
   if (given.DATABASE_URL !== undefined) {
     await migrateAndReport(given.DATABASE_URL, report).catch((error: unknown) => {
-      throw new ConfigError(`DATABASE_URL names a database that cannot be used. ${explainStart(error)}`, {
+      throw new ConfigError(`KEYWARD_DATABASE_URL names a database that cannot be used. ${explainStart(error)}`, {
         cause: error,
       })
     })

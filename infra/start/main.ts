@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { CONSOLE_FOLDER } from '@keyward/console'
-import { effectiveVariables, explainStart, onStop } from '@keyward/runtime'
+import { effectiveVariables, explainStart, onStop, reportOldNames } from '@keyward/runtime'
 
 import { createDemoData } from '../demo-data/demo-data.ts'
 import { ensureDemo, type Demo, inviteDemoMember } from '../shared/demo.ts'
@@ -33,6 +33,7 @@ const home = process.cwd()
 async function main(): Promise<void> {
   const { wantsDemoData } = readArguments(process.argv.slice(2))
   const given = readStartConfig(process.env)
+  reportOldNames(configSchema)
   report('Starting …')
   const store = await openState(home)
   const earlier = await store.readDemoFile()

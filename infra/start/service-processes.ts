@@ -3,10 +3,10 @@
  * master keys. Each service receives only its own database URL.
  */
 
-import { ConfigError } from '@keyward/runtime'
+import { ConfigError, fullName } from '@keyward/runtime'
 
 import { startService, type ServiceProcess, type ServiceName } from '../shared/service-process.ts'
-import { portsOf, type StartConfig } from './config.ts'
+import { configSchema, portsOf, type StartConfig } from './config.ts'
 import type { StartDatabase } from './database.ts'
 import { supervise, type Supervised } from './supervisor.ts'
 
@@ -58,26 +58,33 @@ function superviseService(
   return supervise(`The ${name}`, () => startService(name, env), report)
 }
 
+/** Returns the variables of this process, without those that `npm start` reads itself, and the variables of both services. */
 function commonEnvironment(config: StartConfig): Environment {
-  const {
-    DATABASE_URL: _url,
-    OPERATOR_TOKEN: _token,
-    MASTER_KEY: _key,
-    MASTER_KEY_PREVIOUS: _previous,
-    ...env
-  } = process.env
-  const ports = Object.fromEntries(Object.entries(portsOf(config)).map(([name, port]) => [name, String(port)]))
-  return { ...env, ...ports, LOG_LEVEL: config.LOG_LEVEL, TRUSTED_PROXIES: withGateway(config.TRUSTED_PROXIES) }
+  const own = new Set(Object.keys(configSchema.shape).flatMap((key) => [key, fullName(key)]))
+  const inherited = Object.entries(process.env).filter(([name]) => !own.has(name))
+  const { VALIDATOR_HOST, MANAGEMENT_HOST, LOG_LEVEL } = config
+  const TRUSTED_PROXIES = withGateway(config.TRUSTED_PROXIES)
+  const common = { ...portsOf(config), VALIDATOR_HOST, MANAGEMENT_HOST, LOG_LEVEL, TRUSTED_PROXIES }
+  return { ...Object.fromEntries(inherited), ...withFullNames(common) }
 }
 
 function validatorEnvironment(config: StartConfig, database: StartDatabase, indexFile: string): Environment {
-  return { INDEX_FILE: indexFile, ...commonEnvironment(config), VALIDATOR_DATABASE_URL: database.validatorUrl }
+  const env = commonEnvironment(config)
+  // An empty value means no index file.
+  const isGiven = ['INDEX_FILE', 'KEYWARD_INDEX_FILE'].some((name) => env[name] !== undefined)
+  const own = { VALIDATOR_DATABASE_URL: database.validatorUrl, ...(isGiven ? {} : { INDEX_FILE: indexFile }) }
+  return { ...env, ...withFullNames(own) }
 }
 
 function managementEnvironment(config: StartConfig, secrets: Secrets, database: StartDatabase): Environment {
-  const { VALIDATOR_DATABASE_URL: _url, ...env } = commonEnvironment(config)
   const { operatorToken: OPERATOR_TOKEN, masterKey: MASTER_KEY, masterKeyPrevious: MASTER_KEY_PREVIOUS } = secrets
-  return { ...env, DATABASE_URL: database.managementUrl, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
+  const own = { DATABASE_URL: database.managementUrl, OPERATOR_TOKEN, MASTER_KEY, MASTER_KEY_PREVIOUS }
+  return { ...commonEnvironment(config), ...withFullNames(own) }
+}
+
+function withFullNames(values: Record<string, string | number | undefined>): Environment {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given.map(([key, value]) => [fullName(key), String(value)]))
 }
 
 /** Returns the proxies that the services trust: the gateway in addition to the configured ones. */

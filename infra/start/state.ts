@@ -30,7 +30,7 @@ export const demoFileSchema = demoSchema.extend({
   validatorUrl: z.url(),
   managementUrl: z.url(),
   operatorToken: z.string(),
-  /** DATABASE_URL, or the address with the superuser of the embedded Postgres. */
+  /** KEYWARD_DATABASE_URL, or the address with the superuser of the embedded Postgres. */
   databaseUrl: z.url(),
 })
 export type DemoFile = z.infer<typeof demoFileSchema>

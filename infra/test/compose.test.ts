@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -74,8 +75,8 @@ test('the services trust only the address of the balancer and receive the settin
     )
   for (const name of ['validator-1', 'management-1']) {
     const environment = compose.services[name]?.environment ?? {}
-    expect(environment['TRUSTED_PROXIES']).toBe(networks.edge.ipv4_address)
-    for (const variable of ['EDGE', 'CLIENT_IP_HEADER', 'COUNTRY_HEADER'])
+    expect(environment['KEYWARD_TRUSTED_PROXIES']).toBe(networks.edge.ipv4_address)
+    for (const variable of ['KEYWARD_EDGE', 'KEYWARD_CLIENT_IP_HEADER', 'KEYWARD_COUNTRY_HEADER'])
       expect(environment[variable]).toBe(`\${${variable}:-}`)
   }
   const [range] = compose.networks['edge']?.ipam?.config ?? []
@@ -86,17 +87,19 @@ test('the services trust only the address of the balancer and receive the settin
 test('each validator has a login of its own, and only the migration logs in as administrator and owner', () => {
   const userOf = (name: string, variable: string): string =>
     new URL((compose.services[name]?.environment[variable] ?? '').replaceAll(/\$\{\w+:\?\}/g, 'x')).username
-  expect(userOf('management-1', 'DATABASE_URL')).toBe(compose.services['migrate']?.environment['MANAGEMENT_LOGIN'])
+  expect(userOf('management-1', 'KEYWARD_DATABASE_URL')).toBe(
+    compose.services['migrate']?.environment['KEYWARD_MANAGEMENT_LOGIN'],
+  )
   const validators = names.filter((name) => name.startsWith('validator-'))
-  expect(validators.map((name) => userOf(name, 'VALIDATOR_DATABASE_URL')).join(',')).toBe(
-    compose.services['migrate']?.environment['VALIDATOR_LOGIN'],
+  expect(validators.map((name) => userOf(name, 'KEYWARD_VALIDATOR_DATABASE_URL')).join(',')).toBe(
+    compose.services['migrate']?.environment['KEYWARD_VALIDATOR_LOGIN'],
   )
   const passwords = validators.map((name) =>
-    /\$\{\w+:\?\}/.exec(compose.services[name]?.environment['VALIDATOR_DATABASE_URL'] ?? '')?.at(0),
+    /\$\{\w+:\?\}/.exec(compose.services[name]?.environment['KEYWARD_VALIDATOR_DATABASE_URL'] ?? '')?.at(0),
   )
-  expect(passwords.join(',')).toBe(compose.services['migrate']?.environment['VALIDATOR_PASSWORD'])
+  expect(passwords.join(',')).toBe(compose.services['migrate']?.environment['KEYWARD_VALIDATOR_PASSWORD'])
   expect(new Set(passwords).size).toBe(validators.length)
-  expect(userOf('migrate', 'DATABASE_URL')).toBe('keyward')
+  expect(userOf('migrate', 'KEYWARD_DATABASE_URL')).toBe('keyward')
   const administered = names.filter((name) => JSON.stringify(compose.services[name]).includes('POSTGRES_PASSWORD'))
   expect(administered).toEqual(['postgres', 'migrate'])
 })
@@ -140,6 +143,15 @@ test('the documented .env contains every variable that compose.yaml requires', (
   expect(new Set(created)).toEqual(required)
 })
 
+test('the documented command renames exactly the old names in .env that compose.yaml reads by new names', () => {
+  const variables = [...new Set([...read('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name))]
+  const earlier = variables.map((name) => `${name.replace(/^KEYWARD_/, '')}=1\n`).join('')
+  const [, script = ''] = /^sed -i -E '(.*)' \.env$/m.exec(read('../docs/operations/upgrade.md')) ?? []
+  const run = (input: string): string => execFileSync('sed', ['-E', script], { input, encoding: 'utf8' })
+  expect(run(earlier)).toBe(variables.map((name) => `${name}=1\n`).join(''))
+  expect(run(run(earlier))).toBe(run(earlier))
+})
+
 test('compose.yaml mounts and builds only files that exist', () => {
   const all = Object.values(compose.services)
   const mounted = all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':', 1)[0] ?? ''))
@@ -152,21 +164,21 @@ test('compose.yaml mounts and builds only files that exist', () => {
 
 test('compose.yaml contains no secrets, and passes no secrets of management to the validator', () => {
   expect(Object.keys(compose.services['validator-1']?.environment ?? {})).toEqual([
-    'TRUSTED_PROXIES',
-    'EDGE',
-    'CLIENT_IP_HEADER',
-    'COUNTRY_HEADER',
-    'CORS_ORIGINS',
-    'LOG_LEVEL',
-    'VALIDATOR_WORKERS',
-    'STALE_AFTER',
-    'STALE_LIMIT',
-    'INDEX_FILE',
-    'INDEX_FILE_INTERVAL',
-    'VALIDATOR_DATABASE_URL',
+    'KEYWARD_TRUSTED_PROXIES',
+    'KEYWARD_EDGE',
+    'KEYWARD_CLIENT_IP_HEADER',
+    'KEYWARD_COUNTRY_HEADER',
+    'KEYWARD_CORS_ORIGINS',
+    'KEYWARD_LOG_LEVEL',
+    'KEYWARD_VALIDATOR_WORKERS',
+    'KEYWARD_STALE_AFTER',
+    'KEYWARD_STALE_LIMIT',
+    'KEYWARD_INDEX_FILE',
+    'KEYWARD_INDEX_FILE_INTERVAL',
+    'KEYWARD_VALIDATOR_DATABASE_URL',
   ])
   const secrets = Object.values(compose.services).flatMap(({ environment }) =>
-    Object.entries(environment).filter(([key]) => /TOKEN|KEY|PASSWORD|DATABASE_URL/.test(key)),
+    Object.entries(environment).filter(([key]) => /TOKEN|_KEY|PASSWORD|DATABASE_URL/.test(key)),
   )
   expect(secrets.filter(([, value]) => !value.includes('${'))).toEqual([])
 })
@@ -260,5 +272,5 @@ test.each(SERVICES)('compose.yaml passes every variable to the %s', (name) => {
   const taken = [...config.matchAll(/^ {2}([A-Z][A-Z_]{2,}): /gm)].map(([, variable]) => variable ?? '')
   expect(taken.length).toBeGreaterThan(10)
   const passed = compose.services[`${name}-1`]?.environment ?? {}
-  expect(taken.filter((variable) => !FIXED.test(variable) && !Object.hasOwn(passed, variable))).toEqual([])
+  expect(taken.filter((variable) => !FIXED.test(variable) && !Object.hasOwn(passed, `KEYWARD_${variable}`))).toEqual([])
 })

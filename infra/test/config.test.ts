@@ -12,7 +12,9 @@ test('every variable has a default', () => {
 })
 
 test('rejects the same port for two programs, unless the port is 0', () => {
-  expect(() => readStartConfig({ GATEWAY_PORT: '8081' })).toThrow('MANAGEMENT_PORT and GATEWAY_PORT are both 8081')
+  expect(() => readStartConfig({ GATEWAY_PORT: '8081' })).toThrow(
+    'KEYWARD_MANAGEMENT_PORT and KEYWARD_GATEWAY_PORT are both 8081',
+  )
   expect(readStartConfig({ GATEWAY_PORT: '0', VALIDATOR_PORT: '0' }).VALIDATOR_PORT).toBe(0)
 })
 
@@ -20,7 +22,7 @@ test('rejects a taken port with an error that names the port and its variable', 
   const server = createServer()
   const port = await listenOn(server, 0)
   await expect(choosePorts({ GATEWAY_PORT: port, VALIDATOR_PORT: 0 }, 200)).rejects.toThrow(
-    `Port ${port} is taken by another program; set GATEWAY_PORT to a free port`,
+    `Port ${port} is taken by another program; set KEYWARD_GATEWAY_PORT to a free port`,
   )
   setTimeout(() => server.close(), 100)
   expect(await choosePorts({ GATEWAY_PORT: port })).toEqual({ GATEWAY_PORT: port })

@@ -65,7 +65,7 @@ test('management may reach the admin port of validators at the address that each
     to: [{ podSelector: { matchLabels: { app: 'keyward-validator' } } }],
     ports: [{ port: 9080 }],
   })
-  expect(validator?.env).toContainEqual({ name: 'VALIDATOR_ADMIN_URL', value: 'http://$(POD_IP):9080' })
+  expect(validator?.env).toContainEqual({ name: 'KEYWARD_VALIDATOR_ADMIN_URL', value: 'http://$(POD_IP):9080' })
 })
 
 test.each(workloads.map((one) => [one.metadata.name, one] as const))(
@@ -117,7 +117,7 @@ test('the manifests contain no secrets, and give each container only the secrets
     (one) => one?.env.filter((entry) => 'value' in entry) ?? [],
   )
   expect(
-    literals.filter(({ name, value }) => /TOKEN|KEY|PASSWORD/.test(name) && !String(value).includes('$(')),
+    literals.filter(({ name, value }) => /TOKEN|_KEY|PASSWORD/.test(name) && !String(value).includes('$(')),
   ).toEqual([])
 })
 
@@ -138,13 +138,13 @@ test('each program logs in with its own user over verified TLS', () => {
     return new URL(address).username
   }
   const literal = (name: string): unknown => migration?.env.find((entry) => entry.name === name)?.['value']
-  expect(userOf(migration, 'DATABASE_URL')).toBe('keyward')
-  expect(userOf(management, 'DATABASE_URL')).toBe(literal('MANAGEMENT_LOGIN'))
-  expect(userOf(validator, 'VALIDATOR_DATABASE_URL')).toBe(literal('VALIDATOR_LOGIN'))
+  expect(userOf(migration, 'KEYWARD_DATABASE_URL')).toBe('keyward')
+  expect(userOf(management, 'KEYWARD_DATABASE_URL')).toBe(literal('KEYWARD_MANAGEMENT_LOGIN'))
+  expect(userOf(validator, 'KEYWARD_VALIDATOR_DATABASE_URL')).toBe(literal('KEYWARD_VALIDATOR_LOGIN'))
 })
 
 test('management sends dry runs only to pods of validators, whatever a login of validators publishes', () => {
-  const urls = management?.env.find(({ name }) => name === 'VALIDATOR_ADMIN_URLS')?.['value']
+  const urls = management?.env.find(({ name }) => name === 'KEYWARD_VALIDATOR_ADMIN_URLS')?.['value']
   const admin = validator?.ports.find(({ name }) => name === 'admin')
   expect(urls).toBe(`http://${named('Service', 'keyward-validator').metadata.name}:${admin?.containerPort}`)
 })
@@ -247,7 +247,7 @@ describe.skipIf(!isInstalled('kubectl', 'kustomize', '--help'))('kustomize (need
     expect(new Set(images)).toEqual(
       new Set(['migrate', 'validator', 'management'].map((part) => `images.example.com/keyward-${part}:1.0.0`)),
     )
-    expect(built).toContain('TRUSTED_PROXIES: 10.64.0.0/10')
+    expect(built).toContain('KEYWARD_TRUSTED_PROXIES: 10.64.0.0/10')
     rmSync(folder, { recursive: true })
   })
 })

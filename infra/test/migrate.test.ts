@@ -45,11 +45,16 @@ function withLogin(url: string, name: string, password: string): string {
 test('the program prints that a migrated schema is up to date, or which variable is missing', async () => {
   const program = (env: Record<string, string>) =>
     promisify(execFile)(process.execPath, [MIGRATE], { env: { ...process.env, ...env } })
-  expect(await program({ DATABASE_URL: database.url })).toEqual({ stdout: 'The schema is up to date.\n', stderr: '' })
-  await expect(program({ DATABASE_URL: database.url, VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
+  expect(await program({ KEYWARD_DATABASE_URL: database.url })).toEqual({
+    stdout: 'The schema is up to date.\n',
+    stderr: '',
+  })
+  await expect(program({ DATABASE_URL: database.url, KEYWARD_VALIDATOR_PASSWORD: "pass'word" })).rejects.toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'VALIDATOR_LOGIN must be the name of the role that VALIDATOR_PASSWORD belongs to; it is not set\n',
+    stderr:
+      'DATABASE_URL is the old name of KEYWARD_DATABASE_URL.\n' +
+      'KEYWARD_VALIDATOR_LOGIN must be the name of the role that KEYWARD_VALIDATOR_PASSWORD belongs to; it is not set\n',
   })
 })
 
@@ -60,11 +65,11 @@ test.each(['VALIDATOR', 'MANAGEMENT'])(
     const login = async (password: Record<string, string>): Promise<string> =>
       (await run({ DATABASE_URL: database.url, [`${service}_LOGIN`]: name, ...password })).split('\n')[1] ?? ''
     expect(await login({})).toMatch(
-      new RegExp(`^Created role odd "name' \\d+ \\w+ without a password\\. Set ${service}_PASSWORD unless `),
+      new RegExp(`^Created role odd "name' \\d+ \\w+ without a password\\. Set KEYWARD_${service}_PASSWORD unless `),
     )
     expect(await login({})).toMatch(/already exists; its password was not changed\.$/)
     expect(await login({ [`${service}_PASSWORD`]: "pass'word" })).toMatch(
-      new RegExp(`already exists; its password was set to ${service}_PASSWORD\\.$`),
+      new RegExp(`already exists; its password was set to KEYWARD_${service}_PASSWORD\\.$`),
     )
     await database.pool.query(`drop role "odd ""name' ${process.pid} ${service}"`)
   },
@@ -145,7 +150,7 @@ test('with --before-service, rejects a failed login without a retry', async () =
 
 test.each(['VALIDATOR', 'MANAGEMENT'])('rejects a password for %s without the name of the login', async (service) => {
   await expect(run({ DATABASE_URL: database.url, [`${service}_PASSWORD`]: "pass'word" })).rejects.toThrow(
-    `${service}_LOGIN must be the name of the role that ${service}_PASSWORD belongs to; it is not set`,
+    `KEYWARD_${service}_LOGIN must be the name of the role that KEYWARD_${service}_PASSWORD belongs to; it is not set`,
   )
 })
 
@@ -320,7 +325,7 @@ describe('with ADMIN_DATABASE_URL', () => {
 
   test('rejects an owner that is the administrator', async () => {
     await expect(run({ ...env, DATABASE_URL: admin })).rejects.toThrow(
-      'DATABASE_URL must name another user than ADMIN_DATABASE_URL, because the owner must not be an administrator',
+      'KEYWARD_DATABASE_URL must name another user than KEYWARD_ADMIN_DATABASE_URL, because the owner must not be an administrator',
     )
   })
 })

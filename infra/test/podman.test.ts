@@ -49,6 +49,8 @@ test.each(['management-1', 'management-2', 'validator-1', 'validator-2', 'valida
     const balancer = services['haproxy']?.networks ?? {}
     const shared = Object.keys(services[name]?.networks ?? {}).filter((network) => network in balancer)
     expect(shared.toSorted()).toEqual(['edge', 'monitoring'])
-    expect(services[name]?.environment?.['TRUSTED_PROXIES']).toBe(shared.map((network) => balancer[network]).join())
+    expect(services[name]?.environment?.['KEYWARD_TRUSTED_PROXIES']).toBe(
+      shared.map((network) => balancer[network]).join(),
+    )
   },
 )

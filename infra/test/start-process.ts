@@ -13,7 +13,7 @@ import { familyOf, type RunningProcess } from './processes.ts'
 
 const MAIN = fileURLToPath(new URL('../start/main.ts', import.meta.url))
 const PORTS = ['GATEWAY', 'VALIDATOR', 'VALIDATOR_ADMIN', 'MANAGEMENT', 'MANAGEMENT_ADMIN'].map(
-  (name) => `${name}_PORT`,
+  (name) => `KEYWARD_${name}_PORT`,
 )
 
 export class StartProcess {
@@ -35,7 +35,7 @@ export class StartProcess {
       env: {
         ...Object.fromEntries(inherited),
         ...Object.fromEntries(PORTS.map((name) => [name, '0'])),
-        VALIDATOR_WORKERS: '1',
+        KEYWARD_VALIDATOR_WORKERS: '1',
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

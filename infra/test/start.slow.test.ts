@@ -158,10 +158,10 @@ describe('npm start', { timeout: 60_000 }, () => {
   })
 
   test('prints the error of a service once and leaves no process running', async () => {
-    started = start({ EDGE: 'nowhere' })
+    started = start({ KEYWARD_EDGE: 'nowhere' })
     await started.ended
     expect(started.child.exitCode).toBe(1)
-    expect(started.errors).toMatch(/^Starting …\nEDGE must be one of [\w, ]+; got "nowhere"\n$/)
+    expect(started.errors).toMatch(/^Starting …\nKEYWARD_EDGE must be one of [\w, ]+; got "nowhere"\n$/)
     expect(await readdir(join(home, '.keyward', 'postgres'))).not.toContain('postmaster.pid')
   })
 })
@@ -171,25 +171,33 @@ function addressesOf(demo: object): object {
   return Object.fromEntries(Object.entries(demo).filter(([name]) => addresses.has(name)))
 }
 
-test('starts no Postgres with DATABASE_URL and passes secrets only to management', { timeout: 60_000 }, async () => {
-  home = await newHome()
-  const database = await createTestDatabase()
-  const given = { DATABASE_URL: database.url, VALIDATOR_DATABASE_URL: database.validatorUrl }
-  const secrets = { OPERATOR_TOKEN: 'a-token-of-the-operator-and-nobody-else', MASTER_KEY: '5e'.repeat(32) }
-  const started = start({ ...given, ...secrets, MASTER_KEY_PREVIOUS: 'a7'.repeat(32) })
-  await started.ready()
-  expect(await runCurl(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
-  expect((await started.demo()).databaseUrl).toBe(database.url)
-  expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
-  const management = variablesOf(started.member('management'))
-  const validator = variablesOf(started.member('validator'))
-  const names = [...Object.keys(secrets), 'MASTER_KEY_PREVIOUS', 'DATABASE_URL']
-  expect(names.filter((name) => management?.has(name) === false)).toEqual([])
-  expect(names.filter((name) => validator?.has(name))).toEqual([])
-  await stopAll()
-  await database.drop()
-  await rm(home, { recursive: true, force: true })
-})
+test(
+  'starts no Postgres with KEYWARD_DATABASE_URL and passes secrets only to management',
+  { timeout: 60_000 },
+  async () => {
+    home = await newHome()
+    const database = await createTestDatabase()
+    const given = { KEYWARD_DATABASE_URL: database.url, KEYWARD_VALIDATOR_DATABASE_URL: database.validatorUrl }
+    const secrets = {
+      KEYWARD_OPERATOR_TOKEN: 'a-token-of-the-operator-and-nobody-else',
+      KEYWARD_MASTER_KEY: '5e'.repeat(32),
+    }
+    const started = start({ ...given, ...secrets, KEYWARD_MASTER_KEY_PREVIOUS: 'a7'.repeat(32), INDEX_FILE: '' })
+    await started.ready()
+    expect(await runCurl(started.curlLines()[0] ?? '')).toMatchObject({ status: 200, body: { code: 'VALID' } })
+    expect((await started.demo()).databaseUrl).toBe(database.url)
+    expect(started.family().filter(({ command }) => command.includes('postgres'))).toEqual([])
+    const management = variablesOf(started.member('management'))
+    const validator = variablesOf(started.member('validator'))
+    const names = [...Object.keys(secrets), 'KEYWARD_MASTER_KEY_PREVIOUS', 'KEYWARD_DATABASE_URL']
+    expect(names.filter((name) => management?.has(name) === false)).toEqual([])
+    expect(names.filter((name) => validator?.has(name))).toEqual([])
+    expect(validator?.has('KEYWARD_INDEX_FILE')).toBe(false)
+    await stopAll()
+    await database.drop()
+    await rm(home, { recursive: true, force: true })
+  },
+)
 
 describe('a failing npm start', { timeout: 60_000 }, () => {
   afterEach(async () => {
@@ -199,22 +207,22 @@ describe('a failing npm start', { timeout: 60_000 }, () => {
 
   test('prints an error that names an invalid variable', async () => {
     home = await newHome()
-    const started = start({ GATEWAY_PORT: 'eighty' })
+    const started = start({ KEYWARD_GATEWAY_PORT: 'eighty' })
     await started.ended
     expect([started.child.exitCode, started.output]).toEqual([1, ''])
-    expect(started.errors).toBe('GATEWAY_PORT must be a port from 0 to 65535; got "eighty"\n')
+    expect(started.errors).toBe('KEYWARD_GATEWAY_PORT must be a port from 0 to 65535; got "eighty"\n')
   })
 
   test('prints an error that names a taken port and its variable', async () => {
     home = await newHome()
     const server = createServer()
     const port = await listenOn(server, 0)
-    const started = start({ MANAGEMENT_PORT: String(port) })
+    const started = start({ KEYWARD_MANAGEMENT_PORT: String(port) })
     await started.ended
     server.close()
     expect(started.child.exitCode).toBe(1)
     expect(started.errors).toBe(
-      `Starting …\nPort ${port} is taken by another program; set MANAGEMENT_PORT to a free port\n`,
+      `Starting …\nPort ${port} is taken by another program; set KEYWARD_MANAGEMENT_PORT to a free port\n`,
     )
   })
 

@@ -174,7 +174,7 @@ const SECRETS = [
   /\bgh[oprsu]_[0-9A-Za-z]{36}\b/,
   /\bxox[abprs]-[0-9A-Za-z-]{10,}/,
   /\bnpm_[0-9A-Za-z]{36}\b/,
-  /\b(?:MASTER_KEY|OPERATOR_TOKEN|[A-Z]+_PASSWORD)=["']?[0-9A-Za-z+/]{24,}/,
+  /\b(?:(?:KEYWARD_)?(?:MASTER_KEY|OPERATOR_TOKEN)|[A-Z_]+_PASSWORD)=["']?[0-9A-Za-z+/]{24,}/,
   /\bpostgres(?:ql)?:\/\/[^\s:/'"`$]+:[0-9A-Za-z_-]{20,}@/,
 ]
 
@@ -189,7 +189,7 @@ test('no file of the project contains a secret', () => {
 test.each([
   ['-----BEGIN', 'PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAAAAAAAAAAA'].join(' '),
   `kwm_${'a1B2'.repeat(9)}`,
-  `MASTER_KEY=${'5e'.repeat(32)}`,
+  `KEYWARD_MASTER_KEY=${'5e'.repeat(32)}`,
   `postgres://keyward:${'f00d'.repeat(8)}@db:5432/keyward`,
   `AKIA${'ABCD'.repeat(4)}`,
 ])('the scan finds a secret of form %#', (secret) => {

@@ -58,7 +58,7 @@ describe.skipIf(missing !== null)('the image keyward', () => {
     expect(curlOf(again, port)).toBe(curlOf(log, port))
   })
 
-  test('starts with the Postgres that DATABASE_URL names', async () => {
+  test('starts with the Postgres that KEYWARD_DATABASE_URL names', async () => {
     const name = `${IMAGE}-own-${process.pid}`
     await start(name, [])
     const file = docker(['exec', name, 'cat', '/data/.keyward/demo.json']).output
@@ -72,7 +72,7 @@ describe.skipIf(missing !== null)('the image keyward', () => {
     own.pathname = '/other'
     // Both containers have one network, because the Postgres of the first one listens only on its loopback address.
     const ports = ['GATEWAY', 'VALIDATOR', 'VALIDATOR_ADMIN', 'MANAGEMENT', 'MANAGEMENT_ADMIN']
-    const variables = [...ports.map((one) => `${one}_PORT=0`), `DATABASE_URL=${own.href}`]
+    const variables = [...ports.map((one) => `${one}_PORT=0`), `KEYWARD_DATABASE_URL=${own.href}`]
     const second = `${name}-second`
     const log = await start(second, ['--network', `container:${name}`, ...variables.flatMap((one) => ['--env', one])])
     const key = /"license":"([^"]+)"/.exec(log)?.[1] ?? ''

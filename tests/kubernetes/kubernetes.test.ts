@@ -164,8 +164,11 @@ describe.skipIf(missing !== null)('Keyward on Kubernetes', () => {
     const before = podsOf('keyward-validator').map(({ metadata }) => metadata.name)
     const file = `${setup.folder}/production/kustomization.yaml`
     const overlay = readFileSync(file, 'utf8')
-    expect(overlay).toContain('[TRUSTED_PROXIES=10.0.0.0/8]')
-    writeFileSync(file, overlay.replace('[TRUSTED_PROXIES=', '[LOG_LEVEL=warn, TRUSTED_PROXIES='))
+    expect(overlay).toContain('[KEYWARD_TRUSTED_PROXIES=10.0.0.0/8]')
+    writeFileSync(
+      file,
+      overlay.replace('[KEYWARD_TRUSTED_PROXIES=', '[KEYWARD_LOG_LEVEL=warn, KEYWARD_TRUSTED_PROXIES='),
+    )
     setup.apply('production')
     await rolledOut('keyward-validator')
     expect(podsOf('keyward-validator').map(({ metadata }) => metadata.name)).not.toEqual(before)

@@ -73,11 +73,21 @@ export function connect(flags: z.infer<typeof connectionFlags>, env: Environment
     token: () => givenToken ?? own?.managementToken ?? missing('--token or KEYWARD_TOKEN'),
     operatorToken: () =>
       flags.operatorToken ??
-      env['OPERATOR_TOKEN'] ??
+      operatorTokenOf(env) ??
       own?.operatorToken ??
-      missing('--operator-token or OPERATOR_TOKEN'),
+      missing('--operator-token or KEYWARD_OPERATOR_TOKEN'),
     demo: givenToken === undefined ? own : null,
   }
+}
+
+/** Returns the variable KEYWARD_OPERATOR_TOKEN, or its old name OPERATOR_TOKEN. Throws Failure if they differ. */
+function operatorTokenOf({ KEYWARD_OPERATOR_TOKEN: token, OPERATOR_TOKEN: old }: Environment): string | undefined {
+  if (token !== undefined && old !== undefined && token !== old)
+    throw new Failure(
+      EXIT.usage,
+      'KEYWARD_OPERATOR_TOKEN and its old name OPERATOR_TOKEN have different values; remove OPERATOR_TOKEN',
+    )
+  return token ?? old
 }
 
 function missing(how: string): never {

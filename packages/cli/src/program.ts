@@ -40,7 +40,7 @@ import { reportFailure } from './output.ts'
 import type { RunContext } from './session.ts'
 
 const AFTERWORD = `
-Flags set the address and the credentials. The next sources are KEYWARD_URL, KEYWARD_TOKEN and OPERATOR_TOKEN, and finally
+Flags set the address and the credentials. The next sources are KEYWARD_URL, KEYWARD_TOKEN and KEYWARD_OPERATOR_TOKEN, and finally
 .keyward/demo.json, which "npm start" and "npx keyward" write. Requests to other machines contain the token, so they
 require https or --allow-http (KEYWARD_ALLOW_HTTP=1).
 

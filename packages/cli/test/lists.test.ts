@@ -130,7 +130,7 @@ describe('wrong usage', () => {
     [['--operator-token', 'x', 'org', 'create', ''], /^"" is not a valid name of an organization\n {2}\S/],
     [['--operator-token', 'x', 'org', 'create', ' '], /^" " is not a valid name of an organization\n {2}\S/],
     [['--url', 'example.com', 'status'], /example\.com is not a URL\. .* such as https/],
-    [['status'], /--operator-token or OPERATOR_TOKEN/],
+    [['status'], /--operator-token or KEYWARD_OPERATOR_TOKEN/],
     [['--url', 'http://licenses.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
     [['--url', 'http://127.0.0.1.example.com', 'status'], /in clear text\. Use https, or --allow-http/],
   ])('exits with 2 and describes the wrong usage: %j', async (args, expected) => {

@@ -53,7 +53,7 @@ export async function forgetValidator(client: Pick<pg.ClientBase, 'query'>, id: 
 /**
  * Ends the connections of validators whose transaction has written something and is older than `seconds`. Such a transaction holds locks of
  * licenses, which delay their revocation. The transactions of validators take milliseconds, so only a stolen login holds one open. Returns
- * the number of ended connections. Does nothing without the permissions that a migration with ADMIN_DATABASE_URL grants.
+ * the number of ended connections. Does nothing without the permissions that a migration with KEYWARD_ADMIN_DATABASE_URL grants.
  */
 export async function endStuckValidators(client: Pick<pg.ClientBase, 'query'>, seconds: number): Promise<number> {
   const { rowCount } = await client.query(

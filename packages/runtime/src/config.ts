@@ -2,6 +2,9 @@
  * Reads a program's configuration from environment variables, before anything else starts. Each invalid value yields one
  * line that names the variable, the values allowed and the value received. The line omits a value that may be a secret,
  * judged by the name of its variable. An empty variable counts as not set.
+ *
+ * The names of all variables begin with `KEYWARD_`. A schema contains them without this prefix, which is also their old name. A program accepts
+ * old names, and reports them once when it starts.
  */
 
 import { isIP } from 'node:net'
@@ -19,38 +22,74 @@ export class ConfigError extends Error {
  */
 const SECRET_NAME = /(?:^|_)(?:TOKEN|KEY|URL|PASSWORD|SECRET)(?:_|$)/
 
+const PREFIX = 'KEYWARD_'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
 /**
- * Parses `env` with a zod object whose keys are the names of the variables. The schema may end in a `.transform`. Variables
- * that the schema does not contain are ignored. Throws `ConfigError` when a variable is invalid.
+ * Parses `env` with a zod object whose keys are the names of the variables without prefix. The schema may end in a `.transform`. Variables
+ * that the schema does not contain are ignored. Throws `ConfigError` when a variable is invalid, or has different values under its two names.
  */
-export function readConfig<T>(schema: z.ZodType<T>, env: Record<string, string | undefined> = process.env): T {
-  const given = withoutEmpty(env)
-  const result = schema.safeParse(given)
+export function readConfig<T>(schema: z.ZodType<T>, env: Environment = process.env): T {
+  const { values, nameOf, conflicts } = lookUp(schema, env)
+  if (conflicts.length > 0) throw new ConfigError(conflicts.join('\n'))
+  const result = schema.safeParse(values)
   if (result.success) return result.data
   const lines = new Map<string, string>()
   for (const issue of result.error.issues) {
-    const name = String(issue.path[0] ?? 'environment')
-    if (!lines.has(name)) lines.set(name, `${name} must be ${issue.message}; ${describe(name, given[name])}`)
+    const key = String(issue.path[0] ?? 'environment')
+    const name = nameOf.get(key) ?? key
+    if (!lines.has(key)) lines.set(key, `${name} must be ${issue.message}; ${describe(key, values[key])}`)
   }
   throw new ConfigError([...lines.values()].join('\n'))
 }
 
-/** The values of variables by their names. */
+/** Returns the new name of each variable of the schema that is set only by its old name. */
+export function oldNames(schema: z.ZodType, env: Environment = process.env): Record<string, string> {
+  const { values, nameOf } = lookUp(schema, env)
+  const old = [...nameOf].filter(([key, name]) => values[key] !== undefined && key === name && key !== fullName(key))
+  return Object.fromEntries(old.map(([key]) => [key, fullName(key)]))
+}
+
+/** Returns the name of a variable with the prefix. */
+export function fullName(key: string): string {
+  return key.startsWith(PREFIX) ? key : PREFIX + key
+}
+
+/** The values of variables by their names with prefix. */
 export type Variables = Readonly<Record<string, unknown>>
 
 /**
  * Returns the values of a schema's variables, including defaults, or no values when one is invalid. The result is for
  * `explainStart`.
  */
-export function effectiveVariables(
-  schema: z.ZodObject,
-  env: Record<string, string | undefined> = process.env,
-): Variables {
-  return schema.safeParse(withoutEmpty(env)).data ?? {}
+export function effectiveVariables(schema: z.ZodObject, env: Environment = process.env): Variables {
+  const { values, nameOf } = lookUp(schema, env)
+  const entries = Object.entries(schema.safeParse(values).data ?? {})
+  return Object.fromEntries(entries.map(([key, value]) => [nameOf.get(key) ?? key, value]))
 }
 
-function withoutEmpty(env: Record<string, string | undefined>): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
+/** Finds the values of the schema's variables, and for each the name under which it is set, or its new name if it is not set. */
+function lookUp(schema: z.ZodType, env: Environment) {
+  const values: Record<string, string | undefined> = {}
+  const nameOf = new Map<string, string>()
+  const conflicts: string[] = []
+  for (const key of keysOf(schema)) {
+    const name = fullName(key)
+    const given = env[name] === '' ? undefined : env[name]
+    const old = env[key] === '' ? undefined : env[key]
+    if (given !== undefined && old !== undefined && given !== old)
+      conflicts.push(`${name} and its old name ${key} have different values; remove ${key}`)
+    const value = given ?? old
+    if (value !== undefined) values[key] = value
+    nameOf.set(key, given === undefined && old !== undefined ? key : name)
+  }
+  return { values, nameOf, conflicts }
+}
+
+function keysOf(schema: z.core.$ZodType): string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape)
+  return schema instanceof z.ZodPipe ? keysOf(schema.in) : []
 }
 
 function describe(name: string, value: string | undefined): string {

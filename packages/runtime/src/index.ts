@@ -11,6 +11,7 @@ export {
   ConfigError,
   durationMs,
   effectiveVariables,
+  fullName,
   headerName,
   host,
   httpOrigin,
@@ -20,6 +21,7 @@ export {
   LOG_LEVELS,
   logLevel,
   type LogLevel,
+  oldNames,
   origins,
   parseHttpOrigin,
   port,
@@ -31,7 +33,7 @@ export {
   type Variables,
 } from './config.ts'
 export { LAUNCH } from './launch.ts'
-export { announceListening, explainStart, failStart, onStop, type StopOptions } from './lifecycle.ts'
+export { announceListening, explainStart, failStart, onStop, reportOldNames, type StopOptions } from './lifecycle.ts'
 export { continueTrace, currentTrace, runInTrace, type Trace, traceHeaders } from './trace.ts'
 export { createLogger, describeError, type ErrorDescription, type Logger } from './log.ts'
 export { leaveMemoryOutOfCoreDumps } from './core-dumps.ts'

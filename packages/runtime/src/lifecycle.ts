@@ -3,7 +3,9 @@
  * within a bounded time, and always ends in an exit (docs/api.md#p5).
  */
 
-import { ConfigError, type Variables } from './config.ts'
+import type { z } from 'zod'
+
+import { ConfigError, type LogLevel, oldNames, type Variables } from './config.ts'
 import { createLogger, describeError } from './log.ts'
 
 export interface StopOptions {
@@ -68,6 +70,14 @@ export function failStart(error: unknown, variables: Variables = {}, service?: s
   if (service === undefined || process.connected) printError(reason)
   else createLogger(service).fatal({ reasons: reason.split('\n') }, 'start failed')
   process.exit(1)
+}
+
+/** Reports the variables that are set by their old names, with their new names. A service logs them in one line. Other programs print them. */
+export function reportOldNames(schema: z.ZodType, service?: string, level?: LogLevel): void {
+  const variables = oldNames(schema)
+  if (Object.keys(variables).length === 0) return
+  if (service !== undefined) createLogger(service, level).warn({ variables }, 'variables have old names')
+  else for (const [old, name] of Object.entries(variables)) printError(`${old} is the old name of ${name}.`)
 }
 
 /** The classes of errors that indicate a bug in the program. Only their stack is printed. Other errors describe the environment. */

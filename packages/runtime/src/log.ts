@@ -19,7 +19,7 @@ const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Returns a logger. `name` is the name of the program, and `level` usually comes from LOG_LEVEL. */
+/** Returns a logger. `name` is the name of the program, and `level` usually comes from KEYWARD_LOG_LEVEL. */
 export function createLogger(name: string, level: LogLevel = 'info'): Logger {
   const options = {
     level,

@@ -12,6 +12,7 @@ import {
   origins,
   port,
   postgresUrl,
+  oldNames,
   readConfig,
   secret,
 } from '../src/index.ts'
@@ -86,9 +87,27 @@ describe('readConfig', () => {
     expect(messageOf({ VALIDATOR_PORT: '80a' })).toBe('VALIDATOR_PORT must be a port from 0 to 65535; got "80a"')
     expect(messageOf({ EDGE: 'akamia' })).toBe('EDGE must be one of cloudflare, fastly; got "akamia"')
     expect(messageOf({ DATABASE_URL: undefined })).toMatch(
-      /^DATABASE_URL must be an address such as .*; it is not set$/,
+      /^KEYWARD_DATABASE_URL must be an address such as .*; it is not set$/,
     )
     expect(messageOf({ STALE_AFTER: '5', LOG_LEVEL: 'loud' }).split('\n')).toHaveLength(2)
+  })
+
+  test('reads the names with prefix, and names a variable as it was set', () => {
+    const env = { KEYWARD_DATABASE_URL: base.DATABASE_URL, KEYWARD_VALIDATOR_PORT: '81', EDGE: 'fastly' }
+    expect(readConfig(schema, env)).toMatchObject({ port: 81, EDGE: 'fastly', DATABASE_URL: base.DATABASE_URL })
+    expect(messageOf({ KEYWARD_EDGE: 'x' })).toBe('KEYWARD_EDGE must be one of cloudflare, fastly; got "x"')
+    expect(messageOf({ KEYWARD_EDGE: '', EDGE: 'x' })).toBe('EDGE must be one of cloudflare, fastly; got "x"')
+  })
+
+  test('rejects different values under the two names without printing them, and accepts equal values', () => {
+    expect(messageOf({ KEYWARD_MASTER_KEY: 'a'.repeat(32), MASTER_KEY: 'b'.repeat(32) })).toBe(
+      'KEYWARD_MASTER_KEY and its old name MASTER_KEY have different values; remove MASTER_KEY',
+    )
+    const both = { ...base, KEYWARD_VALIDATOR_PORT: '81', VALIDATOR_PORT: '81' }
+    expect([readConfig(schema, both).port, oldNames(schema, both)]).toEqual([
+      81,
+      { DATABASE_URL: 'KEYWARD_DATABASE_URL' },
+    ])
   })
 
   test('never prints a value that may be a secret', () => {

@@ -115,7 +115,9 @@ describe('a program that cannot listen', () => {
   test('names the variable whose default is the port that is taken', () => {
     const given = effectiveVariables(variables, { WORKERS: '1', VALIDATOR_PORT: '' })
     const taken = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8080 })
-    expect(explainStart(taken, given)).toBe('Port 8080 is taken by another program; set VALIDATOR_PORT to a free port.')
+    expect(explainStart(taken, given)).toBe(
+      'Port 8080 is taken by another program; set KEYWARD_VALIDATOR_PORT to a free port.',
+    )
   })
 })
 
@@ -135,6 +137,25 @@ test('logs a failed start of a service as JSON, and prints that of another progr
     msg: 'start failed',
   })
   expect(fail('')).toMatchObject({ status: 1, stdout: '', stderr: 'A must be 1\nB must be 2\n' })
+})
+
+test('logs the old names that are set in one line, without values, and prints a line for each in other programs', () => {
+  const runtime = JSON.stringify(new URL('../src/index.ts', import.meta.url).href)
+  const env = { MASTER_KEY: 'secret', KEYWARD_EDGE: 'fastly', EDGE: 'fastly', PATH: process.env['PATH'] }
+  const report = (service: string) => {
+    const call = `reportOldNames(z.object({ MASTER_KEY: text(), EDGE: text() })${service})`
+    const program = `import { reportOldNames, text } from ${runtime}; import { z } from 'zod'; ${call}`
+    const options = { encoding: 'utf8', env, cwd: import.meta.dirname } as const
+    return spawnSync(process.execPath, ['--input-type=module', '--eval', program], options)
+  }
+  const { stdout, stderr } = report(", 'validator'")
+  expect(JSON.parse(stdout)).toMatchObject({
+    level: 'warn',
+    variables: { MASTER_KEY: 'KEYWARD_MASTER_KEY' },
+    msg: 'variables have old names',
+  })
+  expect(stdout + stderr).not.toContain('secret')
+  expect(report('')).toMatchObject({ stdout: '', stderr: 'MASTER_KEY is the old name of KEYWARD_MASTER_KEY.\n' })
 })
 
 test('explains a failed start in one sentence', () => {

@@ -145,7 +145,7 @@ function identityProviderOf(env: z.output<typeof variables>, context: z.Refineme
       context.addIssue({
         code: 'custom',
         path: [name],
-        message: 'set together with OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET',
+        message: 'set together with KEYWARD_OIDC_ISSUER, KEYWARD_OIDC_CLIENT_ID and KEYWARD_OIDC_CLIENT_SECRET',
       })
   return null
 }
@@ -159,7 +159,7 @@ function mailOf(env: z.output<typeof variables>, context: z.RefinementCtx): Mana
     context.addIssue({
       code: 'custom',
       path: [server === undefined ? 'SMTP_URL' : 'MAIL_FROM'],
-      message: 'set together with SMTP_URL and MAIL_FROM',
+      message: 'set together with KEYWARD_SMTP_URL and KEYWARD_MAIL_FROM',
     })
   return null
 }

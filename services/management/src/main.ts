@@ -7,6 +7,7 @@ import {
   leaveMemoryOutOfCoreDumps,
   onStop,
   readConfig,
+  reportOldNames,
 } from '@keyward/runtime'
 
 import { environment, variables } from './config.ts'
@@ -14,7 +15,9 @@ import { startManagement } from './server.ts'
 
 leaveMemoryOutOfCoreDumps()
 try {
-  const management = await startManagement(readConfig(environment))
+  const config = readConfig(environment)
+  reportOldNames(variables, 'management', config.logLevel)
+  const management = await startManagement(config)
   onStop(() => management.close())
   announceListening(management)
 } catch (error) {

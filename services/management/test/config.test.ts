@@ -54,6 +54,6 @@ test('requires the issuer, the client id and the client secret of OpenID Connect
   expect(read(all).identityProvider).toMatchObject({ clientId: 'keyward', label: 'Single sign-on', emailDomains: [] })
   expect(read({}).identityProvider).toBeNull()
   expect(() => read({ ...all, OIDC_CLIENT_SECRET: '' })).toThrow(
-    'OIDC_CLIENT_SECRET must be set together with OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET; it is not set',
+    'KEYWARD_OIDC_CLIENT_SECRET must be set together with KEYWARD_OIDC_ISSUER, KEYWARD_OIDC_CLIENT_ID and KEYWARD_OIDC_CLIENT_SECRET; it is not set',
   )
 })

@@ -88,7 +88,7 @@ export const environment = variables.transform((env, context): ValidatorConfig =
     return z.NEVER
   }
   if (env.STALE_LIMIT <= env.STALE_AFTER) {
-    context.addIssue({ code: 'custom', path: ['STALE_LIMIT'], message: 'a duration longer than STALE_AFTER' })
+    context.addIssue({ code: 'custom', path: ['STALE_LIMIT'], message: 'a duration longer than KEYWARD_STALE_AFTER' })
     return z.NEVER
   }
   return {

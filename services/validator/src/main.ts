@@ -7,6 +7,7 @@ import {
   leaveMemoryOutOfCoreDumps,
   onStop,
   readConfig,
+  reportOldNames,
 } from '@keyward/runtime'
 import { HTTP_LIBRARY } from '@keyward/uwebsockets'
 
@@ -17,7 +18,9 @@ import { WorkerPool } from './workers/pool.ts'
 
 leaveMemoryOutOfCoreDumps()
 try {
-  const validator = await startValidator(readConfig(environment), (...parts) => new WorkerPool(...parts))
+  const config = readConfig(environment)
+  reportOldNames(variables, 'validator', config.logLevel)
+  const validator = await startValidator(config, (...parts) => new WorkerPool(...parts))
   const stop = onStop(() => validator.close())
   // A supervisor starts the validator again, with another index. Retries in this process would fail forever.
   void validator.unusable.then(() => stop(1))

@@ -297,7 +297,8 @@ class Validator {
       reasons.push(`The index is full: ${this.#updater.missingRows} rows do not fit.`)
     } else if (!this.#freshness.isLoaded) reasons.push('The index is not loaded yet.')
     else if (this.#freshness.isInGap) reasons.push('The index has missed changes and is being compared with Postgres.')
-    else if (this.#freshness.isStale) reasons.push('The index has not been current for longer than STALE_AFTER.')
+    else if (this.#freshness.isStale)
+      reasons.push('The index has not been current for longer than KEYWARD_STALE_AFTER.')
     return { ready: reasons.length === 0, reasons, warnings: this.#safety.isSafe ? [] : [SLOTS_AT_RISK] }
   }
 

@@ -47,7 +47,7 @@ test.each([
   ['CORS_ORIGINS', 'https://a.example/', 'web origins such as https://example.com separated by commas, or *'],
   ['EDGE', 'cloudflar', 'one of cloudflare, cloudfront, fastly, vercel, google, akamai'],
   ['STALE_AFTER', 'soon', 'a duration'],
-  ['STALE_LIMIT', '1s', 'a duration longer than STALE_AFTER'],
+  ['STALE_LIMIT', '1s', 'a duration longer than KEYWARD_STALE_AFTER'],
   ['VALIDATOR_HOST', '999.1.1.1', 'an IP address of this machine'],
   ['DATABASE_URL', 'mysql://x', 'postgres://'],
 ])('rejects an invalid %s with a one-line message that names the variable', (name, value, takes) => {

@@ -84,7 +84,7 @@ export class Callers {
   async createVendor(maxMachines: number | null = null): Promise<Vendor> {
     const create = async <T>(path: string, token: string, body: object, schema: z.ZodType<T>): Promise<T> =>
       schema.parse((await this.send('POST', `/api/v1/${path}`, token, body)).body)
-    const operator = this.#edge.secret('OPERATOR_TOKEN')
+    const operator = this.#edge.secret('KEYWARD_OPERATOR_TOKEN')
     const { managementToken, apiKey } = await create(
       'organizations',
       operator,

@@ -139,9 +139,9 @@ export class Installation {
       env: {
         PATH: process.env['PATH'],
         KEYWARD_URL: `https://${HOST}`,
-        CONNECT_TO: `127.0.0.1:${this.port}`,
-        CA_FILE: this.certificate,
-        OPERATOR_TOKEN: this.secret('OPERATOR_TOKEN'),
+        KEYWARD_CONNECT_TO: `127.0.0.1:${this.port}`,
+        KEYWARD_CA_FILE: this.certificate,
+        KEYWARD_OPERATOR_TOKEN: this.secret('KEYWARD_OPERATOR_TOKEN'),
       },
     })
     if (ran.status !== 0) throw new Error(`The smoke test failed:\n${ran.stdout}\n${ran.stderr}`)

@@ -9,7 +9,7 @@ export function describeFailure(origin: string, error: unknown): string {
   if (page === null || page === origin) return `No connection to ${origin}: ${reasonOf(error)}.`
   return (
     `No connection to ${origin}. Browsers hide the reason from pages. If the network works, ` +
-    `the service's CORS_ORIGINS may not contain ${page}, the origin of this page.`
+    `the service's KEYWARD_CORS_ORIGINS may not contain ${page}, the origin of this page.`
   )
 }
 

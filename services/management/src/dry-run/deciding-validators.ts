@@ -162,7 +162,7 @@ export function createDecidingValidators(
   async function requestAll(context: ReadContext, checks: readonly CheckToDecide[]): Promise<Verdicts> {
     const prepared = { ...(await prepare(context, fixedUrls)), dispatcher }
     if (prepared.adminUrls.length === 0)
-      log.warn('no validator runs on this host; list the admin ports of validators in VALIDATOR_ADMIN_URLS')
+      log.warn('no validator runs on this host; list the admin ports of validators in KEYWARD_VALIDATOR_ADMIN_URLS')
     const decided = new AbortController()
     const { signal } = decided
     const ask = (adminUrl: string) =>

@@ -71,7 +71,7 @@ export function createKeyring(current: Uint8Array, previous: Uint8Array | null):
     const key = keys.get(id)
     if (!key)
       throw new Error(
-        `The signing key ${keyId} is sealed under the master key ${id}, which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS.`,
+        `The signing key ${keyId} is sealed under the master key ${id}, which is neither KEYWARD_MASTER_KEY nor KEYWARD_MASTER_KEY_PREVIOUS.`,
       )
     const sealed = Buffer.from(privateKeyEncrypted)
     const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })

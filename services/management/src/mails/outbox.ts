@@ -8,7 +8,7 @@ import { ApiError } from '../http/problem.ts'
 
 /** Throws NOT_ENABLED unless the operator has set a mail server. */
 export function requireMail({ mailEnabled }: { mailEnabled: boolean }): void {
-  if (!mailEnabled) throw new ApiError('NOT_ENABLED', 'The operator has not set a mail server (SMTP_URL).')
+  if (!mailEnabled) throw new ApiError('NOT_ENABLED', 'The operator has not set a mail server (KEYWARD_SMTP_URL).')
 }
 
 /** Adds the mail with the keys of an order, if the organization has switched it on. */

@@ -10,7 +10,7 @@ export const SECURITY_SCHEMES = {
     'A management token or a personal access token, for the vendor. Paste the secret alone, without `Bearer`.',
   ),
   operatorToken: bearer(
-    'OPERATOR_TOKEN',
+    'KEYWARD_OPERATOR_TOKEN',
     'The token of the operator who runs this installation. Paste the secret alone, without `Bearer`.',
   ),
 } as const

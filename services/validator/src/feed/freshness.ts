@@ -1,5 +1,5 @@
 /**
- * Measures on a monotonic clock how long ago the index was last current. After STALE_LIMIT the workers stop deciding checks,
+ * Measures on a monotonic clock how long ago the index was last current. After KEYWARD_STALE_LIMIT the workers stop deciding checks,
  * because licenses in the index may have been revoked long ago (docs/api.md#p4).
  */
 

@@ -1,7 +1,7 @@
 /**
  * Manages the signing keys of an organization (docs/api.md#f5). Exactly one key is current, and at most one is prepared. A prepared key has
  * `retiredAt` and `preparedAt`, and the next rotation makes it current. Files of older keys stay valid until their key is withdrawn. When
- * the service starts with a new MASTER_KEY and the old one as MASTER_KEY_PREVIOUS, it seals every signing key again.
+ * the service starts with a new KEYWARD_MASTER_KEY and the old one as KEYWARD_MASTER_KEY_PREVIOUS, it seals every signing key again.
  */
 
 import type { EventType } from '@keyward/contract/management/events'
