@@ -12,9 +12,12 @@ import type { Envelope, Mailer } from './mailer.ts'
 import { type MailContent, mailedLicenses, type Message, render } from './render.ts'
 
 const MAILS: Queue = { table: 'mails', lane: 'organization_id' }
-/** The limits of claimed mails and of concurrent attempts. A lane is an organization. The lanes share one mail server. */
-const CLAIMED = { lane: 4, organization: 4, inAll: 20, failing: 0 }
+/** The limits of concurrent attempts. A lane is an organization. The lanes share one mail server. */
 const RUNNING = { lane: 2, organization: 2 }
+/** No claimed mail waits, so that `inAll` is the number of concurrent attempts. */
+const CLAIMED = { ...RUNNING, inAll: 20, failing: 0 }
+/** The maximum number of mails of one organization to one address in 24 hours. Anyone can give a shop the address of another person. */
+const MAX_OF_ADDRESS = 20
 /** A mail that has been due for longer than this is not sent, because its text may be wrong by now. */
 const MAX_LATE_DAYS = 3
 const LOG_INTERVAL_MS = 10_000
@@ -57,13 +60,23 @@ async function findDue({ db, perDay }: WorkerOptions): Promise<DueLane[]> {
   )
 }
 
-type ClaimedMail = Omit<MailJob, 'message'> & Omit<MailContent, 'licenses'> & { licenses: unknown; isLate: boolean }
+interface ClaimedMail extends Omit<MailJob, 'message'>, Omit<MailContent, 'licenses'> {
+  licenses: unknown
+  isLate: boolean
+  /** The number of this mail among those to its address in 24 hours. */
+  ofAddress: number
+}
 
 async function claim(db: Db, worker: string, allowances: readonly Allowance[]): Promise<MailJob[]> {
   const { rows } = await sql<ClaimedMail>`
     with ${claiming(MAILS, worker, allowances)}
     select m.id, o.id as lane, o.id as organization_id, m.template, c.email as recipient, m.attempts, m.ends_at,
       m.next_attempt_at < now() - ${MAX_LATE_DAYS} * interval '1 day' as is_late,
+      row_number() over (partition by o.id, lower(c.email) order by m.id)::integer + (
+        select count(*)::integer from mails s
+        where s.organization_id = o.id and lower(s.recipient) = lower(c.email) and s.id not in (select id from claimed)
+          and (s.attempted_at > now() - interval '1 day' or s.worker is not null)
+      ) as of_address,
       coalesce(o.mail_sender_name, o.name) as sender, o.mail_reply_to as reply_to, o.time_zone,
       (select jsonb_agg(jsonb_build_object('key', l.key, 'product', p.name, 'status', l.status, 'expiresAt', extract(epoch from l.expires_at) * 1000) order by l.id)
         from licenses l join products p on p.id = l.product_id
@@ -79,6 +92,8 @@ async function claim(db: Db, worker: string, allowances: readonly Allowance[]): 
 /** Returns the message of a mail, or the reason why it is not sent. A mail that cannot be rendered must not hold up the others. */
 function messageOf(mail: ClaimedMail): Message | string {
   if (mail.isLate) return `The mail could not be sent within ${MAX_LATE_DAYS} days.`
+  if (mail.ofAddress > MAX_OF_ADDRESS)
+    return `${MAX_OF_ADDRESS} mails of the last 24 hours went to this address. Send the mail again later.`
   try {
     return render({ ...mail, licenses: mailedLicenses.parse(mail.licenses) })
   } catch (error) {
@@ -131,7 +146,7 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
     failure: 'mails could not be sent',
     setDue: (count) => due.set(count),
     findDue: () => findDue(options),
-    claim: async (worker, allowances) => ({ jobs: await claim(db, worker, allowances), later: [] }),
+    claim: async (worker, allowances) => ({ jobs: await claim(db, worker, allowances), later: [], ended: [] }),
     async attempt(job) {
       const { id, message } = job
       const isSendable = typeof message !== 'string'

@@ -16,7 +16,7 @@ import { allowancesOf, type ClaimLimits } from './allowances.ts'
 import { type Allowance, beat, countDue, type DueLane, leave, type Queue, release, releaseOthers } from './queue.ts'
 
 /**
- * The pauses after a claim: IDLE_MS if the claim returned no row, BUSY_MS if a lane has a backlog, and otherwise CALM_MS. A claim and a flush
+ * The pauses after a claim: IDLE_MS if it claimed no row, BUSY_MS if a lane has a backlog, and otherwise CALM_MS. A claim and a flush
  * cost about the same for few rows as for many, so both wait for more rows while no lane has a backlog.
  */
 const IDLE_MS = 250
@@ -45,6 +45,12 @@ export interface Outcome {
   isFailing: boolean
 }
 
+export interface Claim<OneJob extends Job> {
+  jobs: OneJob[]
+  ended: readonly Pick<Job, 'lane'>[]
+  later: string[]
+}
+
 /** The part of a worker that depends on the queue. */
 export interface Work<OneJob extends Job, OneOutcome extends Outcome> {
   queue: Queue
@@ -54,8 +60,8 @@ export interface Work<OneJob extends Job, OneOutcome extends Outcome> {
   /** The log message when a statement fails. */
   failure: string
   findDue: () => Promise<DueLane[]>
-  /** Claims due rows. Ends the rows that cannot be attempted. Rows in `later` are for another process. */
-  claim: (worker: string, allowances: readonly Allowance[]) => Promise<{ jobs: OneJob[]; later: string[] }>
+  /** Claims due rows. Ends the rows that cannot be attempted, and returns them in `ended`. Rows in `later` are for another process. */
+  claim: (worker: string, allowances: readonly Allowance[]) => Promise<Claim<OneJob>>
   /** Makes an attempt. Never rejects. Returns null when the attempt ended because the process stops. */
   attempt: (job: OneJob, stopping: AbortSignal) => Promise<OneOutcome | null>
   write: (worker: string, outcomes: readonly OneOutcome[]) => Promise<void>
@@ -131,15 +137,20 @@ export class QueueWorker<OneJob extends Job, OneOutcome extends Outcome> {
   async #claim(): Promise<number> {
     const { queue, claimed: limits, findDue, claim } = this.#work
     if (Date.now() - this.#lastReconciledMs >= RECONCILE_MS) {
-      // If the response to a claim was lost in an outage, this worker has claimed rows that `#mine` does not contain.
+      // After a failed claim, or one whose response was lost in an outage, this worker has claimed rows that `#mine` does not contain.
       await releaseOthers(this.#db, queue, this.#id, [...this.#mine])
       this.#lastReconciledMs = Date.now()
     }
     const inAll = this.#attempts.size + this.#waiting.length
     const allowances = allowancesOf(limits, await findDue(), this.#claimed, inAll)
     if (allowances.length === 0) return IDLE_MS
-    const { jobs, later } = await claim(this.#id, allowances)
+    const { jobs, ended, later } = await claim(this.#id, allowances).catch((error: unknown) => {
+      // The failed claim may have claimed rows. The next one releases them first.
+      this.#lastReconciledMs = -Infinity
+      throw error
+    })
     const counts = new Tally<string>()
+    for (const { lane } of ended) counts.add(lane)
     for (const job of jobs) {
       this.#mine.add(job.id)
       this.#waiting.push(job)
@@ -148,7 +159,7 @@ export class QueueWorker<OneJob extends Job, OneOutcome extends Outcome> {
     }
     this.#startWaiting()
     await release(this.#db, queue, this.#id, later)
-    if (jobs.length === 0) return IDLE_MS
+    if (jobs.length + ended.length === 0) return IDLE_MS
     // A lane has a backlog if the claim returned all rows that its allowance permits.
     return allowances.some(({ lane, count }) => counts.of(lane) === count) ? BUSY_MS : CALM_MS
   }

@@ -131,14 +131,18 @@ function oldestIds(
  */
 const MARKED_AND_PAST = sql`due < (select min(until) from event_schedules) - interval '1 day'`
 
+/** The condition for mails that count toward limits of 24 hours, or whose attempt runs. */
+const COUNTED_MAIL = sql`worker is not null or attempted_at > now() - interval '1 day'`
+
 /**
- * Returns a batch that deletes the oldest rows of owners with too many rows. It counts the rows of each owner only when all owners together
+ * Returns a batch that deletes the oldest rows of owners with too many rows, except those in `counted`. It counts the rows of each owner only when all owners together
  * have more rows than one owner may have.
  */
 function excess(
   table: 'events' | 'mails' | 'webhook_deliveries',
   owner: 'organization_id' | 'endpoint_id',
   most: number,
+  counted = sql`false`,
 ): Batch {
   const [rowsOf, ownerOf] = [sql.table(table), sql.ref(owner)]
   return async (db, rows) => {
@@ -153,7 +157,7 @@ function excess(
       )
       delete from ${rowsOf} where id in (
         select e.id from kept k join lateral (
-          select id from ${rowsOf} e where e.${ownerOf} = k.owner and e.id < k.id order by e.id limit ${rows}
+          select id from ${rowsOf} e where e.${ownerOf} = k.owner and e.id < k.id and (${counted}) is not true order by e.id limit ${rows}
         ) e on true limit ${rows})`.execute(db)
     return Number(numAffectedRows ?? 0)
   }
@@ -300,7 +304,7 @@ export async function applyRetention(db: Db, options: RetentionOptions): Promise
     ['webhookDeliveries', oldestIds('webhook_deliveries', EVENT_DAYS)],
     ['excessDeliveries', excess('webhook_deliveries', 'endpoint_id', options.maxEvents ?? MAX_DELIVERIES)],
     ['mails', oldestIds('mails', EVENT_DAYS)],
-    ['excessMails', excess('mails', 'organization_id', options.maxEvents ?? MAX_MAILS)],
+    ['excessMails', excess('mails', 'organization_id', options.maxEvents ?? MAX_MAILS, COUNTED_MAIL)],
     ['shopEvents', oldestIds('commerce_events', EVENT_DAYS)],
     [
       'licensesOfJobs',

@@ -55,17 +55,21 @@ async function disableFailing({ db, log }: WorkerOptions, outcomes: readonly Out
 /** Returns the claimed deliveries that can be attempted. Ends those whose event or endpoint has been deleted. */
 async function claimReady({ db, keyring }: WorkerOptions, worker: string, claimed: readonly Claimed[]) {
   const jobs: Ready[] = []
-  const gone: string[] = []
+  const ended: Claimed[] = []
   const later: string[] = []
   for (const one of claimed) {
     const { id, type, data, endpoint } = one
-    if (endpoint === null || type === null || data === null) gone.push(id)
+    if (endpoint === null || type === null || data === null) ended.push(one)
     // Only a process with another master key can open the secret.
     else if (!keyring.canOpen(endpoint.masterKeyId)) later.push(id)
     else jobs.push({ ...one, endpoint, body: eventBody({ ...one, id: one.eventId, type, data }) })
   }
-  await failClaimed(db, worker, gone)
-  return { jobs, later }
+  await failClaimed(
+    db,
+    worker,
+    ended.map(({ id }) => id),
+  )
+  return { jobs, ended, later }
 }
 
 export function startWebhookWorker(options: WorkerOptions): QueueWorker<Ready, Outcome> {

@@ -67,13 +67,19 @@ async function order(templateId: string, quantity = 1, of = vendor): Promise<str
   return rows.map(({ key }) => key)
 }
 
-/** Adds mails without a request, each with a license of its own recipient. */
-async function flood(of: Vendor, count: number): Promise<void> {
-  const { id, customerId } = await of.license()
+/** Adds mails without a request, each with a license of its own customer. `#` in the address is the number of the customer. */
+async function flood(of: Vendor, count: number, email = 'flood-#@example.com'): Promise<void> {
   await harness.database.pool.query(
-    `insert into mails (id, organization_id, template, customer_id, recipient, license_ids)
-     select new_id(), $1, 'key', $2, 'flood-' || n || '@example.com', array[$3::uuid] from generate_series(1, $4::integer) n`,
-    [of.id, customerId, id, count],
+    `with people as (
+       insert into customers (id, organization_id, email)
+       select new_id(), $1, replace($3, '#', n::text) from generate_series(1, $4::integer) n returning id, email
+     ), owned as (
+       insert into licenses (id, organization_id, product_id, customer_id, key, policy_type)
+       select new_id(), $1, $2, id, id::text, 'PERPETUAL' from people returning id, customer_id
+     )
+     insert into mails (id, organization_id, template, customer_id, recipient, license_ids)
+     select new_id(), $1, 'key', p.id, p.email, array[o.id] from people p join owned o on o.customer_id = p.id`,
+    [of.id, await of.product(), email, count],
   )
 }
 
@@ -215,6 +221,20 @@ test('an organization sends at most MAIL_DAILY_LIMIT mails in 24 hours, and a su
   await limited.close()
 })
 
+test('an address gets at most 20 mails of an organization in 24 hours, and others are sent', async () => {
+  await flood(vendor, 12, 'Victim@example.com')
+  await flood(vendor, 13, 'victim@example.com')
+  await flood(vendor, 1)
+  await expect.poll(async () => (await states()).includes('PENDING'), POLL).toBe(false)
+  const failed = (await list()).filter(({ status }) => status === 'FAILED')
+  expect(failed).toHaveLength(5)
+  for (const { error } of failed) expect(error).toContain('20 mails of the last 24 hours went to this address')
+  expect(server.received).toHaveLength(21)
+  const other = await createVendor(harness)
+  await flood(other, 1, 'victim@example.com')
+  await expect.poll(() => states(other), POLL).toEqual(['SUCCEEDED'])
+})
+
 test('no text of a vendor or customer adds a header or a recipient', async () => {
   for (const mailSenderName of ['Acme\r\nBcc: eve@example.com', 'Acme <eve@example.com>', 'a"b', ''])
     expect(outcome(await settings({ mailSenderName }))).toBe('422 INVALID_REQUEST')
@@ -328,6 +348,9 @@ test('sending a key requires the permission to read licenses', async () => {
   const { secret: token } = expectBody(created, 201, createdToken.required({ secret: true }))
   const body = { template: 'key', licenseId: id }
   expect(outcome(await harness.call('POST', 'mails', { token, body }))).toBe('403 FORBIDDEN')
+  const foreign = await sendKey(id, await createVendor(harness))
+  expect(outcome(foreign)).toBe('422 INVALID_REQUEST')
+  expect(foreign.text).toContain('#/licenseId')
 })
 
 test('without a mail server, no mail can be requested or switched on', async () => {

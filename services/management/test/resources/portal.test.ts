@@ -109,7 +109,9 @@ describe('a link', () => {
     ])
       expect(outcome(await harness.call('POST', 'portal-sessions', { token, body }))).toBe('403 FORBIDDEN')
     const stranger = await createVendor(harness)
-    expect(outcome(await stranger.call('POST', 'portal-sessions', { body }))).toBe('404 NOT_FOUND')
+    const foreign = await stranger.call('POST', 'portal-sessions', { body })
+    expect(outcome(foreign)).toBe('422 INVALID_REQUEST')
+    expect(foreign.text).toContain('#/customerId')
     for (const wrong of [
       { actions: ['delete'] },
       { actions: undefined },
@@ -129,6 +131,8 @@ describe('a link', () => {
     expect((await first('GET', 'session')).status).toBe(200)
     await link({ customerId: own })
     expect(outcome(await first('GET', 'session'))).toBe('401 UNAUTHENTICATED')
+    const ended = await vendor.call('GET', `audit-log?action=portal.ended&resourceId=${own}`)
+    expect(ended.body).toMatchObject({ data: [{ changes: { excess: 1 } }] })
   })
 })
 

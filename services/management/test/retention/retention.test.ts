@@ -211,3 +211,19 @@ test('deletes the oldest activity of an organization with too many entries', asy
   expect(await newest(other)).toEqual({ count: 20, last: '00000014' })
   expect(await trim()).toEqual({})
 })
+
+test('deletes the oldest mails beyond the maximum, except those that count toward limits of 24 hours', async () => {
+  const organizationId = await organization()
+  await query(
+    `insert into mails (id, organization_id, template, license_ids, attempted_at, worker)
+     select new_id(), $1, 'key', '{}',
+       case when n <= 2 then now() - interval '23 hours' when n <= 4 then now() - interval '25 hours' end,
+       case when n = 3 then gen_random_uuid() end
+     from generate_series(1, 10) n`,
+    [organizationId],
+  )
+  const options = { days, batchRows: 100, maxEvents: 5 }
+  expect(await applyRetention(createDatabase(pool), options)).toMatchObject({ excessMails: 2 })
+  const counted = `mails where organization_id = '${organizationId}' and (attempted_at is not null or worker is not null)`
+  expect(await count(counted)).toBe(3)
+})

@@ -6,10 +6,19 @@ import { sql } from 'kysely'
 import { audit } from '../../audit/writer.ts'
 import type { WriteContext } from '../../context.ts'
 import { customerRows } from '../../crud/customer-rows.ts'
-import { findRow, insertRow, listRows, lockRow, type OwnedRows, readRow, updateRow } from '../../crud/owned-rows.ts'
+import {
+  findRow,
+  insertRow,
+  listRows,
+  lockRow,
+  missingIds,
+  type OwnedRows,
+  readRow,
+  updateRow,
+} from '../../crud/owned-rows.ts'
 import { timeOfEvent } from '../../events/body.ts'
 import { firstIdAt } from '../../http/pagination.ts'
-import { ApiError } from '../../http/problem.ts'
+import { ApiError, invalid } from '../../http/problem.ts'
 import { requireMail } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
 import { licenseRows } from '../licenses/store.ts'
@@ -42,6 +51,8 @@ function tooMany(detail: string, seconds: number): ApiError {
 
 /** Adds a mail with the key of a license. The lock on the customer makes the count of its mails exact. */
 async function addMail(context: WriteContext, licenseId: string): Promise<Mail> {
+  if ((await missingIds('licenses', context, [licenseId])).size > 0)
+    throw invalid('#/licenseId', 'must be the id of a license of this organization')
   const license = await findRow(licenseRows, context, licenseId)
   const customer = await lockRow(customerRows, context, license.customerId)
   const since = firstIdAt(Date.now() - DAY_MS)

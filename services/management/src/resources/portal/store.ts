@@ -11,13 +11,15 @@ import { unauthenticated } from '../../admission/authentication.ts'
 import { audit } from '../../audit/writer.ts'
 import type { Db, ReadContext, WriteContext } from '../../context.ts'
 import { customerRows } from '../../crud/customer-rows.ts'
-import { findRow } from '../../crud/owned-rows.ts'
+import { findRow, missingIds } from '../../crud/owned-rows.ts'
+import { invalid } from '../../http/problem.ts'
 import { requireWithinQuota } from '../../quotas/quotas.ts'
 
 const LINK_MINUTES = 15
 const SESSION_HOURS = 24
 const MS_PER_MINUTE = 60_000
 const MAX_OF_CUSTOMER = 20
+const ENDED = { action: 'portal.ended', resourceType: 'customer' } as const
 
 interface NewLink {
   customerId: string
@@ -31,11 +33,12 @@ interface NewLink {
   confirms?: boolean
 }
 
-/** Creates a link that opens the portal once. Throws NOT_FOUND and QUOTA_EXCEEDED. */
+/** Creates a link that opens the portal once. Throws INVALID_REQUEST and QUOTA_EXCEEDED. */
 export async function createPortalSession(context: WriteContext, link: NewLink): Promise<Required<PortalLink>> {
   const { db, organizationId } = context
   const { customerId, actions, returnUrl = null, preview = false, origin, confirms = false } = link
-  await findRow(customerRows, context, customerId)
+  if ((await missingIds('customers', context, [customerId])).size > 0)
+    throw invalid('#/customerId', 'must be the id of a customer of this organization')
   await requireWithinQuota(context, 'portalSessions')
   const { secret, hash } = createSecret('PORTAL_LINK')
   const expiresAt = new Date(Date.now() + LINK_MINUTES * MS_PER_MINUTE)
@@ -60,7 +63,13 @@ export async function createPortalSession(context: WriteContext, link: NewLink):
     .orderBy('createdAt', 'desc')
     .orderBy('id', 'desc')
     .offset(MAX_OF_CUSTOMER)
-  await db.deleteFrom('portalSessions').where('organizationId', '=', organizationId).where('id', 'in', excess).execute()
+  const { numDeletedRows } = await db
+    .deleteFrom('portalSessions')
+    .where('organizationId', '=', organizationId)
+    .where('id', 'in', excess)
+    .executeTakeFirstOrThrow()
+  if (numDeletedRows > 0n)
+    await audit(context, { ...ENDED, resourceId: customerId, changes: { excess: Number(numDeletedRows) } })
   const changes = { actions, preview, expiresAt: expiresAt.toISOString() }
   await audit(context, { action: 'portal.linked', resourceType: 'customer', resourceId: customerId, changes })
   // The code is in the fragment, which browsers never send to a server.
@@ -125,6 +134,5 @@ export async function endPortalSessions(context: WriteContext, customerId: strin
     .where('organizationId', '=', context.organizationId)
     .where('customerId', '=', customerId)
     .executeTakeFirstOrThrow()
-  if (numDeletedRows > 0n)
-    await audit(context, { action: 'portal.ended', resourceType: 'customer', resourceId: customerId })
+  if (numDeletedRows > 0n) await audit(context, { ...ENDED, resourceId: customerId })
 }
