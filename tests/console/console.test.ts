@@ -10,6 +10,7 @@ import { accessibilityTests, violationsOf } from './accessibility.ts'
 import { auditTests } from './audit.ts'
 import { callTests, productSearchTests } from './calls.ts'
 import { conflictTests } from './conflicts.ts'
+import { jobTests } from './jobs.ts'
 import { keyboardTests } from './keyboard.ts'
 import { licenseTests } from './licenses.ts'
 import { mailTests } from './mails.ts'
@@ -35,6 +36,7 @@ describe.skipIf(!hasBrowser)(`the console (${WITHOUT_BROWSER})`, { timeout: 120_
   afterAll(() => stage.close())
 
   licenseTests(() => stage)
+  jobTests(() => stage)
   templateTests(() => stage)
   shopTests(() => stage)
   mailTests(() => stage)

@@ -16,6 +16,7 @@ const startFlags = z.object({
   expires: z.string().optional(),
   allowEarlier: z.boolean().optional(),
   days: z.int().optional(),
+  expectedTotal: z.int().optional(),
   dryRun: z.boolean().default(false),
 })
 
@@ -39,6 +40,11 @@ export function addLicenseJobCommands(parent: CliCommand): void {
     .option('--allow-earlier', 'renew also with an expiry that is earlier than the present one')
     .option('--days <days>', 'the number of days that extend adds', wholeNumber)
     .option('--dry-run', 'only show the effect')
+    .option(
+      '--expected-total <count>',
+      'fail when another number of licenses is selected now than in the dry run',
+      wholeNumber,
+    )
     .run(async ({ api, output, context }, given, type: string) => {
       const flags = startFlags.parse(given)
       const action = actionOf(type, flags, context.nowMs())
@@ -48,7 +54,9 @@ export function addLicenseJobCommands(parent: CliCommand): void {
         throw new Failure(EXIT.usage, 'Select licenses with options such as --product, or all licenses with --all.')
       const body = { action, ...(hasFilter ? { filter } : { all: true as const }) }
       if (!flags.dryRun) {
-        const { data } = await api.call(licenseJobs.startLicenseJob, { body })
+        const { data } = await api.call(licenseJobs.startLicenseJob, {
+          body: { ...body, expectedTotal: flags.expectedTotal },
+        })
         output.result(data, describeJob(data))
         return
       }

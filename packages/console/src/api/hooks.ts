@@ -13,17 +13,20 @@ import { showDone, showError } from '../notices.tsx'
 import { ApiError, type Applied, call, callAndApply } from './client.ts'
 import { liveMessage } from './live.ts'
 
-/** Reads one resource, and reads it again every `refreshMs` milliseconds if given. Sends no request while `input` is null. */
+/**
+ * Reads one resource, and reads it again every `refreshMs` milliseconds if given, or as long after a response as it returns for the
+ * response. Sends no request while `input` is null.
+ */
 export function useRead<One extends Operation>(
   operation: One,
   input: InputOf<One> | null,
-  refreshMs: number | false = false,
+  refreshMs: number | false | ((read: ResultOf<One> | undefined) => number | false) = false,
 ) {
   return useQuery({
     queryKey: [operation.route, input],
     queryFn: () => call(operation, input!),
     enabled: input !== null,
-    refetchInterval: refreshMs,
+    refetchInterval: typeof refreshMs === 'function' ? ({ state }) => refreshMs(state.data) : refreshMs,
   })
 }
 
@@ -35,39 +38,15 @@ export type ItemOf<One extends ListOperation> = PageOf<One>['data'][number]
 export const ME = ['me']
 
 const PAGE_SIZE = 50
-const MAX_PAGE_SIZE = 100
 const REFRESH_MS = 2_000
 
 function readPage<One extends ListOperation>(
   operation: One,
   input: InputOf<One>,
   cursor: string | null,
-  limit?: number,
 ): Promise<PageOf<One>>
-function readPage(
-  operation: ListOperation,
-  input: AnyInput,
-  cursor: string | null,
-  limit = PAGE_SIZE,
-): Promise<unknown> {
-  return call(operation, { ...input, query: { ...input.query, limit, cursor } })
-}
-
-/** The maximum number of items that are read at once, for an export or an action on all items of a list. */
-const MAX_READ = 20_000
-
-/** Reads all items of a list that match the filters, or the first `MAX_READ`. `isWhole` is false if there are more. */
-export async function readAll<One extends ListOperation>(
-  operation: One,
-  input: InputOf<One>,
-): Promise<{ items: ItemOf<One>[]; isWhole: boolean }> {
-  const items: ItemOf<One>[] = []
-  for (let cursor: string | null = null; ;) {
-    const page: PageOf<One> = await readPage(operation, input, cursor, MAX_PAGE_SIZE)
-    items.push(...page.data)
-    cursor = page.nextCursor
-    if (cursor === null || items.length >= MAX_READ) return { items, isWhole: cursor === null }
-  }
+function readPage(operation: ListOperation, input: AnyInput, cursor: string | null): Promise<unknown> {
+  return call(operation, { ...input, query: { ...input.query, limit: PAGE_SIZE, cursor } })
 }
 
 /**

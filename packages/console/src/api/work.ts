@@ -1,6 +1,6 @@
 /**
- * Runs tasks that need many requests, such as imports. A task continues while the person uses other screens. Closing the page stops the
- * task, so the browser asks for a confirmation first.
+ * Runs imports, which need many requests. An import continues while the person uses other screens. Closing the page stops it, so the
+ * browser asks for a confirmation first.
  */
 
 import { useQueryClient } from '@tanstack/react-query'

@@ -20,6 +20,8 @@ interface ConfirmProps {
   isDangerous?: boolean
   /** The characters that the person must type before an irreversible change. */
   typed?: string
+  /** Whether the change is not possible, or its consequence not known yet. */
+  isDisabled?: boolean
 }
 
 export function Confirm({
@@ -31,6 +33,7 @@ export function Confirm({
   onConfirm,
   isDangerous = true,
   typed = '',
+  isDisabled = false,
   onClose,
 }: ConfirmProps & { onClose: () => void }) {
   const [value, setValue] = useState('')
@@ -38,7 +41,7 @@ export function Confirm({
   const isTyped = value.trim().toUpperCase() === typed.toUpperCase()
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (!isTyped) return
+    if (!isTyped || isDisabled) return
     setIsPending(true)
     void onConfirm().then(onClose, () => setIsPending(false))
   }
@@ -69,7 +72,12 @@ export function Confirm({
             >
               Cancel
             </Button>
-            <Button type="submit" color={isDangerous ? 'red' : 'indigo'} loading={isPending} disabled={!isTyped}>
+            <Button
+              type="submit"
+              color={isDangerous ? 'red' : 'indigo'}
+              loading={isPending}
+              disabled={!isTyped || isDisabled}
+            >
               {label}
             </Button>
           </Group>
@@ -83,19 +91,17 @@ export function Confirm({
 export function ConfirmButton({
   size,
   icon,
-  isDisabled = false,
   ...confirm
 }: ConfirmProps & {
   size?: string
   /** An icon that replaces the label. The label is then the tooltip. */
   icon?: ReactNode
-  isDisabled?: boolean
 }) {
   const [opened, { open, close }] = useDisclosure(false)
   return (
     <>
       {icon === undefined ? (
-        <Button variant="default" onClick={open} disabled={isDisabled} {...(size !== undefined && { size })}>
+        <Button variant="default" onClick={open} {...(size !== undefined && { size })}>
           {confirm.label}
         </Button>
       ) : (

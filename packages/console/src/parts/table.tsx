@@ -224,13 +224,15 @@ export function ListTable<Item extends { id: string }>(props: ListTableProps<Ite
   )
 }
 
-/** The bar of actions on the selected rows. */
+/** The bar of actions on the selected rows. `offer` follows the number, and selects more rows. */
 export function SelectionBar({
   count,
+  offer,
   onClear,
   children,
 }: {
   count: number
+  offer?: ReactNode
   onClear: () => void
   children: ReactNode
 }) {
@@ -238,9 +240,12 @@ export function SelectionBar({
   return (
     <Paper withBorder p="xs" className="selected" role="region" aria-label={selected}>
       <Group justify="space-between">
-        <Text size="sm" fw={600}>
-          {selected}
-        </Text>
+        <Group gap="xs">
+          <Text size="sm" fw={600}>
+            {selected}
+          </Text>
+          {offer}
+        </Group>
         <Group gap="xs">
           <Button size="xs" variant="subtle" color="gray" onClick={onClear}>
             Clear the selection

@@ -1,7 +1,8 @@
-import { Alert, Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
+import { Alert, Button, Group, List, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 
 import { type BadRow, dismissWork, type Work } from '../api/work.ts'
+import { ProgressCard } from './progress-card.tsx'
 import { ErrorMessage } from './states.tsx'
 
 const t = {
@@ -33,48 +34,32 @@ export function BadRows({ rows, covered = false }: { rows: readonly BadRow[]; co
 }
 
 /** Shows the progress, the result and the failed rows of a task. Shows `actions` when the task has ended. */
-export function WorkPanel({
-  work,
-  actions,
-  dismiss = 'Import more',
-}: {
-  work: Work
-  actions?: ReactNode
-  /** The label of the button that removes the result. */
-  dismiss?: string
-}) {
+export function WorkPanel({ work, actions }: { work: Work; actions: ReactNode }) {
+  const { title, path, done, all, isRunning, summary, bad, covered, error } = work
   return (
-    <Card withBorder component="section" aria-label={work.title}>
-      <Stack>
-        <Title order={2} size="h4">
-          {work.title}
-        </Title>
-        <Progress
-          value={(100 * work.done) / Math.max(1, work.all)}
-          color={work.error ? 'red' : work.isRunning ? 'indigo' : 'teal'}
-          animated={work.isRunning}
-          aria-label={work.title}
-        />
-        <Text role="status">
-          {work.isRunning ? `${work.done.toLocaleString()} of ${work.all.toLocaleString()} rows` : work.summary}
+    <ProgressCard
+      title={title}
+      done={done}
+      all={all}
+      status={isRunning ? `${done.toLocaleString()} of ${all.toLocaleString()} rows` : summary}
+      state={error ? 'failed' : isRunning ? 'running' : 'ended'}
+    >
+      {isRunning && (
+        <Text size="sm" c="dimmed">
+          You can open other screens. The work continues while this page is open in the browser.
         </Text>
-        {work.isRunning && (
-          <Text size="sm" c="dimmed">
-            You can open other screens. The work continues while this page is open in the browser.
-          </Text>
-        )}
-        <ErrorMessage error={work.error} />
-        <BadRows rows={work.bad} />
-        <BadRows rows={work.covered} covered />
-        {!work.isRunning && (
-          <Group>
-            {actions}
-            <Button variant="default" onClick={() => dismissWork(work.path)}>
-              {dismiss}
-            </Button>
-          </Group>
-        )}
-      </Stack>
-    </Card>
+      )}
+      <ErrorMessage error={error} />
+      <BadRows rows={bad} />
+      <BadRows rows={covered} covered />
+      {!isRunning && (
+        <Group>
+          {actions}
+          <Button variant="default" onClick={() => dismissWork(path)}>
+            Import more
+          </Button>
+        </Group>
+      )}
+    </ProgressCard>
   )
 }

@@ -54,29 +54,46 @@ const jobReason = z.enum(REASONS).meta({
 })
 export type JobReason = z.infer<typeof jobReason>
 
-const target = z
-  .strictObject({
-    action: licenseAction,
-    ids: z
-      .array(id('The id of a license.'))
-      .min(1)
-      .max(MAX_JOB_IDS)
-      .transform((list) => [...new Set(list)])
-      .optional()
-      .meta({ description: 'The ids of the licenses, at most 1,000.', example: [EXAMPLE_ID] }),
-    filter: z
-      .strictObject(licenseFilter)
-      .refine((given) => Object.keys(given).length > 0, 'must have a condition; for all licenses, give `all` instead')
-      .optional()
-      .meta({ description: 'Selects the licenses that the list returns with these parameters.' }),
-    all: z.literal(true).optional().meta({ description: 'Selects all licenses of the organization.', example: true }),
-  })
-  .refine(({ ids, filter, all }) => [ids, filter, all].filter((one) => one !== undefined).length === 1, {
-    path: ['filter'],
-    message: 'is required unless ids or all is given; exactly one of the three is allowed',
-  })
-  .meta({ example: { action: { type: 'suspend' }, filter: { status: 'expired' } } })
+/** The filter of a job: the conditions of the list of licenses. */
+export const jobFilter = z
+  .strictObject(licenseFilter)
+  .refine((given) => Object.keys(given).length > 0, 'must have a condition; for all licenses, give `all` instead')
+
+const expectedTotal = z.int().min(0).max(MAX_JOB_LICENSES).optional().meta({
+  description:
+    'The number of licenses that the dry run returned. The request fails when another number is selected now, so that no other licenses change.',
+  example: 203,
+})
+
+const selected = {
+  action: licenseAction,
+  ids: z
+    .array(id('The id of a license.'))
+    .min(1)
+    .max(MAX_JOB_IDS)
+    .transform((list) => [...new Set(list)])
+    .optional()
+    .meta({ description: 'The ids of the licenses, at most 1,000.', example: [EXAMPLE_ID] }),
+  filter: jobFilter
+    .optional()
+    .meta({ description: 'Selects the licenses that the list returns with these parameters.' }),
+  all: z.literal(true).optional().meta({ description: 'Selects all licenses of the organization.', example: true }),
+}
+type Selected = Partial<Record<'ids' | 'filter' | 'all', unknown>>
+const selectsOnce = ({ ids, filter, all }: Selected) =>
+  [ids, filter, all].filter((one) => one !== undefined).length === 1
+const ONCE = {
+  path: ['filter'],
+  message: 'is required unless ids or all is given; exactly one of the three is allowed',
+}
+const SUSPENDS_EXPIRED = { action: { type: 'suspend' }, filter: { status: 'expired' } }
+const target = z.strictObject(selected).refine(selectsOnce, ONCE).meta({ example: SUSPENDS_EXPIRED })
+const startedTarget = z
+  .strictObject({ ...selected, expectedTotal })
+  .refine(selectsOnce, ONCE)
+  .meta({ example: SUSPENDS_EXPIRED })
 export type JobTarget = z.output<typeof target>
+export type StartedTarget = z.output<typeof startedTarget>
 
 const count = (description: string, example: number) => z.int().meta({ description, example })
 
@@ -149,7 +166,7 @@ export const licenseJobs = operations({
   startLicenseJob: {
     route: 'POST /license-jobs',
     needs: 'licenses.write',
-    body: target,
+    body: startedTarget,
     returns: licenseJob,
     creates: true,
     continues: true,

@@ -226,6 +226,18 @@ test('the start of a job selects its licenses, so later ones do not enter', asyn
   expect((await read(later.id)).status).toBe('active')
 })
 
+test('a job starts only with as many licenses as the dry run returned, if the request states the number', async () => {
+  await importMany(2)
+  const body = { action: { type: 'delete' }, filter: { status: 'active' } }
+  const { total } = await dryRun(body)
+  await importMany(1)
+  const refused = await vendor.call('POST', 'license-jobs', { body: { ...body, expectedTotal: total } })
+  expect(outcome(refused)).toBe('422 INVALID_REQUEST')
+  expect(refused.text).toContain('must be 3, the number of licenses that are selected now')
+  expect((await list('')).data).toHaveLength(3)
+  expect(await finish({ ...body, expectedTotal: 3 })).toMatchObject({ total: 3, changed: 3 })
+})
+
 test('a canceled job keeps what it has changed, and is undone whole', async () => {
   await importMany(900)
   const { id } = await start({ action: { type: 'suspend' }, filter: { status: 'active' } })

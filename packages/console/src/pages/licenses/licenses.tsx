@@ -5,9 +5,8 @@ import { Button, Group } from '@mantine/core'
 import { useState } from 'react'
 import { Link } from 'wouter'
 
-import { readAll, useChange, useList, useRead } from '../../api/hooks.ts'
+import { useList, useRead } from '../../api/hooks.ts'
 import { useMay } from '../../api/me.ts'
-import { useWork } from '../../api/work.ts'
 import { ProductField } from '../../parts/choose.tsx'
 import { ExportButton } from '../../parts/export-button.tsx'
 import { ChoiceFilter, FilterBar, TextFilter } from '../../parts/filters.tsx'
@@ -15,12 +14,13 @@ import { Name } from '../../parts/name.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { KeyText, LastDay, StatusBadge, When } from '../../parts/parts.tsx'
 import { Slots } from '../../parts/slots.tsx'
-import { type Column, ListTable } from '../../parts/table.tsx'
+import { type Column, type ListState, ListTable } from '../../parts/table.tsx'
 import { type UrlFilters, useUrlFilters, useUrlSorting } from '../../parts/url.ts'
 import { type View, Views } from '../../parts/views.tsx'
-import { WorkPanel } from '../../parts/work-panel.tsx'
 import { text } from '../../text.ts'
-import { SelectedLicenses, UndoSelected } from './selected.tsx'
+import { targetOf } from './job-target.ts'
+import { Jobs } from './jobs.tsx'
+import { SelectedLicenses } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
 const WITHIN = { '7': '7 days', '30': '30 days', '90': '90 days' }
@@ -105,6 +105,37 @@ function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }
   )
 }
 
+const NOTHING: ReadonlySet<string> = new Set()
+
+/**
+ * The selected licenses: some that the list shows, or all that match its filters, also those that it does not show yet. Other filters
+ * clear the selection, so that an action never concerns licenses that the list no longer contains.
+ */
+function useSelection({ items, hasMore }: ListState<License>, filter: Readonly<Record<string, string | null>>) {
+  const filters = JSON.stringify(filter)
+  const [stored, setStored] = useState({ filters, ids: NOTHING, isWhole: false })
+  if (stored.filters !== filters) setStored({ filters, ids: NOTHING, isWhole: false })
+  const shown = items.map(({ id }) => id)
+  const isWhole = stored.isWhole && stored.filters === filters
+  const ids = isWhole ? shown : shown.filter((id) => stored.ids.has(id))
+  const hasRest = hasMore && ids.length > 0 && ids.length === shown.length
+  const counting = useRead(licenses.listLicenses, hasRest ? { query: { ...filter, limit: 1, total: 'true' } } : null)
+  const total = hasRest ? counting.data?.total : shown.length
+  const target = targetOf(filter)
+  const select = (chosen: ReadonlySet<string>) => setStored({ filters, ids: chosen, isWhole: false })
+  const onSelect = () => setStored({ filters, ids: NOTHING, isWhole: true })
+  return {
+    ids: new Set(ids),
+    select,
+    clear: () => select(NOTHING),
+    selected: ids.length > 0 && {
+      target: isWhole && target ? target : { ids },
+      count: isWhole ? (total ?? ids.length) : ids.length,
+      whole: hasRest && !isWhole && target && total !== undefined ? { target, total, onSelect } : null,
+    },
+  }
+}
+
 export default function Licenses() {
   const may = useMay()
   const filters = useUrlFilters(FILTERS)
@@ -116,10 +147,7 @@ export default function Licenses() {
   const input = { query: { ...filter, ...order } }
   const list = useList(licenses.listLicenses, input)
   const { data: organization } = useRead(organizations.readOwnOrganization, {})
-  /** The licenses that match the filters, with those that the list does not show yet. */
-  const [matching, setMatching] = useState<readonly License[]>([])
-  const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
-  const work = useWork('/licenses')
+  const selection = useSelection(list, filter)
   const canWrite = may('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
@@ -131,13 +159,6 @@ export default function Licenses() {
       Import
     </Button>
   )
-  const selected = (matching.length > list.items.length ? matching : list.items).filter(({ id }) => ids.has(id))
-  const selectMatching = useChange(() => readAll(licenses.listLicenses, input), {
-    onDone: ({ items }) => {
-      setMatching(items)
-      setIds(new Set(items.map(({ id }) => id)))
-    },
-  })
   return (
     <Screen
       title="Licenses"
@@ -149,7 +170,7 @@ export default function Licenses() {
         </>
       }
     >
-      {work && <WorkPanel work={work} actions={<UndoSelected />} dismiss="Close" />}
+      <Jobs />
       <Views
         views={VIEWS}
         filters={filters[0]}
@@ -157,23 +178,14 @@ export default function Licenses() {
         Count={CountOfView}
       />
       <FilterFields filters={filters} />
-      {selected.length > 0 && (
-        <SelectedLicenses
-          licenses={selected}
-          onDone={() => setIds(new Set())}
-          onSelectMatching={
-            list.hasMore && selected.length === list.items.length ? () => selectMatching.mutate(undefined) : null
-          }
-          isSelecting={selectMatching.isPending}
-        />
-      )}
+      {selection.selected && <SelectedLicenses {...selection.selected} onDone={selection.clear} />}
       <ListTable
         list={list}
         columns={COLUMNS}
         href={({ id }) => `/licenses/${id}`}
         label="Licenses"
         sorting={isByExpiry ? { ...sorting, by: 'expiresAt', order: 'asc' } : sorting}
-        selection={canWrite ? { ids, onChange: setIds, nameOf: ({ key }) => key } : undefined}
+        selection={canWrite ? { ids: selection.ids, onChange: selection.select, nameOf: ({ key }) => key } : undefined}
         empty={
           clear
             ? 'No license matches these filters.'

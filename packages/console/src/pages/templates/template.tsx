@@ -14,6 +14,7 @@ import { Confirm, ConfirmButton } from '../../parts/confirm.tsx'
 import { EntitlementList } from '../../parts/entitlement-list.tsx'
 import { Screen } from '../../parts/page-header.tsx'
 import { Copyable, Facts, KeyText, TextLink, Waiting } from '../../parts/parts.tsx'
+import { ProgressCard } from '../../parts/progress-card.tsx'
 import { ErrorMessage } from '../../parts/states.tsx'
 import { counted, text } from '../../text.ts'
 import { slotsOf, termText } from '../licenses/summary.tsx'
@@ -92,7 +93,12 @@ function Apply({ template: { id, name } }: { template: Template }) {
 function State({ template: { application, unapplied } }: { template: Template }) {
   if (application !== null && application.endedAt === null)
     return (
-      <Alert role="status">{`Changing licenses: ${application.done.toLocaleString()} of ${counted(application.total, 'license')} read.`}</Alert>
+      <ProgressCard
+        title="Changing licenses"
+        done={application.done}
+        all={application.total}
+        status={`${application.done.toLocaleString()} of ${counted(application.total, 'license')} read`}
+      />
     )
   if (unapplied.length > 0)
     return <Alert color="yellow">The licenses of this template do not have its latest values yet.</Alert>
@@ -103,10 +109,7 @@ function State({ template: { application, unapplied } }: { template: Template })
 
 export default function TemplatePage({ id }: { id: string }) {
   const may = useMay()
-  const [interval, setPolling] = useState<number | false>(RUNNING_MS)
-  const read = useRead(templates.readTemplate, { params: { id } }, interval)
-  const wanted = isRunning(read.data) ? RUNNING_MS : false
-  if (read.data && wanted !== interval) setPolling(wanted)
+  const read = useRead(templates.readTemplate, { params: { id } }, (one) => isRunning(one) && RUNNING_MS)
   const product = useName(read.data?.productId ?? null)
   const [isEditing, editing] = useDisclosure(false)
   const [, navigate] = useLocation()

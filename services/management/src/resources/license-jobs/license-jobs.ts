@@ -7,6 +7,7 @@ import {
   type JobTarget,
   type LicenseJob,
   MAX_JOB_LICENSES,
+  type StartedTarget,
 } from '@keyward/contract/management/license-jobs'
 import { uuidv7 } from '@keyward/database'
 import { type RawBuilder, sql } from 'kysely'
@@ -114,9 +115,9 @@ async function requireFewRunning({ db, organizationId }: WriteContext): Promise<
 }
 
 /** Starts a job. Its rows contain the licenses that the filter selects now, so later licenses do not enter. */
-async function startJob(context: WriteContext, target: JobTarget): Promise<LicenseJob> {
+async function startJob(context: WriteContext, target: StartedTarget): Promise<LicenseJob> {
   const { db, organizationId, actor } = context
-  const { action, ids, ...selecting } = target
+  const { action, ids, expectedTotal, ...selecting } = target
   if (action.type === 'renew' && action.expiresAt <= new Date())
     throw invalid('#/action/expiresAt', 'must be in the future')
   const selection = await selectionOf(context, target)
@@ -135,6 +136,11 @@ async function startJob(context: WriteContext, target: JobTarget): Promise<Licen
     select total from job`.execute(db)
   const total = rows[0]?.total ?? 0
   if (total > MAX_JOB_LICENSES) throw tooMany()
+  if (expectedTotal !== undefined && expectedTotal !== total)
+    throw invalid(
+      '#/expectedTotal',
+      `must be ${total}, the number of licenses that are selected now; run the dry run again`,
+    )
   await sql`
     delete from license_jobs where ended_at is not null and id in (
       select id from (
