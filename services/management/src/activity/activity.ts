@@ -1,11 +1,12 @@
 /** Defines the endpoints of the activity feed (docs/api.md#d3), which lists checks and changes of licenses, newest first. */
 
-import { actor, code } from '@keyward/contract'
+import { code } from '@keyward/contract'
 import { activity as operations, type activityEntry, activityType } from '@keyward/contract/management/activity'
 import type { Database } from '@keyward/database'
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 
+import { listedActor } from '../audit/actors.ts'
 import type { ReadContext } from '../context.ts'
 import { columnsOf, exportList } from '../crud/export.ts'
 import { missingIds } from '../crud/owned-rows.ts'
@@ -31,7 +32,7 @@ function show(row: Selectable<Database['activity']>): ActivityEntry {
     count: row.count,
     firstAt: row.firstAt.toISOString(),
     lastAt: row.lastAt.toISOString(),
-    ...(row.actor !== null && { actor: actor.parse(row.actor) }),
+    ...(row.actor !== null && { actor: listedActor(row.actor) }),
   }
 }
 

@@ -22,6 +22,26 @@ afterAll(() => harness.close())
 const pageOf = <Schema extends z.ZodType>(schema: Schema) => z.object({ data: z.array(schema), nextCursor: z.null() })
 const query = (sql: string, values: unknown[]) => harness.database.pool.query(sql, values)
 
+test('lists activity and audit entries of an actor that only a later version knows', async () => {
+  const own = await createVendor(harness)
+  const { id } = await own.license()
+  const actor = JSON.stringify({ type: 'ROBOT', id: 'r2' })
+  await query(
+    `insert into activity (at, id, organization_id, license_id, type, count, first_at, last_at, actor)
+     values (date_trunc('minute', now()), new_id(), $1, $2, 'LICENSE_CHANGED', 1, now(), now(), $3)`,
+    [own.id, id, actor],
+  )
+  await query(
+    `insert into audit_log (id, organization_id, actor, action, resource_type, resource_id)
+     values (new_id(), $1, $3, 'license.changed', 'license', $2)`,
+    [own.id, id, actor],
+  )
+  for (const path of [`licenses/${id}/activity`, `audit-log?resourceId=${id}`])
+    expect((await own.call('GET', path)).body).toMatchObject({
+      data: [{ actor: { type: 'SYSTEM', name: 'an actor of a later version' } }, {}],
+    })
+})
+
 test('lists changes, machines and checks in the activity of a license', async () => {
   const license = await vendor.license()
   await vendor.call('POST', `licenses/${license.id}/suspend`)

@@ -13,13 +13,19 @@ async function* endless(chunk: string) {
   }
 }
 
-/** Starts an endless response, and resolves when it has ended. `reads` is whether the caller reads it. */
-async function endOf(limits: { totalMs: number; idleMs: number }, reads: boolean): Promise<string> {
+/**
+ * Starts an endless response, and resolves when it has ended. `reads` is whether the caller reads it, and `leaves` whether the caller
+ * disconnects before the response starts.
+ */
+async function endOf(limits: { totalMs: number; idleMs: number }, reads: boolean, leaves = false): Promise<string> {
   const log = { error: () => undefined }
   const closed = Promise.withResolvers<string>()
   const server = createServer((_request, response) => {
     const stream = new Streamed(endless('x'.repeat(reads ? 1 : 100_000)), () => closed.resolve('closed'))
-    new Responder(log, limits).send(response, { status: 200, headers: {}, body: '', stream })
+    const send = () => new Responder(log, limits).send(response, { status: 200, headers: {}, body: '', stream })
+    if (!leaves) return send()
+    response.once('close', () => setImmediate(send))
+    caller.destroy()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -42,3 +48,7 @@ test('ends a streamed response that a caller reads for too long', async () => {
 test('ends a streamed response that a caller does not read', async () => {
   await expect(endOf({ totalMs: HOUR, idleMs: 100 }, false)).resolves.toBe('closed')
 })
+
+test('closes the stream of a response whose caller has left before it', async () => {
+  await expect(endOf({ totalMs: HOUR, idleMs: HOUR }, true, true)).resolves.toBe('closed')
+}, 5_000)

@@ -184,6 +184,16 @@ test('1,000 rows with new customers and 10,000 machines are imported, and one ma
     [own.id],
   )
   expect(used).toEqual([{ used: 10_000 }])
+  // One occurrence has all machines, and its events are written in several statements.
+  const events = async () =>
+    (
+      await harness.database.pool.query(
+        `select count(*)::integer as events, count(distinct data -> 'resource' ->> 'machineId')::integer as machines
+         from events where organization_id = $1 and type = 'machine.activated'`,
+        [own.id],
+      )
+    ).rows
+  await expect.poll(events, { timeout: 60_000, interval: 200 }).toEqual([{ events: 10_000, machines: 10_000 }])
 }, 120_000)
 
 test('a row of an export is the row of an import', () => {

@@ -1,7 +1,8 @@
 /** Reads rows of access rules with their match counters, and converts them to the representation of the API. */
 
-import { type AccessRule, actor } from '@keyward/contract'
+import type { AccessRule } from '@keyward/contract'
 
+import { listedActor } from '../../audit/actors.ts'
 import type { Db, ReadContext } from '../../context.ts'
 import type { OwnedRows } from '../../crud/owned-rows.ts'
 
@@ -55,7 +56,7 @@ export function showRule(row: RuleRow): AccessRule {
     lastMatchedAt: row.lastMatchedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
-    createdBy: actor.parse(row.createdBy),
+    createdBy: listedActor(row.createdBy),
   }
 }
 

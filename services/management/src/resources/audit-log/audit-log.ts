@@ -1,11 +1,11 @@
 /** Defines the endpoints of the audit log of an organization and of the operator's audit log (docs/api.md#m11). */
 
-import { actor } from '@keyward/contract'
 import { type auditEntry, auditLog as operations } from '@keyward/contract/management/audit'
 import type { Database } from '@keyward/database'
 import { type Selectable, sql } from 'kysely'
 import { z } from 'zod'
 
+import { listedActor } from '../../audit/actors.ts'
 import type { Db, ReadContext } from '../../context.ts'
 import { type Columns, columnsOf, exportList } from '../../crud/export.ts'
 import { firstIdAt, type PageQuery, selectPage } from '../../http/pagination.ts'
@@ -38,7 +38,7 @@ function show(row: Selectable<Database['auditLog']>): AuditEntry {
   const { id, at, action, resourceType, resourceId } = row
   const changes = changesSchema.parse(row.changes)
   const before = changesSchema.parse(row.before)
-  return { id, at: at.toISOString(), actor: actor.parse(row.actor), action, resourceType, resourceId, changes, before }
+  return { id, at: at.toISOString(), actor: listedActor(row.actor), action, resourceType, resourceId, changes, before }
 }
 
 /** Lists the operator's actions on all organizations, including deleted ones. */

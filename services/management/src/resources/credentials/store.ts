@@ -3,10 +3,11 @@
  * only its hash is stored. The row of a revoked credential remains until its retention ends, but no list contains it.
  */
 
-import { actor, type Permission } from '@keyward/contract'
+import type { Permission } from '@keyward/contract'
 import { createSecret, type CredentialKind, uuidv7 } from '@keyward/database'
 import { sql } from 'kysely'
 
+import { listedActor } from '../../audit/actors.ts'
 import { audit, toJsonb } from '../../audit/writer.ts'
 import type { CallerCredential, Db, ReadContext, WriteContext } from '../../context.ts'
 import type { NewEvent, OwnedEvent } from '../../events/writer.ts'
@@ -75,7 +76,7 @@ function show(row: CredentialRow) {
     expiresAt: row.expiresAt?.toISOString() ?? null,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     createdAt: row.createdAt.toISOString(),
-    createdBy: actor.nullable().parse(row.createdBy),
+    createdBy: row.createdBy && listedActor(row.createdBy),
     // Only API keys can be bound to a product.
     ...(row.kind === 'API_KEY' && { productId: row.productId }),
   }
