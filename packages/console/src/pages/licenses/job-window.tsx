@@ -7,7 +7,7 @@ import {
   type licenseAction,
   licenseJobs,
 } from '@keyward/contract/management/license-jobs'
-import { NumberInput, TextInput } from '@mantine/core'
+import { Group, NumberInput, TextInput } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useState } from 'react'
 import type { z } from 'zod'
@@ -43,7 +43,6 @@ const t = {
   },
 }
 const DAYS = 30
-const MAX_EXAMPLES = 5
 const SETTLE_MS = 300
 
 function titleOf(label: string, target: Target): string {
@@ -55,16 +54,16 @@ function titleOf(label: string, target: Target): string {
 
 /** The numbers of licenses that will change and that stay as they are, with some of the latter. */
 function Effect({ effect: { total, changed, reasons, examples } }: { effect: JobEffect }) {
-  const keysOf = (reason: JobReason) => examples.others.filter((one) => one.reason === reason).slice(0, MAX_EXAMPLES)
+  const keysOf = (reason: JobReason) => examples.others.filter((one) => one.reason === reason)
   return (
     <div role="status">
       <b>{`${changed.toLocaleString()} of ${counted(total, 'license')} will change.`}</b>
       {reasons.map(({ reason, count }) => (
         <div key={reason}>
           {`${counted(count, 'license')} will not: ${jobReasons[reason]}.`}
-          <div className="sub">
+          <Group gap="xs" className="sub">
             {keysOf(reason).map(({ id, key }) => key !== null && <KeyText key={id} value={key} />)}
-          </div>
+          </Group>
         </div>
       ))}
     </div>

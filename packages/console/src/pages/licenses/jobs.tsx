@@ -54,8 +54,12 @@ const RECENT_MS = 3_600_000
 
 const isRunning = ({ endedAt }: LicenseJob) => endedAt === null
 
-function resultOf({ state, action, total, done, changed, skipped, restored, kept }: LicenseJob): string {
-  if (state === 'undone' || restored + kept > 0)
+/** Whether the result of a job is that of its undo. */
+const isRestored = ({ state, restored, kept }: LicenseJob) => state === 'undone' || restored + kept > 0
+
+function resultOf(job: LicenseJob): string {
+  const { state, action, total, done, changed, skipped, restored } = job
+  if (isRestored(job))
     return `${state === 'canceled' ? 'Canceled the undo. ' : ''}Restored ${restored.toLocaleString()} of ${counted(changed, 'license')}.`
   const result = `${t.ended[action.type]} ${changed.toLocaleString()} of ${counted(total, 'license')}.`
   const rest = skipped > 0 ? ` In ${skipped.toLocaleString()} of them, the action was in effect already.` : ''
@@ -63,8 +67,9 @@ function resultOf({ state, action, total, done, changed, skipped, restored, kept
 }
 
 /** The licenses that do not allow the action, or that the undo left as they are. */
-function Problems({ job: { errors, failed, kept, state } }: { job: LicenseJob }) {
-  const count = state === 'undone' ? kept : Math.max(failed, errors.length)
+function Problems({ job }: { job: LicenseJob }) {
+  const { errors, failed, kept } = job
+  const count = isRestored(job) ? kept : failed
   if (errors.length === 0) return null
   return (
     <details>
@@ -123,7 +128,7 @@ function Ended({ job }: { job: LicenseJob }) {
   const isUndoable = undoableUntil !== null && Date.parse(undoableUntil) > Date.now() && changed > 0
   return (
     <Card withBorder component="section" aria-label={resultOf(job)} p="xs">
-      <Group justify="space-between" wrap="nowrap">
+      <Group justify="space-between" align="flex-start" wrap="nowrap">
         <div>
           <Text size="sm" role="status">
             {resultOf(job)}
@@ -131,7 +136,12 @@ function Ended({ job }: { job: LicenseJob }) {
           <By job={job} />
         </div>
         {isUndoable && may('licenses.write') && (
-          <Button variant="default" loading={undo.isPending} onClick={() => undo.mutate({ params: { id } })}>
+          <Button
+            variant="default"
+            flex="none"
+            loading={undo.isPending}
+            onClick={() => undo.mutate({ params: { id } })}
+          >
             Undo
           </Button>
         )}
@@ -172,9 +182,17 @@ export function Jobs() {
         <Ended key={job.id} job={job} />
       ))}
       {earlier.length > 0 && (
-        <Button variant="subtle" size="xs" onClick={() => setHasEarlier(!hasEarlier)} aria-expanded={hasEarlier}>
-          {`${counted(earlier.length, 'earlier action')} on many licenses`}
-        </Button>
+        <Group>
+          <Button
+            variant="subtle"
+            color="gray"
+            size="xs"
+            onClick={() => setHasEarlier(!hasEarlier)}
+            aria-expanded={hasEarlier}
+          >
+            {`${counted(earlier.length, 'earlier action')} on many licenses`}
+          </Button>
+        </Group>
       )}
       {hasEarlier && earlier.map((job) => <Ended key={job.id} job={job} />)}
     </Stack>
