@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
+import { violationsOf } from './accessibility.ts'
 import { created, type Stage } from './stage.ts'
 
 const effective = z.object({
@@ -149,6 +150,33 @@ export function licenseTests(open: () => Stage): void {
       expect(heading).toMatch(/^id,key,status,productId,/)
       expect(lines).toHaveLength(60)
       expect(lines[0]).toMatch(/^[0-9a-f-]{36},MANY-\d{4},active,/)
+    })
+
+    test('keeps filters as a view in the browser, but none that concerns one customer', async () => {
+      const stage = open()
+      const { page } = stage
+      const views = page.getByRole('navigation', { name: 'Views' })
+      await stage.open('/licenses?email=many-licenses%40example.com')
+      await stage.button('Clear the filters').waitFor()
+      expect(await stage.button('Save as a view').count()).toBe(0)
+      await stage.open('/licenses?status=suspended&within=90')
+      await stage.button('Save as a view').click()
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('expired')
+      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await stage.dialog().getByText('is the name of another view').waitFor()
+      expect(await violationsOf(page)).toEqual([])
+      await stage.dialog().getByRole('textbox', { name: 'Name' }).fill('Ends soon')
+      await stage.dialog().getByRole('button', { name: 'Save' }).click()
+      await views.getByRole('link', { name: /^Ends soon/ }).waitFor()
+      await stage.open('/licenses')
+      expect(await stage.button('Save as a view').count()).toBe(0)
+      await views.getByRole('link', { name: /^Ends soon/ }).click()
+      await page.waitForURL('**/licenses?status=suspended&within=90')
+      await stage.button('Delete the view').click()
+      await stage.button('Save as a view').waitFor()
+      await page.reload()
+      await views.getByRole('link', { name: /^Revoked/ }).waitFor()
+      expect(await views.getByRole('link', { name: /^Ends soon/ }).count()).toBe(0)
     })
 
     test('keeps the rows of a list while the service does not respond, and reads them again by itself', async () => {

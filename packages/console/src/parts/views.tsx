@@ -13,6 +13,11 @@ export interface View<Query> {
   query: Query
 }
 
+/** Whether the filters of a view are exactly those of the list. */
+export function isCurrent(query: Readonly<Record<string, string | undefined>>, filters: Filters<string>): boolean {
+  return Object.entries(filters).every(([name, value]) => value === (query[name] ?? null))
+}
+
 /**
  * The current view is the one whose filters are exactly those of the list. `Count` shows the number of items of a view, if the list has
  * at most 10,000 items.
@@ -30,8 +35,6 @@ export function Views<Query extends Readonly<Record<string, string>>>({
   Count: (props: { query: Query }) => ReactNode
 }) {
   const [location] = useLocation()
-  const isCurrent = (query: Readonly<Record<string, string | undefined>>) =>
-    Object.entries(filters).every(([name, value]) => value === (query[name] ?? null))
   return (
     <nav className="views" aria-label="Views">
       {views.map(({ label, query }) => {
@@ -40,7 +43,7 @@ export function Views<Query extends Readonly<Record<string, string>>>({
           <Link
             key={label}
             href={search === '' ? location : `${location}?${search}`}
-            {...(isCurrent(query) && { 'aria-current': 'page' as const })}
+            {...(isCurrent(query, filters) && { 'aria-current': 'page' as const })}
           >
             {label}
             {items !== undefined && items <= MAX_COUNTED && (

@@ -61,7 +61,7 @@ function Effect({ effect: { total, changed, reasons, examples } }: { effect: Job
       {reasons.map(({ reason, count }) => (
         <div key={reason}>
           {`${counted(count, 'license')} will not: ${jobReasons[reason]}.`}
-          <Group gap="xs" className="sub">
+          <Group gap="xs" c="dimmed">
             {keysOf(reason).map(({ id, key }) => key !== null && <KeyText key={id} value={key} />)}
           </Group>
         </div>

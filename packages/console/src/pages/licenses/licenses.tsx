@@ -2,7 +2,7 @@
 
 import { type License, licenses, organizations } from '@keyward/contract'
 import { Button, Group } from '@mantine/core'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 
 import { useList, useRead } from '../../api/hooks.ts'
@@ -20,6 +20,7 @@ import { type View, Views } from '../../parts/views.tsx'
 import { text } from '../../text.ts'
 import { targetOf } from './job-target.ts'
 import { Jobs } from './jobs.tsx'
+import { SaveView, useSavedViews } from './saved-views.tsx'
 import { SelectedLicenses } from './selected.tsx'
 import { termOf } from './summary.tsx'
 
@@ -33,7 +34,7 @@ const FILTERS = {
   email: null,
   within: null,
 }
-type Query = Readonly<Partial<Record<'status', keyof typeof text.statuses> & Record<'within', keyof typeof WITHIN>>>
+type Query = Readonly<Partial<Record<keyof typeof FILTERS, string>>>
 const VIEWS: readonly View<Query>[] = [
   { label: 'All', query: {} },
   { label: 'Expiring', query: { status: 'active', within: '30' } },
@@ -82,7 +83,7 @@ function CountOfView({ query: { within, ...query } }: { query: Query }) {
   return data?.total?.toLocaleString() ?? ''
 }
 
-function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }) {
+function FilterFields({ filters, end }: { filters: UrlFilters<keyof typeof FILTERS>; end: ReactNode }) {
   const [{ keyPrefix, email, productId }, change, clear] = filters
   const find = (value: string | null) => {
     const isEmail = value?.includes('@') === true
@@ -101,6 +102,7 @@ function FilterFields({ filters }: { filters: UrlFilters<keyof typeof FILTERS> }
         <ProductField value={productId} onChange={(id) => change({ productId: id })} isOptional />
       </div>
       <ChoiceFilter filters={filters} name="within" label="Expires within" names={WITHIN} />
+      {end}
     </FilterBar>
   )
 }
@@ -148,6 +150,7 @@ export default function Licenses() {
   const list = useList(licenses.listLicenses, input)
   const { data: organization } = useRead(organizations.readOwnOrganization, {})
   const selection = useSelection(list, filter)
+  const saved = useSavedViews()
   const canWrite = may('licenses.write')
   const create = canWrite && (
     <Button component={Link} href="/licenses/new">
@@ -172,12 +175,12 @@ export default function Licenses() {
     >
       <Jobs />
       <Views
-        views={VIEWS}
+        views={[...VIEWS, ...saved[0]]}
         filters={filters[0]}
         items={organization?.quotas.licenses?.used ?? undefined}
         Count={CountOfView}
       />
-      <FilterFields filters={filters} />
+      <FilterFields filters={filters} end={<SaveView fixed={VIEWS} saved={saved} filters={filters[0]} />} />
       {selection.selected && <SelectedLicenses {...selection.selected} onDone={selection.clear} />}
       <ListTable
         list={list}

@@ -1,0 +1,99 @@
+/**
+ * Views of the list of licenses that a member has named. The browser stores them for each organization. A filter for one customer or one
+ * key is not stored, because other people may use the browser.
+ */
+
+import { Button, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
+import { z } from 'zod'
+
+import { InputError } from '../../api/input.ts'
+import { useSignedIn } from '../../api/me.ts'
+import { FormWindow } from '../../parts/form.tsx'
+import type { Filters } from '../../parts/url.ts'
+import { isCurrent, type View } from '../../parts/views.tsx'
+
+const FILTERS = z.enum(['status', 'productId', 'templateId', 'within'])
+const MAX_VIEWS = 10
+const MAX_NAME = 30
+
+const stored = z
+  .array(z.object({ label: z.string().min(1).max(MAX_NAME), query: z.partialRecord(FILTERS, z.string()) }))
+  .max(MAX_VIEWS)
+type Stored = z.infer<typeof stored>
+
+function readViews(key: string): Stored {
+  try {
+    return stored.parse(JSON.parse(localStorage.getItem(key) ?? '[]'))
+  } catch {
+    return []
+  }
+}
+
+/** Returns the stored views, and a function that replaces them. */
+export function useSavedViews(): [Stored, (views: Stored) => void] {
+  const { organization } = useSignedIn()
+  const key = `keyward views ${organization?.id ?? ''}`
+  const [views, setViews] = useState(() => readViews(key))
+  const change = (next: Stored) => {
+    localStorage.setItem(key, JSON.stringify(next))
+    setViews(next)
+  }
+  return [views, change]
+}
+
+/** The button that names the filters of the list, or deletes the saved view that the list shows. */
+export function SaveView({
+  fixed,
+  saved: [views, change],
+  filters,
+}: {
+  /** The views that every member has. */
+  fixed: readonly View<Readonly<Record<string, string | undefined>>>[]
+  saved: ReturnType<typeof useSavedViews>
+  filters: Filters<string>
+}) {
+  const [isNaming, naming] = useDisclosure(false)
+  const [name, setName] = useState('')
+  const current = views.find(({ query }) => isCurrent(query, filters))
+  const given = Object.entries(filters).filter(([, value]) => value !== null)
+  const query = z.partialRecord(FILTERS, z.string()).safeParse(Object.fromEntries(given)).data
+  if (query === undefined || fixed.some((one) => isCurrent(one.query, filters))) return null
+  const save = async () => {
+    const label = name.trim()
+    if (label === '' || label.length > MAX_NAME) throw new InputError({ name: `must have 1 to ${MAX_NAME} characters` })
+    if ([...fixed, ...views].some((one) => one.label.toLowerCase() === label.toLowerCase()))
+      throw new InputError({ name: 'is the name of another view' })
+    if (views.length >= MAX_VIEWS)
+      throw new InputError({ name: `cannot be saved: delete one of the ${MAX_VIEWS} views first` })
+    change([...views, { label, query }])
+    setName('')
+  }
+  return (
+    <>
+      <Button
+        variant="subtle"
+        color="gray"
+        onClick={current ? () => change(views.filter((one) => one !== current)) : naming.open}
+      >
+        {current ? 'Delete the view' : 'Save as a view'}
+      </Button>
+      {isNaming && (
+        <FormWindow title="Save these filters as a view" action="Save" onClose={naming.close} onSubmit={save}>
+          {(errors) => (
+            <TextInput
+              label="Name"
+              description="This browser keeps the view for you."
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              error={errors['name']}
+              required
+              data-autofocus
+            />
+          )}
+        </FormWindow>
+      )}
+    </>
+  )
+}
