@@ -19,12 +19,16 @@ export class FairShare {
     return this.#used
   }
 
+  /** Returns whether the share of an organization suffices for `amount`. */
+  fits(organization: number, amount = 1): boolean {
+    return this.#counts.get(organization) + amount <= this.#capacity - this.#used
+  }
+
   /** Takes `amount` for an organization. Returns false if the share of the organization does not suffice. */
   take(organization: number, amount = 1): boolean {
-    const count = this.#counts.get(organization) + amount
-    if (count > this.#capacity - this.#used) return false
+    if (!this.fits(organization, amount)) return false
     this.#used += amount
-    this.#counts.set(organization, count)
+    this.#counts.set(organization, this.#counts.get(organization) + amount)
     return true
   }
 

@@ -4,6 +4,8 @@
  * so that they cause no load. Organizations share the memory fairly and take turns in a batch.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { ClaimAnswer } from '@keyward/database'
 import { machineKey, toHex } from '@keyward/database/ids'
 import { FairQueue } from '@keyward/runtime/fair-queue'
@@ -72,12 +74,22 @@ export class NewMachines {
     return this.#waiting.has(machineKey(licenseId, machineId))
   }
 
+  /**
+   * Returns whether the organization has no capacity for another machine, and counts the machine as dropped in this case. A flood of
+   * machines that do not fit therefore costs no copies and no keys.
+   */
+  isFull(organization: number): boolean {
+    if (this.#share.fits(organization)) return false
+    this.#dropped++
+    return true
+  }
+
   /** Adds a machine, or drops it if there is no capacity. Copies `machineId`. The caller must not write to `licenseId`. */
   add(organization: number, licenseId: Uint8Array, machineId: Uint8Array, hostname: string | null): void {
-    const key = machineKey(licenseId, machineId)
-    if (this.#waiting.has(key)) return
     const untilMs = this.#cappedUntil.get(toHex(licenseId))
     if (untilMs !== undefined && untilMs > performance.now()) return
+    const key = machineKey(licenseId, machineId)
+    if (this.#waiting.has(key)) return
     if (!this.#share.take(organization)) {
       this.#dropped++
       return
@@ -129,6 +141,7 @@ export class NewMachines {
     const locked = new Set<string>()
     try {
       for (let keys = this.#take(written); keys.size > 0; keys = this.#take(written)) {
+        const startedMs = performance.now()
         const writing = this.#write([...keys], false)
         this.#writing = { keys, done: writing.then(noop, noop) }
         try {
@@ -136,6 +149,8 @@ export class NewMachines {
         } finally {
           this.#writing = null
         }
+        // Postgres serves other statements for as long as it has worked on a full batch.
+        if (keys.size === BATCH) await sleep(performance.now() - startedMs)
       }
     } finally {
       this.#enqueue([...locked])

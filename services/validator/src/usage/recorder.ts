@@ -17,6 +17,8 @@ import { createRing, type RecordView, RingReader } from './ring.ts'
 import { SeenMachines } from './seen-machines.ts'
 
 const DRAIN_MS = 50
+/** The maximum number of records of a ring that one turn of the event loop reads, so that a flood of checks does not delay claims. */
+const RECORDS_PER_TURN = 2_000
 /** The limits of the aggregator. One organization alone may use half of each limit except `seen`. */
 const LIMITS = { valid: 4_000, machines: 4_000, licenses: 4_000, entries: 12_000, seen: 1_000, hostnames: 1_000 }
 /** The time for which `close` retries. */
@@ -64,6 +66,8 @@ export class Recorder {
   readonly #flusher: Flusher
   readonly #ids: IndexReader
   readonly #timers: NodeJS.Timeout[] = []
+  /** Whether the next turn of the event loop continues to read the rings. */
+  #isDraining = false
   #rejectedBatches = 0
   #busyMs = 0
 
@@ -104,7 +108,7 @@ export class Recorder {
   }
 
   start(): void {
-    this.#timers.push(setInterval(() => this.#drain(), DRAIN_MS))
+    this.#timers.push(setInterval(() => this.#drainInTurns(), DRAIN_MS))
     this.#timers.push(setInterval(() => void this.#flush(), this.#options.flushMs))
   }
 
@@ -139,17 +143,31 @@ export class Recorder {
     )
   }
 
-  #drain(): void {
+  /** Reads the rings. Leaves the rest of a ring with many records to the next turns of the event loop. */
+  #drainInTurns(): void {
+    if (this.#isDraining) return
+    this.#isDraining = this.#drain(RECORDS_PER_TURN)
+    if (!this.#isDraining) return
+    setImmediate(() => {
+      this.#isDraining = false
+      this.#drainInTurns()
+    })
+  }
+
+  /** Reads at most `most` records of each ring. Returns whether a ring may contain more. */
+  #drain(most = Infinity): boolean {
     const startMs = performance.now()
-    for (const ring of this.#rings.values()) ring.drain((record) => this.#add(record))
+    let hasMore = false
+    for (const ring of this.#rings.values()) if (ring.drain((record) => this.#add(record), most) >= most) hasMore = true
     this.#busyMs += performance.now() - startMs
+    return hasMore
   }
 
   #add(record: RecordView): void {
-    if (record.isNewMachine) {
+    if (record.isNewMachine && !this.#newMachines.isFull(record.organization)) {
       const licenseId = new Uint8Array(16)
       const { bytes, machineAt, machineLength } = record
-      const machineId = bytes.slice(machineAt, machineAt + machineLength)
+      const machineId = bytes.subarray(machineAt, machineAt + machineLength)
       if (this.#ids.licenseId(record.license, record.licenseGeneration, licenseId))
         this.#newMachines.add(record.organization, licenseId, machineId, record.hostname)
     }

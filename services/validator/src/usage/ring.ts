@@ -171,14 +171,14 @@ export class RingReader {
     }
   }
 
-  /** Passes every record that is in the ring now to `take`, oldest first. Returns the number of records. */
-  drain(take: (record: RecordView) => void): number {
+  /** Passes at most `most` of the records that are in the ring now to `take`, oldest first. Returns the number of these records. */
+  drain(take: (record: RecordView) => void, most = Infinity): number {
     const words = this.#words
     const head = Atomics.load(words, HEAD)
     let tail = Atomics.load(words, TAIL)
     let count = 0
     let steps = 0
-    while (tail !== head) {
+    while (tail !== head && count < most) {
       const at = HEADER_WORDS + (tail & (DATA_WORDS - 1))
       const size = words[at]!
       if (size > 0) {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { ClaimAnswer } from '@keyward/database'
 import { beforeEach, expect, test } from 'vitest'
 
@@ -53,6 +55,31 @@ test('keeps capacity for other organizations during a flood, and writes their ma
   expect(batches.flat()).toHaveLength(10_090)
   expect(new Set(batches.flat()).size).toBe(10_090)
   expect(machines.waiting).toBe(0)
+})
+
+test('refuses the machines of a flood before they are copied, and accepts them again after a flush', async () => {
+  for (let i = 0; i < 10_000; i++) add(HOSTILE, `m ${i}`)
+  expect([machines.isFull(HOSTILE), machines.isFull(QUIET), machines.dropped]).toEqual([true, false, 1])
+  await machines.flush()
+  expect([machines.isFull(HOSTILE), machines.dropped]).toEqual([false, 1])
+})
+
+test('pauses after a full batch for as long as the batch took', async () => {
+  const times: number[] = []
+  machines = new NewMachines({
+    recordMachines: async (claims) => {
+      times.push(performance.now())
+      await sleep(30)
+      times.push(performance.now())
+      return claims.map(recorded)
+    },
+    onMachine: () => undefined,
+  })
+  for (let i = 0; i < 201; i++) add(QUIET, `m ${i}`)
+  await machines.flush()
+  const [start, end, next] = times
+  // A timer may end up to a millisecond early.
+  expect(next! - end!).toBeGreaterThan(end! - start! - 2)
 })
 
 test('writes the given machines before all other machines, and each machine once', async () => {

@@ -196,3 +196,19 @@ test('writes the usage of a time in which its role lacked the permission', async
   await other.close()
   expect(await activityOf(license.id)).toEqual([{ code: 'VALID', machine: null, count: 10 }])
 })
+
+test('counts every check of a flood, which it reads in several turns of the event loop', async () => {
+  const license = await world.license({ maxMachines: 1 })
+  await until(async () => (await check(license.key)).text.includes('FINGERPRINT'))
+  const checks = Array.from({ length: 100 }, () => ({ license: license.key }))
+  const batch = () => send(validator.port, `${V2}/batch`, { body: { checks }, secret: world.secret, agent })
+  const replies = await Promise.all(Array.from({ length: 80 }, batch))
+  expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 80 }, () => 200))
+  const sum = (rows: { count: number }[]): number => rows.reduce((total, { count }) => total + count, 0)
+  const known = async () => (await countsOf(license.productId)).filter(({ code }) => code !== 'NOT_FOUND')
+  await until(async () => sum(await activityOf(license.id)) >= 8_001 && sum(await known()) >= 8_001)
+  expect([await activityOf(license.id), await known()]).toEqual([
+    [{ code: 'FINGERPRINT_REQUIRED', machine: null, count: 8_001 }],
+    [{ code: 'FINGERPRINT_REQUIRED', count: 8_001 }],
+  ])
+})
