@@ -40,7 +40,8 @@ function policyOf(cells: ReadonlyMap<string, string>): Record<string, unknown> {
   const expiresAt = cells.get('expiresAt')
   if (type !== undefined) policy['type'] = type.toUpperCase()
   else if (!cells.has('templateId'))
-    policy['type'] = expiresAt !== undefined || cells.has('durationDays') ? 'SUBSCRIPTION' : 'PERPETUAL'
+    policy['type'] =
+      expiresAt !== undefined || (cells.get('durationDays') ?? NULL_CELL) !== NULL_CELL ? 'SUBSCRIPTION' : 'PERPETUAL'
   if (expiresAt !== undefined)
     policy['expiresAt'] = /^\d{4}-\d{2}-\d{2}$/.test(expiresAt) ? `${expiresAt}T00:00:00Z` : expiresAt
   for (const name of NUMBERS) {

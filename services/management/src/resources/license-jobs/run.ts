@@ -152,7 +152,8 @@ async function handlePage(context: WriteContext, job: JobRow): Promise<boolean> 
   // As for requests, an undo needs no body, so that a vendor can undo a job that has used up the quota.
   const exceeded = await bytesExceededOf(context, !isUndo)
   if (exceeded !== null) {
-    if (job.problem === null) await updateRow(jobRows, context, job.id, { problem: exceeded.message })
+    if (job.problem === null || job.problem === FAILED)
+      await updateRow(jobRows, context, job.id, { problem: exceeded.message })
     return false
   }
   const { page, isLast } = await readPage(context, job)
