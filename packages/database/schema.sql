@@ -687,7 +687,7 @@ create table mails (
   constraint mails_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE SET NULL,
   constraint mails_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint mails_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'SUCCEEDED'::text, 'FAILED'::text]))),
-  constraint mails_template_check CHECK ((template = ANY (ARRAY['key'::text, 'ending'::text])))
+  constraint mails_template_check CHECK ((template = ANY (ARRAY['key'::text, 'ending'::text, 'portal'::text])))
 );
 CREATE INDEX mails_attempted ON mails (organization_id, attempted_at) WHERE (attempted_at IS NOT NULL);
 CREATE INDEX mails_claimed ON mails (worker) WHERE (worker IS NOT NULL);
@@ -852,6 +852,7 @@ create table organizations (
   mail_reply_to text,
   mail_keys boolean not null default false,
   mail_ending_days integer,
+  mail_portal boolean not null default false,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_accent_color_check CHECK ((accent_color ~ '^#[0-9a-f]{6}$'::text)),
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'LITE'::text, 'STANDARD'::text])))

@@ -109,6 +109,25 @@ describe.skipIf(!hasBrowser)(`the portal (${WITHOUT_BROWSER})`, { timeout: 120_0
     expect(new URL(page.url()).hash).toBe('')
   })
 
+  test.each(['light', 'dark'] as const)('requests a link by mail, in %s colors', async (colorScheme) => {
+    const url = `${stage.origin}/portal?organization=${productId}`
+    for (const width of [360, 1440]) {
+      const page = await visit(url, width)
+      await page.emulateMedia({ colorScheme })
+      await heading(page, 'Your licenses')
+      await page.getByLabel('E-mail address').fill('luca@example.com')
+      await page.keyboard.press('Enter')
+      await page.getByText('If a customer has this address, a mail with a link is on its way.').waitFor()
+      expect(await widthOf(page)).toBeLessThanOrEqual(width)
+      expect(await violationsOf(page)).toEqual([])
+    }
+    const used = `${url}#confirm.kwl_0123456789abcdefghijABCDEFGHIJ2Xk9Qa`
+    const page = await visit(used)
+    await page.getByRole('button', { name: 'Open your licenses' }).click()
+    await heading(page, 'This link does not work any more')
+    await page.getByRole('button', { name: 'Send a link' }).waitFor()
+  })
+
   test('shows a key on request, and the actions of the link', async () => {
     const owner = await customer()
     const { id } = await license(owner)

@@ -46,6 +46,8 @@ export interface Database {
     mailKeys: Generated<boolean>
     /** The number of days before the end of a license at which its customer receives a mail. */
     mailEndingDays: 30 | 7 | 1 | null
+    /** Whether customers can request a link to the portal by mail. */
+    mailPortal: Generated<boolean>
     accentColor: string | null
     createdAt: DefaultMoment
     updatedAt: DefaultMoment
@@ -450,7 +452,7 @@ export interface Database {
   mails: {
     id: string
     organizationId: string
-    template: 'key' | 'ending'
+    template: 'key' | 'ending' | 'portal'
     customerId: string | null
     recipient: string | null
     licenseIds: string[]

@@ -19,7 +19,7 @@ import { bearerSecret } from './admission/authentication.ts'
 import type { RateLimits } from './admission/rate-limit.ts'
 import { isLoopback } from './http/site.ts'
 import { parseMasterKey } from './keyring/keyring.ts'
-import { parseAddress, parseServer, type SmtpOptions } from './mails/smtp-options.ts'
+import { parseAddress, parseOrigin, parseServer, type MailOptions } from './mails/smtp-options.ts'
 import { DEFAULT_PORTS, parseNetworks, parsePorts, type WebhookNetwork } from './outbound/network.ts'
 import type { IdentityProviderOptions } from './resources/openid/identity-provider.ts'
 import type { RetentionDays } from './retention/retention.ts'
@@ -84,6 +84,7 @@ export const variables = z.object({
   SMTP_URL: variable('an address such as smtps://user:password@mail.example.com', parseServer).optional(),
   SMTP_ALLOW_PLAIN: choice(['true', 'false']).default('false'),
   MAIL_FROM: variable('an e-mail address', parseAddress).optional(),
+  MAIL_PORTAL_URL: variable('an https address such as https://licenses.example.com', parseOrigin).optional(),
   MAIL_DAILY_LIMIT: integer(1, 1_000_000).default(1_000),
   ACTIVITY_RETENTION_DAYS: integer(1, 36_500).default(90),
   ANALYTICS_RETENTION_DAYS: integer(1, 36_500).default(400),
@@ -116,7 +117,7 @@ export interface ManagementConfig {
   corsOrigins: readonly string[]
   webhookNetwork: WebhookNetwork
   /** The mail server of the operator, or null. */
-  mail: (SmtpOptions & { perDay: number }) | null
+  mail: MailOptions | null
   /** The time for which a stopping service still responds while it reports not ready. */
   drainMs: number
   /** Beyond this number, new connections are closed, so that descriptors remain for Postgres and webhooks. */
@@ -154,7 +155,13 @@ function identityProviderOf(env: z.output<typeof variables>, context: z.Refineme
 function mailOf(env: z.output<typeof variables>, context: z.RefinementCtx): ManagementConfig['mail'] {
   const { SMTP_URL: server, MAIL_FROM: from } = env
   if (server !== undefined && from !== undefined)
-    return { ...server, from, allowsPlain: env.SMTP_ALLOW_PLAIN === 'true', perDay: env.MAIL_DAILY_LIMIT }
+    return {
+      ...server,
+      from,
+      allowsPlain: env.SMTP_ALLOW_PLAIN === 'true',
+      perDay: env.MAIL_DAILY_LIMIT,
+      portal: env.MAIL_PORTAL_URL ?? null,
+    }
   if (server !== undefined || from !== undefined)
     context.addIssue({
       code: 'custom',

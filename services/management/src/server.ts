@@ -146,6 +146,11 @@ function readinessFor(problems: (string | null)[]): Readiness {
   return { ready: reasons.length === 0, reasons }
 }
 
+/** Returns which mails the operator has made possible. */
+function mailsOf({ mail }: ManagementConfig): Pick<Dependencies, 'mailEnabled' | 'portalMailEnabled'> {
+  return { mailEnabled: mail !== null, portalMailEnabled: (mail?.portal ?? null) !== null }
+}
+
 export async function startManagement(config: ManagementConfig): Promise<Management> {
   const log = createLogger('management', config.logLevel)
   const onError = (error: unknown) => log.error({ err: error }, 'background query failed')
@@ -168,7 +173,7 @@ export async function startManagement(config: ManagementConfig): Promise<Managem
     log,
     resolver: createOriginResolver(config.resolver),
     webhookNetwork: config.webhookNetwork,
-    mailEnabled: config.mail !== null,
+    ...mailsOf(config),
   }
   const commerce = createCommerceWorker({ ...shared, registry: metrics.registry })
   const appFiles = createAppFiles(shared, metrics.countOverShare)

@@ -20,7 +20,7 @@ import { text } from '../text.ts'
 
 type Organization = ResultOf<typeof organizations.readOwnOrganization>
 
-const TEMPLATES = { key: 'License key', ending: 'End of a license' } as const
+const TEMPLATES = { key: 'License key', ending: 'End of a license', portal: 'Link to the portal' } as const
 const STATES = { PENDING: 'Waiting', SUCCEEDED: 'Sent', FAILED: 'Failed' } as const
 const COLORS = { PENDING: 'blue', SUCCEEDED: 'teal', FAILED: 'red' } as const
 const FILTERS = { status: null }
@@ -31,9 +31,10 @@ const NEVER = 'never'
 const isDue = ({ nextAttemptAt }: Mail) => Date.parse(nextAttemptAt ?? '') < Date.now() + SOON_MS
 
 function SettingsWindow({ before, onClose }: { before: Organization; onClose: () => void }) {
-  const { mailKeys, mailEndingDays, mailSenderName, mailReplyTo } = before
+  const { mailKeys, mailPortal, mailEndingDays, mailSenderName, mailReplyTo } = before
   const fields = useFields({
     mailKeys,
+    mailPortal,
     mailEndingDays,
     mailSenderName: mailSenderName ?? '',
     mailReplyTo: mailReplyTo ?? '',
@@ -56,6 +57,12 @@ function SettingsWindow({ before, onClose }: { before: Organization; onClose: ()
             label="Send the keys of an order to the customer"
             checked={values.mailKeys}
             onChange={({ currentTarget: { checked } }) => change({ mailKeys: checked })}
+          />
+          <Switch
+            label="Let customers request a link to the portal"
+            description={`On the page /portal?organization=${before.id} of this service.`}
+            checked={values.mailPortal}
+            onChange={({ currentTarget: { checked } }) => change({ mailPortal: checked })}
           />
           <Select
             label="Announce the end of a license"
@@ -88,14 +95,15 @@ function SettingsWindow({ before, onClose }: { before: Organization; onClose: ()
   )
 }
 
-function summaryOf({ mailEnabled, mailKeys, mailEndingDays }: Organization): string {
+function summaryOf({ mailEnabled, mailKeys, mailPortal, mailEndingDays }: Organization): string {
   if (!mailEnabled) return 'The operator of this installation has not set a mail server, so no mail is sent.'
   const orders = mailKeys ? 'Customers receive the keys of their orders.' : 'Orders send no mail.'
   const ends =
     mailEndingDays === null
       ? 'Ends of licenses are not announced.'
       : `Ends of licenses are announced ${mailEndingDays} days before.`
-  return `${orders} ${ends}`.replace('1 days', '1 day')
+  const links = mailPortal ? ' Customers can request links to the portal.' : ''
+  return `${orders} ${ends}${links}`.replace('1 days', '1 day')
 }
 
 export default function Mails() {
@@ -110,7 +118,11 @@ export default function Mails() {
     {
       title: 'To',
       cell: ({ customerId, recipient }) =>
-        customerId === null ? 'Deleted customer' : <TextLink href={`/customers/${customerId}`}>{recipient}</TextLink>,
+        customerId === null ? (
+          (recipient ?? 'Deleted customer')
+        ) : (
+          <TextLink href={`/customers/${customerId}`}>{recipient}</TextLink>
+        ),
     },
     { title: 'Mail', cell: ({ template }) => TEMPLATES[template] },
     { title: 'State', cell: ({ status }) => <DotBadge color={COLORS[status]}>{STATES[status]}</DotBadge> },

@@ -6,12 +6,17 @@ import { Portal } from './portal.tsx'
 
 const CONFIRM = 'confirm.'
 const fragment = window.location.hash.slice(1)
-if (fragment !== '') window.history.replaceState(null, '', window.location.pathname)
+const { pathname, search } = window.location
+if (fragment !== '') window.history.replaceState(null, '', `${pathname}${search}`)
 // Another link in the address bar of this page changes only the fragment.
 window.addEventListener('hashchange', () => window.location.reload())
 
 const root = document.querySelector('#portal')
 if (root)
   createRoot(root).render(
-    <Portal code={fragment.replace(CONFIRM, '') || null} confirms={fragment.startsWith(CONFIRM)} />,
+    <Portal
+      code={fragment.replace(CONFIRM, '') || null}
+      confirms={fragment.startsWith(CONFIRM)}
+      organizationId={new URLSearchParams(search).get('organization')}
+    />,
   )

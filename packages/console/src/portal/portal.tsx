@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { ApiError, call, UnreachableError } from '../api/client.ts'
 import { applyAccent } from './accent.ts'
 import { LicenseCard } from './license-card.tsx'
+import { RequestLink } from './request-link.tsx'
 
 const PAGE_SIZE = 20
 const MOST_OF_PAGE = 100
@@ -33,7 +34,16 @@ function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.problem.status === 401
 }
 
-export function Portal({ code, confirms }: { code: string | null; confirms: boolean }) {
+export function Portal({
+  code,
+  confirms,
+  organizationId,
+}: {
+  code: string | null
+  confirms: boolean
+  /** The vendor of whom the customer can request a link by mail. */
+  organizationId: string | null
+}) {
   const [view, setView] = useState<View>({ kind: confirms ? 'confirm' : 'loading' })
   const [problem, setProblem] = useState<string | null>(null)
   const [said, setSaid] = useState('')
@@ -62,7 +72,8 @@ export function Portal({ code, confirms }: { code: string | null; confirms: bool
     if (!confirms) void open()
   }, [])
 
-  if (view.kind !== 'open') return <Notice kind={view.kind} onOpen={() => void open()} />
+  if (view.kind !== 'open')
+    return <Notice kind={view.kind} organizationId={organizationId} onOpen={() => void open()} />
   const { session, licenses, cursor } = view
 
   /** Runs a request, and shows its error. Returns whether it succeeded. */
@@ -203,13 +214,26 @@ const NOTICES = {
   lost: ['The connection is lost', 'The service did not respond. Check the connection, and try again.'],
 } as const
 
-function Notice({ kind, onOpen }: { kind: keyof typeof NOTICES; onOpen: () => void }) {
-  const [title, sentence] = NOTICES[kind]
+const REQUEST = {
+  used: ['This link does not work any more', 'A link works once, and for 15 minutes. Request a new one by mail.'],
+  ended: ['Your licenses', 'To see your licenses, request a link by mail.'],
+} as const
+
+interface NoticeProps {
+  kind: keyof typeof NOTICES
+  organizationId: string | null
+  onOpen: () => void
+}
+
+function Notice({ kind, organizationId, onOpen }: NoticeProps) {
+  const isRequest = organizationId !== null && (kind === 'used' || kind === 'ended')
+  const [title, sentence] = isRequest ? REQUEST[kind] : NOTICES[kind]
   const action = kind === 'confirm' ? 'Open your licenses' : kind === 'lost' ? 'Try again' : null
   return (
     <main className="pt-in pt-notice" aria-busy={kind === 'loading'}>
       <h1>{title}</h1>
       <p>{sentence}</p>
+      {isRequest && <RequestLink organizationId={organizationId} />}
       {action !== null && (
         <button type="button" className="pt-button" data-primary onClick={onOpen}>
           {action}

@@ -14,16 +14,18 @@ const status = z.enum(['PENDING', 'SUCCEEDED', 'FAILED']).meta({
 export const mail = z
   .object({
     id: z.uuid().meta({ description: 'The id of the mail.', example: EXAMPLE_ID }),
-    template: z.enum(['key', 'ending']).meta({
-      description: 'The content: `key` contains the keys of the licenses, and `ending` announces the end of a license.',
+    template: z.enum(['key', 'ending', 'portal']).meta({
+      description:
+        'The content: `key` contains the keys of the licenses, `ending` announces the end of a license, and `portal` contains a link to the portal.',
       example: 'key',
     }),
-    customerId: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'The id of the customer; null if it has been deleted.', example: EXAMPLE_ID }),
+    customerId: z.uuid().nullable().meta({
+      description: 'The id of the customer; null if it has been deleted, and before the first attempt of `portal`.',
+      example: EXAMPLE_ID,
+    }),
     recipient: email.nullable().meta({
-      description: 'The address of the customer when the mail was created; null if the customer has been deleted.',
+      description:
+        'The address of the customer when the mail was created, or the requested address of `portal`; null if the customer has been deleted.',
     }),
     licenseIds: z.array(z.uuid()).meta({ description: 'The ids of the licenses.', example: [EXAMPLE_ID] }),
     status,

@@ -219,6 +219,10 @@ const mailSettings = {
     .nullable()
     .meta({ description: 'The address to which customers reply; null for none.', example: 'support@example.com' }),
   mailKeys: z.boolean().meta({ description: 'Whether customers receive the keys of their orders.', example: true }),
+  mailPortal: z.boolean().meta({
+    description: 'Whether customers can request a link to the portal by mail.',
+    example: true,
+  }),
   mailEndingDays: z.literal(EXPIRING_DAYS).nullable().meta({
     description: 'The number of days before the end of a license at which its customer receives a mail; null for none.',
     example: 7,

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 
 import { text } from '../text.ts'
-import { EXAMPLE_ID, id, listQuery, page, timestamp } from './common.ts'
+import { EXAMPLE_ID, id, listQuery, newEmail, page, timestamp } from './common.ts'
 import { licenseFile, newMachineFile } from './license-files.ts'
 import { license } from './licenses.ts'
 import { licenseMachines } from './machines.ts'
@@ -137,6 +137,13 @@ export const portal = operations({
       }),
     }),
     returns: portalSession,
+  },
+  requestPortalLink: {
+    route: 'POST /portal/links',
+    needs: 'nothing',
+    body: z
+      .strictObject({ organizationId: id('The id of the organization of the vendor.'), email: newEmail })
+      .meta({ example: { organizationId: EXAMPLE_ID, email: 'ada@example.com' } }),
   },
   readPortalSession: { route: 'GET /portal/session', needs: 'portal', returns: portalSession },
   endPortalSession: { route: 'DELETE /portal/session', needs: 'portal' },

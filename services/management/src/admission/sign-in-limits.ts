@@ -3,8 +3,9 @@
  * a stranger cannot lock a member out. Requests are counted by address in memory only, and no address is stored.
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, randomBytes } from 'node:crypto'
 
+import { ApiError } from '../http/problem.ts'
 import { headersOf, networkOf, rateLimited } from './rate-limit.ts'
 import { type SharedCounts, WINDOW_MS } from './shared-counts.ts'
 import { createWindowCounts } from './window-counts.ts'
@@ -16,6 +17,10 @@ const REQUESTS_OF_ADDRESS = 200
 const SESSIONS_OF_ACCOUNT = 30
 /** The limit of failed sign-ins from one address that name the same account. */
 const FAILURES_OF_ACCOUNT = 10
+/** The limits of requests for links of the portal in an hour: from one address, and for one e-mail address of an organization. */
+const LINKS_FROM_ADDRESS = 20
+const LINKS_OF_EMAIL = 3
+const HOUR_SECONDS = 3_600
 /** The maximum number of addresses that are exempt from the total. */
 const MAX_KNOWN = 10_000
 
@@ -28,6 +33,8 @@ export interface SignInLimiter {
   /** Throws RATE_LIMITED when too many sign-ins from the address have named the account and failed. */
   requireFewFailures(account: string, ip: string | null): void
   countFailure(account: string, ip: string | null): void
+  /** Counts a request for a link of the portal. Returns whether its e-mail address may get another one. Throws RATE_LIMITED. */
+  mayRequestLink(organizationId: string, email: string, ip: string | null): boolean
   /** Counts a verified sign-in of the account. Throws RATE_LIMITED. */
   countVerified(account: string, ip: string | null): void
 }
@@ -35,6 +42,9 @@ export interface SignInLimiter {
 export function createSignInLimiter(counts: SharedCounts): SignInLimiter {
   const requests = createWindowCounts()
   const failures = createWindowCounts()
+  const links = createWindowCounts(Date.now, HOUR_SECONDS)
+  // No memory contains an e-mail address that somebody has typed.
+  const emailKey = randomBytes(32)
   const known = new Set<string>()
 
   // The account is hashed, because the caller chooses its length.
@@ -68,6 +78,16 @@ export function createSignInLimiter(counts: SharedCounts): SignInLimiter {
     },
     countFailure(account, ip) {
       failures.add(failureKey(account, ip))
+    },
+    mayRequestLink(organizationId, email, ip) {
+      if (links.add(`from ${networkOf(ip)}`) > LINKS_FROM_ADDRESS)
+        throw new ApiError(
+          'RATE_LIMITED',
+          `The limit is ${LINKS_FROM_ADDRESS} requests for links in an hour for each address. Try again later.`,
+          { headers: { 'retry-after': String(HOUR_SECONDS) } },
+        )
+      const hash = createHmac('sha256', emailKey).update(`${organizationId} ${email.toLowerCase()}`).digest('base64')
+      return links.add(hash) <= LINKS_OF_EMAIL
     },
     countVerified(account, ip) {
       const count = counts.count(`sign-in ${account}`, SESSIONS_OF_ACCOUNT)

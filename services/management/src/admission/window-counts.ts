@@ -1,5 +1,5 @@
 /**
- * Counts requests by caller in windows of ten seconds, in the memory of this process only. Counts by address are kept here, because
+ * Counts requests by caller in windows of ten seconds or another length, in the memory of this process only. Counts by address are kept here, because
  * addresses are never stored (docs/api.md#d1).
  */
 
@@ -16,11 +16,11 @@ interface WindowCounts {
 }
 
 /** `now` returns milliseconds. */
-export function createWindowCounts(now: () => number = Date.now): WindowCounts {
+export function createWindowCounts(now: () => number = Date.now, seconds = WINDOW_SECONDS): WindowCounts {
   const counts = new Map<string, number>()
   let window = 0
   const keyOf = (caller: string): string => {
-    const current = Math.floor(now() / (WINDOW_SECONDS * 1_000))
+    const current = Math.floor(now() / (seconds * 1_000))
     if (current !== window) counts.clear()
     window = current
     return counts.has(caller) || counts.size < MAX_CALLERS ? caller : OTHERS

@@ -17,12 +17,13 @@ import { runJobs } from '../crud/paged-jobs.ts'
 import { signDelegations } from '../delegations/delegations.ts'
 import type { Keyring } from '../keyring/keyring.ts'
 import { createMailer } from '../mails/mailer.ts'
-import type { SmtpOptions } from '../mails/smtp-options.ts'
+import type { MailOptions } from '../mails/smtp-options.ts'
 import { startMailWorker } from '../mails/worker.ts'
 import type { WebhookNetwork } from '../outbound/network.ts'
 import { createSender } from '../outbound/sender.ts'
 import { foldCounters } from '../quotas/quotas.ts'
 import { runningJobs } from '../resources/license-jobs/run.ts'
+import { createPortalSession } from '../resources/portal/store.ts'
 import { applications } from '../resources/templates/apply.ts'
 import { createWebhookMetrics } from '../webhooks/metrics.ts'
 import { startWebhookWorker } from '../webhooks/worker.ts'
@@ -34,6 +35,7 @@ import { createStorageMeter } from './storage.ts'
 
 /** These connections suffice for one statement of each of the nine jobs and two statements of the workers of webhooks and of mails at the same time. */
 const CONNECTIONS = 13
+const SYSTEM = { type: 'SYSTEM' } as const
 const OCCURRENCES_MS = 500
 const DUE_EVENTS_MS = 5_000
 /** In this time, an organization does not use up the last 20 % of its quota of machines, which claims count only from 80 % on. */
@@ -63,7 +65,7 @@ async function databaseTime(db: Db): Promise<Date> {
 }
 
 interface JobOptions {
-  config: { databaseUrl: string; webhookNetwork: WebhookNetwork; mail: (SmtpOptions & { perDay: number }) | null }
+  config: { databaseUrl: string; webhookNetwork: WebhookNetwork; mail: MailOptions | null }
   log: Logger
   keyring: Keyring
   registry: Registry
@@ -78,7 +80,17 @@ export function startJobs({ config, log, keyring, registry, onError }: JobOption
   const sender = createSender(config.webhookNetwork)
   const worker = startWebhookWorker({ db, keyring, sender, metrics: createWebhookMetrics(registry), log })
   const { mail } = config
-  const mailWorker = mail && startMailWorker({ db, mailer: createMailer(mail), perDay: mail.perDay, log, registry })
+  const createLink = async (organizationId: string, customerId: string): Promise<string> => {
+    const origin = mail?.portal ?? null
+    if (origin === null) throw new Error('KEYWARD_MAIL_PORTAL_URL is not set.')
+    const link = { customerId, actions: ['release', 'files'], origin, isMailed: true } as const
+    const { url } = await db
+      .transaction()
+      .execute((transaction) => createPortalSession({ db: transaction, organizationId, actor: SYSTEM }, link))
+    return url
+  }
+  const mailWorker =
+    mail && startMailWorker({ db, mailer: createMailer(mail), perDay: mail.perDay, createLink, log, registry })
   const logFailure = throttledLog(log, 'events could not be written', { level: 'error', intervalMs: LOG_INTERVAL_MS })
   const logDelegations = throttledLog(log, 'delegations could not be signed', {
     level: 'error',

@@ -1,4 +1,4 @@
-/** Renders the mails (docs/api.md#e4). Each has a text part and the same text as plain HTML, without images and links. */
+/** Renders the mails (docs/api.md#e4). Each has a text part and the same text as plain HTML, without images. Only that of the portal has a link. */
 
 import { z } from 'zod'
 
@@ -25,11 +25,13 @@ export const mailedLicenses = z
   .transform((licenses) => licenses ?? [])
 
 export interface MailContent {
-  template: 'key' | 'ending'
+  template: 'key' | 'ending' | 'portal'
   sender: string
   timeZone: string | null
   endsAt: Date | null
   licenses: z.output<typeof mailedLicenses>
+  /** The link of `portal`. */
+  url: string | null
 }
 
 function escaped(value: string): string {
@@ -74,6 +76,19 @@ function renderEnding({ sender, timeZone, endsAt, licenses }: MailContent): Mess
   ])
 }
 
+function renderPortal({ sender, url }: MailContent): Message | string {
+  if (url === null) return 'The link is missing.'
+  const rendered = message('Your link to your licenses', [
+    'Hello,',
+    `this link opens the page of your licenses from ${sender}:`,
+    url,
+    'It works once, for 15 minutes. If you did not ask for it, ignore this mail.',
+    sender,
+  ])
+  const shown = escaped(url)
+  return { ...rendered, html: rendered.html.replace(`<p>${shown}</p>`, `<p><a href="${shown}">${shown}</a></p>`) }
+}
+
 /** Returns the message, or the reason why the mail is not sent. */
 export function render(content: MailContent): Message | string {
   switch (content.template) {
@@ -81,6 +96,8 @@ export function render(content: MailContent): Message | string {
       return renderKey(content)
     case 'ending':
       return renderEnding(content)
+    case 'portal':
+      return renderPortal(content)
     default:
       return content.template satisfies never
   }

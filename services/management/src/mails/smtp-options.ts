@@ -19,6 +19,14 @@ export interface SmtpOptions extends Server {
   allowsPlain: boolean
 }
 
+/** The mail server with the options of this service. */
+export interface MailOptions extends SmtpOptions {
+  /** The maximum number of mails of one organization in 24 hours. */
+  perDay: number
+  /** The scheme and host at which customers reach the portal, or null. */
+  portal: string | null
+}
+
 /** Returns the server that an address such as `smtps://user:password@host:465` names, or undefined. */
 export function parseServer(value: string): Server | undefined {
   const url = URL.parse(value)
@@ -37,6 +45,13 @@ export function parseServer(value: string): Server | undefined {
   } catch {
     return undefined // not percent-encoded
   }
+}
+
+/** Returns the scheme and host of an address without a path, or undefined. It has TLS unless it is a loopback address. */
+export function parseOrigin(value: string): string | undefined {
+  const url = URL.parse(value)
+  if (url === null || url.origin !== value.replace(/\/$/, '')) return undefined
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url.origin : undefined
 }
 
 export function parseAddress(value: string): string | undefined {

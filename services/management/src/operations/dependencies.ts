@@ -95,6 +95,8 @@ export interface Dependencies {
   wakeCommerce: () => void
   /** Whether the operator has set a mail server. */
   mailEnabled: boolean
+  /** Whether the operator has also set the address of the portal. */
+  portalMailEnabled: boolean
   /** The networks and ports to which webhooks may be sent. */
   webhookNetwork: WebhookNetwork
 }

@@ -92,6 +92,7 @@ test('organizations: a PATCH without a difference writes nothing', async () => {
     'mailSenderName',
     'mailReplyTo',
     'mailKeys',
+    'mailPortal',
     'mailEndingDays',
     'mailEnabled',
     'usage',

@@ -7,6 +7,7 @@ import { createDatabase } from '@keyward/database/kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 
 import { environment } from '../../src/config.ts'
+import { firstIdAt } from '../../src/http/pagination.ts'
 import { writeDueEvents } from '../../src/jobs/expiries.ts'
 import { startManagement } from '../../src/server.ts'
 import { type Harness, masterKey, operatorToken, startHarness } from '../support/harness.ts'
@@ -23,7 +24,11 @@ let orders = 0
 
 beforeAll(async () => {
   server = await startMailServer()
-  env = { SMTP_URL: `smtp://127.0.0.1:${server.port}`, MAIL_FROM: 'mail@keyward.example' }
+  env = {
+    SMTP_URL: `smtp://127.0.0.1:${server.port}`,
+    MAIL_FROM: 'mail@keyward.example',
+    MAIL_PORTAL_URL: 'https://portal.example/',
+  }
   harness = await startHarness(env)
 })
 beforeEach(async () => {
@@ -359,6 +364,77 @@ test('without a mail server, no mail can be requested or switched on', async () 
   expect(outcome(await sendKey((await of.license()).id, of))).toBe('403 NOT_ENABLED')
   expect(outcome(await settings({ mailKeys: true }, of))).toBe('403 NOT_ENABLED')
   expect(outcome(await settings({ mailEndingDays: 7 }, of))).toBe('403 NOT_ENABLED')
+  expect(outcome(await settings({ mailPortal: true }, of))).toBe('403 NOT_ENABLED')
   expect((await settings({ mailKeys: false, mailEndingDays: null }, of)).status).toBe(200)
   await without.close()
+})
+
+const requestLink = (email: string, of = vendor, at = harness) =>
+  at.call('POST', 'portal/links', { token: null, body: { organizationId: of.id, email } })
+const open = (code: string) => harness.call('POST', 'portal/session', { token: null, body: { code } })
+
+test('a customer requests a link by mail, and it opens the portal once', async () => {
+  await settings({ mailPortal: true })
+  const customerId = await vendor.customer({ email: 'Link@example.com' })
+  expect((await requestLink('link@EXAMPLE.com')).status).toBe(204)
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  expect(await list()).toMatchObject([{ template: 'portal', customerId, recipient: 'link@EXAMPLE.com' }])
+  const [sent] = server.received
+  expect(sent?.to).toEqual(['Link@example.com'])
+  const text = sent!.raw.replaceAll(/=\r?\n/g, '').replaceAll('=3D', '=')
+  const [, url = ''] = /href="([^"]+)"/.exec(text) ?? []
+  const [address, code = ''] = url.split('#confirm.')
+  expect(address).toBe(`https://portal.example/portal?organization=${vendor.id}`)
+  expect(text.split(code)).toHaveLength(4) // in the text, in the address and in its text
+  expect((await open(code)).body).toMatchObject({ email: 'Link@example.com', actions: ['release', 'files'] })
+  expect(outcome(await open(code))).toBe('401 UNAUTHENTICATED')
+  const { body } = await vendor.call('GET', `audit-log?action=portal.linked&resourceId=${customerId}`)
+  expect(body).toMatchObject({ data: [{ actor: { type: 'SYSTEM' } }] })
+})
+
+test('a request for a link has the same response for an unknown address, which gets no mail', async () => {
+  const other = await createVendor(harness)
+  await other.customer({ email: 'other@example.com' })
+  await vendor.customer({ email: 'known@example.com' })
+  await requestLink('known@example.com')
+  expect(await list()).toEqual([])
+  await settings({ mailPortal: true })
+  const responses = [
+    await requestLink('known@example.com'),
+    await requestLink('nobody@example.com'),
+    await requestLink('other@example.com'),
+    await requestLink('known@example.com', { ...vendor, id: '01a2042f-a039-7028-8465-570518c9f627' }),
+  ].map(({ status, text, headers }) => [status, text, [...headers.keys()].toSorted()])
+  expect(new Set(responses.map((one) => JSON.stringify(one))).size).toBe(1)
+  expect(responses[0]?.[0]).toBe(204)
+  // Only the mail to the known address remains.
+  await expect.poll(() => states(), POLL).toEqual(['SUCCEEDED'])
+  expect(server.received.map(({ to }) => to)).toEqual([['known@example.com']])
+  expect(await list(other)).toEqual([])
+})
+
+test('an address gets 3 links in an hour, and a network requests 20', async () => {
+  const limited = await startHarness(env)
+  const of = await createVendor(limited)
+  await settings({ mailPortal: true }, of)
+  await of.customer({ email: 'often@example.com' })
+  for (let i = 0; i < 5; i++) expect((await requestLink('often@example.com', of, limited)).status).toBe(204)
+  for (let i = 5; i < 20; i++) expect((await requestLink(`${i}@example.com`, of, limited)).status).toBe(204)
+  expect(outcome(await requestLink('late@example.com', of, limited))).toBe('429 RATE_LIMITED')
+  await expect.poll(() => states(of), POLL).toEqual(['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED'])
+  await limited.close()
+})
+
+test('a link is not sent an hour after its request', async () => {
+  await settings({ mailPortal: true })
+  await vendor.customer({ email: 'late@example.com' })
+  await harness.database.pool.query(
+    `insert into mails (id, organization_id, template, recipient, license_ids) values ($2, $1, 'portal', 'late@example.com', '{}')`,
+    [vendor.id, firstIdAt(Date.now() - 3_700_000).replace('-0000-0000-', '-7000-8000-')],
+  )
+  await expect.poll(() => states(), POLL).toEqual(['FAILED'])
+  const sessions = await harness.database.pool.query('select from portal_sessions where organization_id = $1', [
+    vendor.id,
+  ])
+  expect(sessions.rowCount).toBe(0)
 })

@@ -95,6 +95,7 @@ async function routedOperations(): Promise<string[]> {
     identityProvider: null,
     wakeCommerce: () => undefined,
     mailEnabled: false,
+    portalMailEnabled: false,
   }
   const rateLimiter = {
     count: () => ({}),

@@ -3,7 +3,7 @@
 import { organizations as operations } from '@keyward/contract'
 import { BASE_PATH } from '@keyward/contract/operations'
 
-import { requireMail } from '../../mails/outbox.ts'
+import { requireMail, requirePortalMail } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
 import {
   addOrganization,
@@ -64,8 +64,9 @@ export const organizations = implement(tag, operations, {
     summary: 'Change the settings of your own organization',
     errors: ['NOT_ENABLED'],
     async handle(call) {
-      const { mailKeys = false, mailEndingDays = null } = call.body
-      if (mailKeys || mailEndingDays !== null) requireMail(call.dependencies)
+      const { mailKeys = false, mailEndingDays = null, mailPortal = false } = call.body
+      if (mailKeys || mailEndingDays !== null || mailPortal) requireMail(call.dependencies)
+      if (mailPortal) requirePortalMail(call.dependencies)
       await changeOrganization(call, call.organizationId, call.body)
       return readOwnOrganization(call, call.dependencies)
     },

@@ -197,8 +197,8 @@ export async function readOwnOrganization(
 ) {
   const row = await findOrganization(db, organizationId)
   const { id, name, plan, timeZone, accentColor, signsAnswers, quotas, createdAt } = await showDetails(db, row)
-  const { mailSenderName, mailReplyTo, mailKeys, mailEndingDays } = row
-  const mail = { mailSenderName, mailReplyTo, mailKeys, mailEndingDays, mailEnabled }
+  const { mailSenderName, mailReplyTo, mailKeys, mailEndingDays, mailPortal } = row
+  const mail = { mailSenderName, mailReplyTo, mailKeys, mailPortal, mailEndingDays, mailEnabled }
   const used = await countUnexpiredRules(db, organizationId)
   const usage = { rules: { used, limit: RULE_LIMITS[plan] } }
   return { id, name, plan, timeZone, accentColor, signsAnswers, ...mail, usage, quotas, createdAt }

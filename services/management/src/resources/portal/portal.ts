@@ -3,6 +3,7 @@ import { portal as ofCustomers, portalSessions as ofVendors } from '@keyward/con
 import { audit } from '../../audit/writer.ts'
 import { ApiError } from '../../http/problem.ts'
 import { portalCookie, type Site } from '../../http/site.ts'
+import { addLinkMail } from '../../mails/outbox.ts'
 import { implement } from '../../operations/implement.ts'
 import { countAct, listOwnLicenses, readOwnLicense, releaseOwn } from './licenses.ts'
 import { createPortalSession, endPortalSessions, openPortalSession, readPortalSession } from './store.ts'
@@ -50,6 +51,17 @@ export const portal = implement(portalTag, ofCustomers, {
       const { secret, session } = await openPortalSession(db, body.code)
       headers['set-cookie'] = portalCookie(site(), secret, new Date(session.expiresAt))
       return session
+    },
+  },
+  requestPortalLink: {
+    summary: 'Request a link to the portal by mail',
+    description:
+      'The response is the same whether a customer has the address or not, and whether the vendor sends links by mail or not. ' +
+      'An address receives at most 3 links in an hour.',
+    async handle(call) {
+      const { organizationId, email } = call.body
+      if (call.dependencies.signInLimiter.mayRequestLink(organizationId, email, call.origin().ip))
+        await addLinkMail(call.db, organizationId, email)
     },
   },
   readPortalSession: {

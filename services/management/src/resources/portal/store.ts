@@ -29,14 +29,17 @@ interface NewLink {
   preview?: boolean | undefined
   /** The scheme and host of the link. */
   origin: string
-  /** Whether the page opens the link only after a click, because the programs that check mails run scripts. */
-  confirms?: boolean
+  /**
+   * Whether the link is sent by mail. The page opens it only after a click, because the programs that check mails run scripts. Its address
+   * names the organization, so that the page offers another link.
+   */
+  isMailed?: boolean
 }
 
 /** Creates a link that opens the portal once. Throws INVALID_REQUEST and QUOTA_EXCEEDED. */
-export async function createPortalSession(context: WriteContext, link: NewLink): Promise<Required<PortalLink>> {
+export async function createPortalSession(context: WriteContext, link: NewLink): Promise<PortalLink & { url: string }> {
   const { db, organizationId } = context
-  const { customerId, actions, returnUrl = null, preview = false, origin, confirms = false } = link
+  const { customerId, actions, returnUrl = null, preview = false, origin, isMailed = false } = link
   if ((await missingIds('customers', context, [customerId])).size > 0)
     throw invalid('#/customerId', 'must be the id of a customer of this organization')
   await requireWithinQuota(context, 'portalSessions')
@@ -60,6 +63,7 @@ export async function createPortalSession(context: WriteContext, link: NewLink):
     .select('id')
     .where('organizationId', '=', organizationId)
     .where('customerId', '=', customerId)
+    .orderBy(sql`expires_at > now()`, 'desc')
     .orderBy('createdAt', 'desc')
     .orderBy('id', 'desc')
     .offset(MAX_OF_CUSTOMER)
@@ -73,7 +77,8 @@ export async function createPortalSession(context: WriteContext, link: NewLink):
   const changes = { actions, preview, expiresAt: expiresAt.toISOString() }
   await audit(context, { action: 'portal.linked', resourceType: 'customer', resourceId: customerId, changes })
   // The code is in the fragment, which browsers never send to a server.
-  return { url: `${origin}/portal#${confirms ? 'confirm.' : ''}${secret}`, expiresAt: expiresAt.toISOString() }
+  const url = `${origin}/portal${isMailed ? `?organization=${organizationId}#confirm.` : '#'}${secret}`
+  return { url, expiresAt: expiresAt.toISOString() }
 }
 
 /** Opens the session of a link, which works once. Throws UNAUTHENTICATED. */
