@@ -34,7 +34,9 @@ test('shows what an action on many licenses would change, starts it, and undoes 
   const start = ['license-job', 'start', 'suspend', '--product', product, '--reason', 'not paid']
   expect((await shell.cli(...start, '--dry-run')).out).toMatch(/^3 of 3 licenses would change\./)
   expect(await statuses()).toEqual(['active', 'active', 'active'])
-  const { id } = await result(identified, ...start)
+  expect((await shell.cli(...start, '--expected-total', '2')).err).toMatch(/must be 3, the number of licenses/)
+  expect(await statuses()).toEqual(['active', 'active', 'active'])
+  const { id } = await result(identified, ...start, '--expected-total', '3')
   const state = z.object({ state: z.string(), changed: z.int(), restored: z.int() })
   const show = () => result(state, 'license-job', 'show', id)
   await expect.poll(show).toMatchObject({ state: 'completed', changed: 3 })
