@@ -65,7 +65,7 @@ export class Member {
 
   /** Starts the process. At its first start, retries with other ports, because another program may have taken the port. */
   async #startOn(ports: Ports, attempts: number): Promise<ServiceProcess> {
-    const prefix = this.#kind.toUpperCase()
+    const prefix = `KEYWARD_${this.#kind.toUpperCase()}`
     const env = { [`${prefix}_PORT`]: String(ports.port), [`${prefix}_ADMIN_PORT`]: String(ports.adminPort) }
     try {
       return await startService(this.#kind, { ...this.#env, ...env })
@@ -118,7 +118,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     PATH: process.env['PATH'] ?? '',
     NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
     KEYWARD_TRUSTED_PROXIES: '127.0.0.1',
-    KEYWARD_LOG_LEVEL: process.env['KEYWARD_LOG_LEVEL'] ?? process.env['LOG_LEVEL'] ?? 'error',
+    KEYWARD_LOG_LEVEL: process.env['KEYWARD_LOG_LEVEL'] || process.env['LOG_LEVEL'] || 'error',
   }
   const balancer = new Haproxy()
   const members = (kind: ServiceName, count: number, env: Record<string, string>): Member[] =>

@@ -144,12 +144,26 @@ test('the documented .env contains every variable that compose.yaml requires', (
 })
 
 test('the documented command renames exactly the old names in .env that compose.yaml reads by new names', () => {
-  const variables = [...new Set([...read('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name))]
+  const all = new Set([...read('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name))
+  const variables = [...all].filter((name) => !all.has(`KEYWARD_${name}`))
   const earlier = variables.map((name) => `${name.replace(/^KEYWARD_/, '')}=1\n`).join('')
   const [, script = ''] = /^sed -i -E '(.*)' \.env$/m.exec(read('../docs/operations/upgrade.md')) ?? []
   const run = (input: string): string => execFileSync('sed', ['-E', script], { input, encoding: 'utf8' })
   expect(run(earlier)).toBe(variables.map((name) => `${name}=1\n`).join(''))
   expect(run(run(earlier))).toBe(run(earlier))
+})
+
+test('compose.yaml passes every optional setting of earlier versions by its old name too', () => {
+  for (const name of ['validator-1', 'management-1']) {
+    const passed = Object.entries(compose.services[name]?.environment ?? {})
+    const optional = passed.filter(([variable, value]) => value === `\${${variable}:-}`).map(([variable]) => variable)
+    const [renamed, old] = [true, false].map((isNew) =>
+      optional.filter((each) => each.startsWith('KEYWARD_') === isNew),
+    )
+    const added = 'KEYWARD_MAIL_PORTAL_URL'
+    expect(old?.length).toBeGreaterThan(8)
+    expect(old?.map((each) => `KEYWARD_${each}`)).toEqual(renamed?.filter((each) => each !== added))
+  }
 })
 
 test('compose.yaml mounts and builds only files that exist', () => {
@@ -170,11 +184,20 @@ test('compose.yaml contains no secrets, and passes no secrets of management to t
     'KEYWARD_COUNTRY_HEADER',
     'KEYWARD_CORS_ORIGINS',
     'KEYWARD_LOG_LEVEL',
+    'EDGE',
+    'CLIENT_IP_HEADER',
+    'COUNTRY_HEADER',
+    'CORS_ORIGINS',
+    'LOG_LEVEL',
     'KEYWARD_VALIDATOR_WORKERS',
     'KEYWARD_STALE_AFTER',
     'KEYWARD_STALE_LIMIT',
     'KEYWARD_INDEX_FILE',
     'KEYWARD_INDEX_FILE_INTERVAL',
+    'STALE_AFTER',
+    'STALE_LIMIT',
+    'INDEX_FILE',
+    'INDEX_FILE_INTERVAL',
     'KEYWARD_VALIDATOR_DATABASE_URL',
   ])
   const secrets = Object.values(compose.services).flatMap(({ environment }) =>

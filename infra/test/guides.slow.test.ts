@@ -48,7 +48,10 @@ beforeAll(async () => {
   if (!isHere) return
   folder = await mkdtemp(join(tmpdir(), 'keyward-guides-'))
   database = await createTestDatabase()
-  started = new StartProcess(folder, { DATABASE_URL: database.url, OPERATOR_TOKEN })
+  started = new StartProcess(folder, {
+    KEYWARD_DATABASE_URL: database.url,
+    KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN,
+  })
   await started.ready()
   baseUrl = (await started.demo()).baseUrl
   clock = createServer((request, response) => {

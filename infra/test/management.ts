@@ -8,12 +8,12 @@ export async function startManagement(
   const operatorToken = 'operator-token-of-these-tests-only'
   const management = await startService('management', {
     ...process.env,
-    MANAGEMENT_PORT: '0',
-    MANAGEMENT_ADMIN_PORT: '0',
-    DATABASE_URL: databaseUrl,
-    OPERATOR_TOKEN: operatorToken,
-    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-    LOG_LEVEL: 'warn',
+    KEYWARD_MANAGEMENT_PORT: '0',
+    KEYWARD_MANAGEMENT_ADMIN_PORT: '0',
+    KEYWARD_DATABASE_URL: databaseUrl,
+    KEYWARD_OPERATOR_TOKEN: operatorToken,
+    KEYWARD_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+    KEYWARD_LOG_LEVEL: 'warn',
   })
   await untilReady('management', management.adminPort)
   return { management, access: { url: `http://127.0.0.1:${management.port}`, operatorToken } }

@@ -37,24 +37,24 @@ describe.skipIf(!isInstalled(PGBOUNCER, '--version'))('behind PgBouncer (needs p
     const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
     pooler = spawn(PGBOUNCER, [...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' })
     const through = (name: string): string => `postgres://pooled@127.0.0.1:${port}/${name}`
-    const common = { PATH: process.env['PATH'] ?? '', TRUSTED_PROXIES: '127.0.0.1', LOG_LEVEL: 'error' }
+    const common = { PATH: process.env['PATH'] ?? '', KEYWARD_TRUSTED_PROXIES: '127.0.0.1', KEYWARD_LOG_LEVEL: 'error' }
     while (!(await isListening(port))) await sleep(20)
     ;[management, validator] = await Promise.all([
       startService('management', {
         ...common,
-        OPERATOR_TOKEN: operatorToken,
-        MASTER_KEY: '5e'.repeat(32),
-        MANAGEMENT_PORT: '0',
-        MANAGEMENT_ADMIN_PORT: '0',
-        DATABASE_URL: through('transactions'),
+        KEYWARD_OPERATOR_TOKEN: operatorToken,
+        KEYWARD_MASTER_KEY: '5e'.repeat(32),
+        KEYWARD_MANAGEMENT_PORT: '0',
+        KEYWARD_MANAGEMENT_ADMIN_PORT: '0',
+        KEYWARD_DATABASE_URL: through('transactions'),
         DATABASE_PREPARED_STATEMENTS: 'false',
       }),
       startService('validator', {
         ...common,
-        VALIDATOR_PORT: '0',
-        VALIDATOR_ADMIN_PORT: '0',
-        VALIDATOR_WORKERS: '1',
-        VALIDATOR_DATABASE_URL: through('sessions'),
+        KEYWARD_VALIDATOR_PORT: '0',
+        KEYWARD_VALIDATOR_ADMIN_PORT: '0',
+        KEYWARD_VALIDATOR_WORKERS: '1',
+        KEYWARD_VALIDATOR_DATABASE_URL: through('sessions'),
       }),
     ])
     await Promise.all([untilReady('management', management.adminPort), untilReady('validator', validator.adminPort)])

@@ -42,10 +42,17 @@ export interface Connection {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Finds the address and the credentials. `home` is the folder that may contain `.keyward/`. Throws Failure if the address is missing or not
- * allowed.
+ * Finds the address and the credentials. `home` is the folder that may contain `.keyward/`. `report` receives a line when
+ * a variable is used that is set by its old name. Throws Failure if the address is missing or not allowed.
  */
-export function connect(flags: z.infer<typeof connectionFlags>, env: Environment, home: string): Connection {
+export function connect(
+  flags: z.infer<typeof connectionFlags>,
+  variables: Environment,
+  home: string,
+  report: (line: string) => void,
+): Connection {
+  // An empty variable counts as not set.
+  const env: Environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
   const demo = readDemo(join(home, '.keyward', 'demo.json'))
   const given = flags.url ?? env['KEYWARD_URL'] ?? demo?.baseUrl
   if (given === undefined)
@@ -68,25 +75,32 @@ export function connect(flags: z.infer<typeof connectionFlags>, env: Environment
   // The demo's secrets are sent only to the address of the demo.
   const own = demo !== null && demo.baseUrl === baseUrl ? demo : null
   const givenToken = flags.token ?? env['KEYWARD_TOKEN']
+  let isReported = false
+  const reportOnce = (line: string): void => {
+    if (!isReported) report(line)
+    isReported = true
+  }
   return {
     baseUrl,
     token: () => givenToken ?? own?.managementToken ?? missing('--token or KEYWARD_TOKEN'),
     operatorToken: () =>
       flags.operatorToken ??
-      operatorTokenOf(env) ??
+      operatorTokenOf(env, reportOnce) ??
       own?.operatorToken ??
       missing('--operator-token or KEYWARD_OPERATOR_TOKEN'),
     demo: givenToken === undefined ? own : null,
   }
 }
 
-/** Returns the variable KEYWARD_OPERATOR_TOKEN, or its old name OPERATOR_TOKEN. Throws Failure if they differ. */
-function operatorTokenOf({ KEYWARD_OPERATOR_TOKEN: token, OPERATOR_TOKEN: old }: Environment): string | undefined {
+/** Returns the variable KEYWARD_OPERATOR_TOKEN, or its old name OPERATOR_TOKEN, which it reports. Throws Failure if they differ. */
+function operatorTokenOf(env: Environment, report: (line: string) => void): string | undefined {
+  const { KEYWARD_OPERATOR_TOKEN: token, OPERATOR_TOKEN: old } = env
   if (token !== undefined && old !== undefined && token !== old)
     throw new Failure(
       EXIT.usage,
       'KEYWARD_OPERATOR_TOKEN and its old name OPERATOR_TOKEN have different values; remove OPERATOR_TOKEN',
     )
+  if (token === undefined && old !== undefined) report('OPERATOR_TOKEN is the old name of KEYWARD_OPERATOR_TOKEN.\n')
   return token ?? old
 }
 

@@ -33,6 +33,6 @@ const globalFlags = connectionFlags.extend({ json: z.boolean().default(false), g
 /** Opens the session of a command. Throws Failure when the address or a flag is invalid. */
 export function openSession(context: RunContext, command: Command): Session {
   const { json, get, ...flags } = globalFlags.parse(command.optsWithGlobals())
-  const connection = connect(flags, context.env, context.home)
+  const connection = connect(flags, context.env, context.home, context.streams.err)
   return { context, connection, api: createApi(connection), output: createOutput(context.streams, { json, get }) }
 }

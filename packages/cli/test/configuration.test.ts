@@ -35,10 +35,14 @@ const apply = (...args: string[]) => shell.cli('apply', '--file', 'keyward.yaml'
 beforeAll(async () => {
   database = await createTestDatabase()
   shell = await openShell()
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
-  management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
+  const env = { PATH: process.env['PATH'] ?? '', KEYWARD_DATABASE_URL: database.url }
+  management = await startProgram('management', {
+    ...env,
+    KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    KEYWARD_MASTER_KEY: 'ab'.repeat(32),
+  })
   shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  shell.env['KEYWARD_OPERATOR_TOKEN'] = OPERATOR_TOKEN
 })
 afterAll(async () => {
   await management.stop()

@@ -139,6 +139,21 @@ describe('wrong usage', () => {
     expect(printed.err).toMatch(expected)
   })
 
+  test('treats an empty variable as not set, and reports the old name of a variable', async () => {
+    Object.assign(shell.env, { KEYWARD_OPERATOR_TOKEN: '', OPERATOR_TOKEN: 'x' })
+    const old = await shell.cli('status')
+    expect([old.code, old.err]).toEqual([
+      3,
+      expect.stringMatching(/^OPERATOR_TOKEN is the old name of KEYWARD_OPERATOR_TOKEN\.\n/),
+    ])
+    shell.env['OPERATOR_TOKEN'] = ''
+    expect((await shell.cli('status')).err).toMatch(/^.*--operator-token or KEYWARD_OPERATOR_TOKEN/)
+    Object.assign(shell.env, { KEYWARD_OPERATOR_TOKEN: 'y', OPERATOR_TOKEN: 'x' })
+    expect((await shell.cli('status')).err).toMatch(/have different values; remove OPERATOR_TOKEN/)
+    delete shell.env['KEYWARD_OPERATOR_TOKEN']
+    delete shell.env['OPERATOR_TOKEN']
+  })
+
   test('sends the token over http only to this machine or with --allow-http', async () => {
     const status = ['--operator-token', 'x', '--url', 'http://licenses.invalid', 'status']
     expect(await shell.cli(...status)).toMatchObject({ code: 2 })

@@ -70,14 +70,18 @@ beforeAll(async () => {
   ;[management, validator] = await Promise.all([
     startProgram('management', {
       ...env,
-      DATABASE_URL: database.url,
-      OPERATOR_TOKEN,
-      MASTER_KEY: 'ab'.repeat(32),
+      KEYWARD_DATABASE_URL: database.url,
+      KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN,
+      KEYWARD_MASTER_KEY: 'ab'.repeat(32),
     }),
-    startProgram('validator', { ...env, VALIDATOR_DATABASE_URL: database.validatorUrl, VALIDATOR_WORKERS: '1' }),
+    startProgram('validator', {
+      ...env,
+      KEYWARD_VALIDATOR_DATABASE_URL: database.validatorUrl,
+      KEYWARD_VALIDATOR_WORKERS: '1',
+    }),
   ])
   shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  shell.env['KEYWARD_OPERATOR_TOKEN'] = OPERATOR_TOKEN
   const made = z.object({ managementToken: z.string() })
   organizationToken = (await result(made, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
   shell.env['KEYWARD_TOKEN'] = organizationToken

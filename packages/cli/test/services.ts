@@ -18,14 +18,14 @@ export async function startProgram(
   env: Record<string, string>,
 ): Promise<RunningService> {
   const main = fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url))
-  const prefix = name.toUpperCase()
+  const prefix = `KEYWARD_${name.toUpperCase()}`
   const child = fork(main, {
     env: {
       NODE_OPTIONS: process.env['NODE_OPTIONS'],
       ...env,
       [`${prefix}_PORT`]: '0',
       [`${prefix}_ADMIN_PORT`]: '0',
-      LOG_LEVEL: 'silent',
+      KEYWARD_LOG_LEVEL: 'silent',
     },
   })
   const ended = once(child, 'exit')

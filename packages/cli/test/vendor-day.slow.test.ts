@@ -39,13 +39,13 @@ beforeAll(async () => {
   database = await createTestDatabase()
   shell = await openShell()
   await shell.write('networks.txt', '198.51.100.0/24 # a network\n192.0.2.7\n')
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
+  const env = { PATH: process.env['PATH'] ?? '', KEYWARD_DATABASE_URL: database.url }
   ;[management, validator] = await Promise.all([
-    startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) }),
+    startProgram('management', { ...env, KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN, KEYWARD_MASTER_KEY: 'ab'.repeat(32) }),
     startValidatorProcess(database),
   ])
   shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  shell.env['KEYWARD_OPERATOR_TOKEN'] = OPERATOR_TOKEN
   const created = createdOrganization
     .required()
     .parse(JSON.parse((await shell.cli('--json', 'org', 'create', 'Acme')).out))

@@ -21,15 +21,19 @@ export interface VendorShell {
 export async function openVendorShell(): Promise<VendorShell> {
   const database = await createTestDatabase()
   const shell = await openShell()
-  const env = { PATH: process.env['PATH'] ?? '', DATABASE_URL: database.url }
-  const management = await startProgram('management', { ...env, OPERATOR_TOKEN, MASTER_KEY: 'ab'.repeat(32) })
+  const env = { PATH: process.env['PATH'] ?? '', KEYWARD_DATABASE_URL: database.url }
+  const management = await startProgram('management', {
+    ...env,
+    KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    KEYWARD_MASTER_KEY: 'ab'.repeat(32),
+  })
   const result = async <T>(schema: z.ZodType<T>, ...args: string[]): Promise<T> => {
     const printed = await shell.cli('--json', ...args)
     expect(printed.err).toBe('')
     return schema.parse(JSON.parse(printed.out))
   }
   shell.env['KEYWARD_URL'] = management.url
-  shell.env['OPERATOR_TOKEN'] = OPERATOR_TOKEN
+  shell.env['KEYWARD_OPERATOR_TOKEN'] = OPERATOR_TOKEN
   const created = z.object({ managementToken: z.string() })
   shell.env['KEYWARD_TOKEN'] = (await result(created, 'org', 'create', 'Acme', '--plan', 'STANDARD')).managementToken
   const close = async (): Promise<void> => {

@@ -41,11 +41,11 @@ export const EXPIRES_AT = '2999-01-01T00:00:00.000Z'
 export async function startPrograms(): Promise<Programs> {
   const database = await createTestDatabase()
   const startValidator = () =>
-    start('validator', { VALIDATOR_DATABASE_URL: database.validatorUrl, VALIDATOR_WORKERS: '1' })
+    start('validator', { KEYWARD_VALIDATOR_DATABASE_URL: database.validatorUrl, KEYWARD_VALIDATOR_WORKERS: '1' })
   const management = await start('management', {
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString('hex'),
-    OPERATOR_TOKEN,
+    KEYWARD_DATABASE_URL: database.url,
+    KEYWARD_MASTER_KEY: randomBytes(32).toString('hex'),
+    KEYWARD_OPERATOR_TOKEN: OPERATOR_TOKEN,
   })
   const programs: Programs = {
     validator: await startValidator(),
@@ -72,9 +72,15 @@ export async function startPrograms(): Promise<Programs> {
 }
 
 async function start(name: 'validator' | 'management', settings: Record<string, string>): Promise<Program> {
-  const prefix = name.toUpperCase()
+  const prefix = `KEYWARD_${name.toUpperCase()}`
   const child = fork(fileURLToPath(new URL(`../../../services/${name}/src/main.ts`, import.meta.url)), {
-    env: { ...process.env, [`${prefix}_PORT`]: '0', [`${prefix}_ADMIN_PORT`]: '0', LOG_LEVEL: 'silent', ...settings },
+    env: {
+      ...process.env,
+      [`${prefix}_PORT`]: '0',
+      [`${prefix}_ADMIN_PORT`]: '0',
+      KEYWARD_LOG_LEVEL: 'silent',
+      ...settings,
+    },
     execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
