@@ -272,7 +272,8 @@ async function run(
     const readCurrent = () => versioned.read({ ...context, params: { id }, query: {}, body: undefined })
     await requireVersion(versioned, { db, organizationId, id }, ifMatch, readCurrent)
   }
-  const needsBody = endpoint.operation.body?.isOptional() === false || endpoint.rows !== null
+  const hasBody = endpoint.operation.body?.isOptional() === false || endpoint.rows !== null
+  const needsBody = hasBody && endpoint.endsResources?.(input.body) !== true
   const isCounted = (caller.kind === 'vendor' || caller.kind === 'customer') && !isRead(endpoint)
   const allowed = isCounted ? requireBytes({ db, organizationId }, needsBody) : Promise.resolve()
   // The transaction of a handler that is not detached is rolled back when its organization has no bytes left.

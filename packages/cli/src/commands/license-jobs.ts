@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 import { type LicenseJob, licenseJobs, shownAction } from '@keyward/contract/management/license-jobs'
 import { Argument } from 'commander'
 import { z } from 'zod'
@@ -54,9 +56,9 @@ export function addLicenseJobCommands(parent: CliCommand): void {
         throw new Failure(EXIT.usage, 'Select licenses with options such as --product, or all licenses with --all.')
       const body = { action, ...(hasFilter ? { filter } : { all: true as const }) }
       if (!flags.dryRun) {
-        const { data } = await api.call(licenseJobs.startLicenseJob, {
-          body: { ...body, expectedTotal: flags.expectedTotal },
-        })
+        const started = { body: { ...body, expectedTotal: flags.expectedTotal } }
+        const retry = { idempotencyKey: randomUUID() }
+        const { data } = await api.call(licenseJobs.startLicenseJob, started, { retry })
         output.result(data, describeJob(data))
         return
       }

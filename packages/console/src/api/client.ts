@@ -73,12 +73,17 @@ export function onUnauthorized(listener: () => void): () => void {
   return () => void unauthorized.delete(listener)
 }
 
-async function send(operation: Operation, input: AnyInput, { waits, token, version }: Options): Promise<Response> {
+async function send(
+  operation: Operation,
+  input: AnyInput,
+  { waits, token, version, idempotencyKey }: Options,
+): Promise<Response> {
   const { body } = input
   const headers: Record<string, string> = {}
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
   if (version !== undefined) headers['if-match'] = `"${version}"`
+  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (waits && operation.propagates === true) headers['prefer'] = `wait=${WAIT_SECONDS}`
   const init = { method: methodOf(operation), headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
   try {
@@ -95,6 +100,8 @@ interface Options {
   token?: string
   /** The version that the resource must still have. */
   version?: string
+  /** A text that makes the service perform repeated requests once. */
+  idempotencyKey?: string
 }
 
 /**

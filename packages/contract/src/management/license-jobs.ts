@@ -61,7 +61,7 @@ export const jobFilter = z
 
 const expectedTotal = z.int().min(0).max(MAX_JOB_LICENSES).optional().meta({
   description:
-    'The number of licenses that the dry run returned. The request fails when another number is selected now, so that no other licenses change.',
+    'The number of licenses that the dry run returned. The request fails when another number is selected now.',
   example: 203,
 })
 

@@ -42,41 +42,49 @@ export async function bytesExceededOf(context: WriteContext, needsBody: boolean)
 const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Handles the pages of all jobs of a kind. An organization whose page fails, whose job waits, or whose jobs another process runs, is left
- * to the next run.
+ * Handles the pages of all jobs of a kind. A job that waits or whose page fails, and an organization whose jobs another process runs, is
+ * left to the next run.
  */
 export async function runJobs<Table extends 'licenseTemplates' | 'licenseJobs'>(
   db: Db,
   { table, isRunning, order, handlePage, showFailure }: PagedJobs<Table>,
   signal?: AbortSignal,
 ): Promise<void> {
-  const skipped = new Set<string>()
+  const skipped = { jobs: new Set<string>(), organizations: new Set<string>() }
   const errors: unknown[] = []
-  let row: Row<Table> | undefined
+  /** The row that the current page has locked, if there is one. */
+  let taken: (Row<Table> & { id: string })[] = []
   const handleNext = (organizationId: string) =>
     db.transaction().execute(async (transaction) => {
-      const { rows } = await sql<Row<Table>>`
+      const { rows } = await sql<Row<Table> & { id: string }>`
         select * from ${sql.table(table)} where organization_id = ${organizationId} and ${isRunning}
+          and id <> all(${[...skipped.jobs]}::uuid[])
         order by ${order} limit 1 for no key update skip locked`.execute(transaction)
-      row = rows[0]
-      return row !== undefined && handlePage(transaction, row)
+      taken = rows
+      const [row] = rows
+      if (row === undefined) skipped.organizations.add(organizationId)
+      else if (!(await handlePage(transaction, row))) skipped.jobs.add(row.id)
     })
   let last = NO_ORGANIZATION
   for (;;) {
     if (signal?.aborted === true) break
     const { rows } = await sql<{ organizationId: string }>`
-      select organization_id from ${sql.table(table)} where ${isRunning} and organization_id <> all(${[...skipped]}::uuid[])
+      select organization_id from ${sql.table(table)} where ${isRunning} and organization_id <> all(${[...skipped.organizations]}::uuid[])
       order by organization_id <= ${last}, organization_id limit 1`.execute(db)
     if (rows[0] === undefined) break
     last = rows[0].organizationId
-    row = undefined
+    taken = []
     try {
-      if (!(await handleNext(last))) skipped.add(last)
+      await handleNext(last)
     } catch (error) {
-      skipped.add(last)
       errors.push(error)
-      // In an outage, this fails for the same reason as the page.
-      if (row !== undefined) await showFailure?.(db, row).catch(() => undefined)
+      const [row] = taken
+      if (row === undefined) skipped.organizations.add(last)
+      else {
+        skipped.jobs.add(row.id)
+        // In an outage, this fails for the same reason as the page.
+        await showFailure?.(db, row).catch(() => undefined)
+      }
     }
   }
   if (errors.length > 0) throw errors[0]

@@ -59,6 +59,8 @@ interface Implementation<One extends Operation> {
   errors?: readonly (ProblemCode | DocumentedError)[]
   /** Whether the handler waits for other services or requests. It has no transaction, and enters a gate itself before it uses a connection. */
   detached?: true
+  /** Whether the quotas of bytes treat a request with this body like one that needs no body, for example because it deletes resources. */
+  endsResources?(body: CallOf<One>['body']): boolean
   handle(call: CallOf<One>): Promise<ResultOf<One> | Streamed>
 }
 

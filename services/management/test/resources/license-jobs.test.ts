@@ -199,6 +199,26 @@ test('a job whose page fails shows the problem until a page succeeds', async () 
   expect(await until(job.id)).toMatchObject({ state: 'undone', restored: 1, problem: null })
 })
 
+test('a job whose page failed once continues beside an older job whose pages always fail', async () => {
+  const [first, second] = await importMany(2)
+  const older = await finish({ action: { type: 'suspend' }, ids: [first] })
+  const later = await finish({ action: { type: 'suspend' }, ids: [second] })
+  const store = (id: string, status: string) =>
+    harness.database.pool.query(
+      `update license_job_rows set before = before || jsonb_build_object('status', $2::text) where job_id = $1`,
+      [id, status],
+    )
+  for (const { id } of [older, later]) {
+    await store(id, 'unknown')
+    await act(id, 'undo')
+    await until(id, ({ problem }) => problem !== null)
+  }
+  await store(later.id, 'active')
+  expect(await until(later.id)).toMatchObject({ state: 'undone', restored: 1, problem: null })
+  expect(await readJob(older.id)).toMatchObject({ state: 'undoing', restored: 0 })
+  await act(older.id, 'cancel')
+})
+
 test('an undo locks the organization before the job, as a start does', async () => {
   const [id] = await importMany(1)
   const job = await finish({ action: { type: 'suspend' }, ids: [id] })
@@ -292,6 +312,19 @@ test('a job waits while the organization has reached a quota of bytes, and conti
   await setQuota(null)
   expect(await until(id)).toMatchObject({ state: 'completed', changed: 450, problem: null })
   expect((await read(ids[0]!)).policy.expiresAt).toBe(new Date(Date.parse(EXPIRY) + DAY_MS).toISOString())
+})
+
+test('a job suspends, revokes and deletes licenses although the organization stores as many bytes as it may', async () => {
+  const ids = await importMany(3)
+  const setQuota = (storedBytes: number | null) =>
+    harness.call('PATCH', `organizations/${vendor.id}`, { body: { quotas: { storedBytes } } })
+  await setQuota(1)
+  const run = (type: string, id?: string) => finish({ action: { type }, ids: [id] })
+  for (const [n, type] of ['suspend', 'revoke', 'delete'].entries())
+    expect(await run(type, ids[n])).toMatchObject({ state: 'completed', changed: 1 })
+  const refused = await vendor.call('POST', 'license-jobs', { body: { action: { type: 'reinstate' }, ids: [ids[0]] } })
+  expect(outcome(refused)).toBe('403 QUOTA_EXCEEDED')
+  await setQuota(null)
 })
 
 test('a request names each id of another organization, and selects nothing of it', async () => {

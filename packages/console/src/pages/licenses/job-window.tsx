@@ -7,12 +7,14 @@ import {
   type licenseAction,
   licenseJobs,
 } from '@keyward/contract/management/license-jobs'
+import type { InputOf } from '@keyward/contract/operations'
 import { Group, NumberInput, TextInput } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useState } from 'react'
 import type { z } from 'zod'
 
-import { useCall, useRead } from '../../api/hooks.ts'
+import { ApiError, callAndApply } from '../../api/client.ts'
+import { useMutating, useRead } from '../../api/hooks.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { DateField } from '../../parts/date-field.tsx'
 import { endOf, usualEnds } from '../../parts/days.ts'
@@ -93,6 +95,10 @@ function actionOf(type: LicenseAction['type'], { day, days }: Values, reason = '
   }
 }
 
+const newKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-')
+
+type StartedBody = NonNullable<InputOf<typeof licenseJobs.startLicenseJob>['body']>
+
 export function JobWindow({
   type,
   target,
@@ -109,14 +115,20 @@ export function JobWindow({
   const [settled] = useDebouncedValue(values, SETTLE_MS)
   // The effect does not depend on the reason.
   const dryRun = useRead(licenseJobs.dryRunLicenseJob, { body: { action: actionOf(type, settled), ...target } })
-  const start = useCall(licenseJobs.startLicenseJob, { onDone: onStarted })
+  // Repetitions have the same key until the service has answered, so a start whose response was lost is not performed twice.
+  const [key, setKey] = useState(newKey)
+  const start = useMutating(
+    (body: StartedBody) => callAndApply(licenseJobs.startLicenseJob, { body }, { waits: false, idempotencyKey: key }),
+    { onDone: onStarted },
+  )
   const effect = settled === values ? dryRun.data : undefined
   const errors = fieldErrors(dryRun.error)
   const run = async () => {
     const action = actionOf(type, values, reason.trim())
     try {
-      await start.mutateAsync({ body: { action, ...target, ...(effect && { expectedTotal: effect.total }) } })
+      await start.mutateAsync({ action, ...target, ...(effect && { expectedTotal: effect.total }) })
     } catch (error) {
+      if (error instanceof ApiError && error.problem.status < 500) setKey(newKey)
       void dryRun.refetch()
       throw error
     }
@@ -155,7 +167,7 @@ export function JobWindow({
               data-autofocus
             />
           )}
-          {dryRun.error ? (
+          {start.isPending ? null : dryRun.error ? (
             <ErrorMessage error={dryRun.error} />
           ) : effect ? (
             <Effect effect={effect} />

@@ -1,5 +1,5 @@
 /**
- * Views of the list of licenses that a member has named. The browser stores them for each organization. A filter for one customer or one
+ * Views of the list of licenses that a member has named. The browser stores them for each member. A filter for one customer or one
  * key is not stored, because other people may use the browser.
  */
 
@@ -10,6 +10,7 @@ import { z } from 'zod'
 
 import { InputError } from '../../api/input.ts'
 import { useSignedIn } from '../../api/me.ts'
+import { showError } from '../../notices.tsx'
 import { FormWindow } from '../../parts/form.tsx'
 import type { Filters } from '../../parts/url.ts'
 import { isCurrent, type View } from '../../parts/views.tsx'
@@ -31,13 +32,19 @@ function readViews(key: string): Stored {
   }
 }
 
-/** Returns the stored views, and a function that replaces them. */
-export function useSavedViews(): [Stored, (views: Stored) => void] {
-  const { organization } = useSignedIn()
-  const key = `keyward views ${organization?.id ?? ''}`
+/** Returns the member's stored views, and a function that changes them. */
+export function useSavedViews(): [Stored, (edit: (views: Stored) => Stored) => void] {
+  const me = useSignedIn()
+  const key = `keyward views ${me.organization?.id ?? ''} ${me.member?.id ?? ''}`
   const [views, setViews] = useState(() => readViews(key))
-  const change = (next: Stored) => {
-    localStorage.setItem(key, JSON.stringify(next))
+  // Another tab may have changed the views since.
+  const change = (edit: (views: Stored) => Stored) => {
+    const next = edit(readViews(key))
+    try {
+      localStorage.setItem(key, JSON.stringify(next))
+    } catch (error) {
+      showError(error instanceof Error ? error : new Error(String(error)))
+    }
     setViews(next)
   }
   return [views, change]
@@ -67,7 +74,7 @@ export function SaveView({
       throw new InputError({ name: 'is the name of another view' })
     if (views.length >= MAX_VIEWS)
       throw new InputError({ name: `cannot be saved: delete one of the ${MAX_VIEWS} views first` })
-    change([...views, { label, query }])
+    change((known) => [...known, { label, query }].slice(0, MAX_VIEWS))
     setName('')
   }
   return (
@@ -75,7 +82,7 @@ export function SaveView({
       <Button
         variant="subtle"
         color="gray"
-        onClick={current ? () => change(views.filter((one) => one !== current)) : naming.open}
+        onClick={current ? () => change((known) => known.filter(({ label }) => label !== current.label)) : naming.open}
       >
         {current ? 'Delete the view' : 'Save as a view'}
       </Button>

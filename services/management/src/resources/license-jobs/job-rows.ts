@@ -4,6 +4,7 @@ import { actor } from '@keyward/contract'
 import {
   JOB_DAYS,
   jobError,
+  type LicenseAction,
   licenseAction,
   type LicenseJob,
   shownAction,
@@ -18,6 +19,11 @@ const storedErrors = z.array(jobError)
 
 export function contentOf({ action, actor: caller, errors }: JobRow) {
   return { action: licenseAction.parse(action), actor: actor.parse(caller), errors: storedErrors.parse(errors) }
+}
+
+/** Returns whether the action ends licenses, which the quotas of bytes allow like a request without a body (docs/api.md#m13). */
+export function endsLicenses({ type }: LicenseAction): boolean {
+  return type === 'suspend' || type === 'revoke' || type === 'delete'
 }
 
 /** Returns the time until which the job can be undone, or null. A deletion is final. */

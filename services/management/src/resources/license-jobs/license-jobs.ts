@@ -21,7 +21,7 @@ import { inTurns } from '../../turns.ts'
 import { effectOf } from '../licenses/actions.ts'
 import type { LicenseRow } from '../licenses/license-rows.ts'
 import { matching } from '../licenses/list.ts'
-import { jobRows, undoableUntil } from './job-rows.ts'
+import { endsLicenses, jobRows, undoableUntil } from './job-rows.ts'
 
 /** The maximum number of an organization's jobs that have not ended. */
 const MAX_RUNNING = 10
@@ -196,6 +196,7 @@ export const licenseJobs = implement(tag, operations, {
     summary: 'Start an action on many licenses',
     description:
       'Selects the licenses at once and changes them afterwards. The selected licenses are given by `ids`, `filter` or `all`.',
+    endsResources: ({ action }) => endsLicenses(action),
     handle: (call) => startJob(call, call.body),
   },
   listLicenseJobs: {

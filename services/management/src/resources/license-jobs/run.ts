@@ -15,7 +15,7 @@ import { type Action, detailsOf, type Effect, effectOf, type Refusal, RENEWED } 
 import { changeLicenses } from '../licenses/change-many.ts'
 import { type LicenseRow, selectLicenses } from '../licenses/license-rows.ts'
 import { deleteLicense } from '../licenses/store.ts'
-import { contentOf, jobRows, type JobRow } from './job-rows.ts'
+import { contentOf, endsLicenses, jobRows, type JobRow } from './job-rows.ts'
 
 /** The licenses of a page that deletes, and the machines and rules that it deletes with them. A page has at least one license. */
 const MAX_DELETED = { licenses: 50, rows: 2_000 }
@@ -147,10 +147,10 @@ async function handleLicenses(context: WriteContext, job: JobRow, page: readonly
 }
 
 async function handlePage(context: WriteContext, job: JobRow): Promise<boolean> {
-  const { errors } = contentOf(job)
+  const { action, errors } = contentOf(job)
   const isUndo = job.state === 'undoing'
   // As for requests, an undo needs no body, so that a vendor can undo a job that has used up the quota.
-  const exceeded = await bytesExceededOf(context, !isUndo)
+  const exceeded = await bytesExceededOf(context, !isUndo && !endsLicenses(action))
   if (exceeded !== null) {
     if (job.problem === null || job.problem === FAILED)
       await updateRow(jobRows, context, job.id, { problem: exceeded.message })
