@@ -1,4 +1,4 @@
-/** The configuration of VitePress, which `.vitepress/config.ts` exports. */
+/** The configuration of VitePress, which `.vitepress/config.js` exports. */
 
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

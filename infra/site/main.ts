@@ -10,25 +10,28 @@ import { parseArgs } from 'node:util'
 
 import { build } from 'vitepress'
 
-import { listGroups, OPENAPI, ROOT } from './pages.ts'
+import { listGroups, OPENAPI, resolveLinks, ROOT } from './pages.ts'
 
 const { values } = parseArgs({ options: { base: { type: 'string', default: '/' }, out: { type: 'string' } } })
 const folder = values.out ?? join(import.meta.dirname, 'dist')
+const base = values.base.replace(/\/*$/, '/')
 const require = createRequire(import.meta.url)
-await build(import.meta.dirname, { base: values.base, outDir: folder })
+await build(import.meta.dirname, { base, outDir: folder })
 
 // Programs that read documentation get the sources of the pages, and llms.txt as their index (https://llmstxt.org).
 const groups = listGroups()
-for (const { source, path } of groups.flatMap(({ pages }) => pages)) {
+const documents = groups.flatMap(({ pages }) => pages)
+const sources = new Set(documents.map(({ source }) => source))
+for (const { source, path } of documents) {
   mkdirSync(dirname(join(folder, path)), { recursive: true })
-  copyFileSync(join(ROOT, source), join(folder, path))
+  writeFileSync(join(folder, path), resolveLinks(source, readFileSync(join(ROOT, source), 'utf8'), sources, base))
 }
 const [, summary = ''] = /^# Keyward\n\n([^]+?)\n\n/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
 const sections = groups.map(({ name, pages }) => {
-  const links = pages.map(({ title, path }) => `- [${title}](${values.base}${path})`)
+  const links = pages.map(({ title, path }) => `- [${title}](${base}${path})`)
   return `## ${name}\n\n${links.join('\n')}\n`
 })
-const reference = `## API reference\n\n- [OpenAPI document](${values.base}openapi.json)\n`
+const reference = `## API reference\n\n- [OpenAPI document](${base}openapi.json)\n`
 const quoted = summary.replaceAll('\n', ' ')
 writeFileSync(join(folder, 'llms.txt'), `# Keyward\n\n> ${quoted}\n\n${[...sections, reference].join('\n')}`)
 

@@ -104,6 +104,19 @@ export function resolveLink(source: string, link: string, pages: ReadonlySet<str
   return `${REPOSITORY}/${posix.extname(target) === '' ? 'tree' : 'blob'}/main/${target}${hash}`
 }
 
+/** Returns the text of a document with the links that its page has. Code keeps its text. */
+export function resolveLinks(source: string, text: string, pages: ReadonlySet<string>, base: string): string {
+  const resolve = (link: string): string => resolveLink(source, link, pages).replace(/^\//, base)
+  return text
+    .split(/(^```[^]*?^```$|`[^`\n]+`)/m)
+    .map((part, index) =>
+      index % 2 === 1
+        ? part
+        : part.replaceAll(/(\]\()([^()\s]+)(?=\))/g, (_, start: string, link: string) => start + resolve(link)),
+    )
+    .join('')
+}
+
 /** Returns the anchor that GitHub derives from a heading. */
 export function slugify(heading: string): string {
   return heading

@@ -5,8 +5,8 @@ import { Tally } from '@keyward/runtime/tally'
 import type { Allowance, DueLane } from './queue.ts'
 
 /**
- * The maximum numbers of claimed rows. They exceed the maximum numbers of running attempts, so that an attempt begins as soon as another
- * ends.
+ * The maximum numbers of claimed rows. For webhooks, they exceed the maximum numbers of running attempts, so that an attempt begins as soon
+ * as another ends. No claimed mail waits.
  */
 export interface ClaimLimits {
   lane: number

@@ -83,8 +83,8 @@ function Form() {
           Columns: product (name or id), templateId, externalId, email, customerExternalId, name, key, status, machines
           (one id in each line of the cell), type, expiresAt, durationDays, maxMachines, leaseSeconds, maxReleases,
           graceDays, fileDays, entitlements, metadata. Without a cell of metadata, other columns become metadata. The
-          cell null replaces a value of the template by none. A row whose key or external id a license has is skipped,
-          so you can import a file again.
+          cell null replaces a value of the template by none; for graceDays, use 0. A row whose key or external id a
+          license has is skipped, so you can import a file again.
         </Text>
         <Group>
           <Button size="xs" variant="default" onClick={() => setContent(EXAMPLE(items[0]?.name ?? 'Product'))}>
