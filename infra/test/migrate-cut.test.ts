@@ -51,7 +51,7 @@ async function cut(
   const { begin, end, isDelayed } = DELAYS[situation]
   return onServer(database.url, async (other) => {
     await other.query(begin)
-    const env = { ...process.env, DATABASE_URL: database.url }
+    const env = { ...process.env, KEYWARD_DATABASE_URL: database.url }
     const program = spawn(process.execPath, [MIGRATE, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const ended = Promise.all([once(program, 'exit'), text(program.stdout), text(program.stderr)])
     onTestFinished(() => void program.kill())
