@@ -30,10 +30,10 @@ export const mail = z
     licenseIds: z.array(z.uuid()).meta({ description: 'The ids of the licenses.', example: [EXAMPLE_ID] }),
     status,
     attempts: z.int().meta({ description: 'The number of attempts.', example: 1 }),
-    error: z
-      .string()
-      .nullable()
-      .meta({ description: 'Why the last attempt failed; null if it did not fail.', example: null }),
+    error: z.string().nullable().meta({
+      description: 'Why the last attempt failed, or why the mail waits; null without such a reason.',
+      example: null,
+    }),
     attemptedAt: timestamp('The time of the last attempt; null before the first.').nullable(),
     nextAttemptAt: timestamp('The time of the next attempt; null if there is none.').nullable(),
     createdAt: timestamp('The time of creation.'),

@@ -19,9 +19,17 @@ const RUNNING = { lane: 2, organization: 2 }
 const CLAIMED = { ...RUNNING, inAll: 20, failing: 0 }
 /** The maximum number of mails of one organization to one address in 24 hours. Anyone can give a shop the address of another person. */
 const MAX_OF_ADDRESS = 20
+const POSTPONED = `${MAX_OF_ADDRESS} mails of the last 24 hours went to this address. The mail is sent later.`
+/** The pause before the next look at a postponed mail. The jitter keeps many of them from being due together. */
+const POSTPONED_SECONDS = 3_600
+const JITTER = 0.2
 const LINK_FAILED = 'The link could not be created. The log of the management service contains the reason.'
-/** A mail that has been due for longer than this is not sent, because its text may be wrong by now. */
+/**
+ * A mail that has been due for longer than this is not sent, because its text may be wrong by now. A mail is postponed until this time after
+ * its creation.
+ */
 const MAX_LATE_DAYS = 3
+const MAX_LATE_MS = MAX_LATE_DAYS * 86_400_000
 /** A mail with a link is not sent later than this after its request. */
 const MAX_LINK_LATE_MS = 3_600_000
 const LOG_INTERVAL_MS = 10_000
@@ -42,8 +50,14 @@ interface MailJob extends Job, Envelope, Omit<MailContent, 'licenses' | 'url'> {
   customerId: string
   attempts: number
   licenses: unknown
-  isLate: boolean
-  /** The number of this mail among those to its address in 24 hours. Links are counted separately, because anyone can request them. */
+  /** Whether the mail has been due for too long. */
+  isOverdue: boolean
+  /** Whether the mail was created too long ago to be postponed, or to be sent if it has a link. */
+  isOld: boolean
+  /**
+   * The number of this mail among those that were sent to its address in 24 hours or are being sent. Links are counted separately, because
+   * anyone can request them.
+   */
   ofAddress: number
 }
 
@@ -51,6 +65,8 @@ interface MailOutcome extends Outcome {
   error: string | null
   /** Whether the mail server was asked. Other mails do not count toward the daily limit. */
   isTried: boolean
+  /** Whether the mail waits because of the limit of its address. This is not an attempt. */
+  isPostponed: boolean
   /** The number of seconds until the next attempt, or null when the mail has ended. */
   retryInSeconds: number | null
   /** The customer whose address was requested, or null for mails that have a customer from the start. */
@@ -79,13 +95,14 @@ async function claim(db: Db, worker: string, allowances: readonly Allowance[]): 
   >`
     with ${claiming(MAILS, worker, allowances)}
     select m.id, o.id as lane, o.id as organization_id, m.template, c.id as customer_id, c.email as recipient, m.attempts, m.ends_at,
-      case m.template when 'portal' then m.id < ${firstIdAt(Date.now() - MAX_LINK_LATE_MS)}
-        else m.next_attempt_at < now() - ${MAX_LATE_DAYS} * interval '1 day' end as is_late,
+      m.next_attempt_at < now() - ${MAX_LATE_DAYS} * interval '1 day' as is_overdue,
+      m.id < case m.template when 'portal' then ${firstIdAt(Date.now() - MAX_LINK_LATE_MS)}::uuid
+        else ${firstIdAt(Date.now() - MAX_LATE_MS)}::uuid end as is_old,
       row_number() over (partition by o.id, lower(c.email), m.template = 'portal' order by m.id)::integer + (
         select count(*)::integer from mails s
         where s.organization_id = o.id and lower(s.recipient) = lower(c.email) and s.id not in (select id from claimed)
           and (s.template = 'portal') = (m.template = 'portal')
-          and (s.attempted_at > now() - interval '1 day' or s.worker is not null)
+          and (s.status = 'SUCCEEDED' and s.attempted_at > now() - interval '1 day' or s.worker is not null)
       ) as of_address,
       coalesce(o.mail_sender_name, o.name) as sender, o.mail_reply_to as reply_to, o.time_zone,
       (select jsonb_agg(jsonb_build_object('key', l.key, 'product', p.name, 'status', l.status, 'expiresAt', extract(epoch from l.expires_at) * 1000) order by l.id)
@@ -112,25 +129,25 @@ function messageOf(mail: MailJob, url: string | null): Message | string {
   }
 }
 
-function reasonNotToSend({ template, isLate, ofAddress }: MailJob): string | null {
-  if (isLate) return `The mail could not be sent within ${template === 'portal' ? 'an hour' : `${MAX_LATE_DAYS} days`}.`
-  if (ofAddress <= MAX_OF_ADDRESS) return null
-  return `${MAX_OF_ADDRESS} mails of the last 24 hours went to this address. Send the mail again later.`
+function reasonNotToSend({ template, isOverdue, isOld, ofAddress }: MailJob): string | null {
+  const isLink = template === 'portal'
+  if (!isOverdue && !(isOld && (isLink || ofAddress > MAX_OF_ADDRESS))) return null
+  return `The mail could not be sent within ${isLink ? 'an hour' : `${MAX_LATE_DAYS} days`}.`
 }
 
 async function writeOutcomes(db: Db, worker: string, outcomes: readonly MailOutcome[]): Promise<void> {
   await sql`
     with ${QUICK}
     update mails m
-    set attempts = m.attempts + 1, worker = null, error = g.error,
+    set attempts = m.attempts + case when g.postponed then 0 else 1 end, worker = null, error = g.error,
       attempted_at = case when g.tried then now() else m.attempted_at end,
       status = case when g.error is null then 'SUCCEEDED' when g.retry is null then 'FAILED' else 'PENDING' end,
       next_attempt_at = now() + make_interval(secs => g.retry),
       customer_id = coalesce(m.customer_id, (select c.id from customers c where c.id = g.customer))
     from quick cross join unnest(${outcomes.map(({ id }) => id)}::uuid[], ${outcomes.map(({ error }) => error)}::text[],
       ${outcomes.map(({ retryInSeconds }) => retryInSeconds)}::float8[], ${outcomes.map(({ isTried }) => isTried)}::boolean[],
-      ${outcomes.map(({ customerId }) => customerId)}::uuid[])
-      as g (id, error, retry, tried, customer)
+      ${outcomes.map(({ isPostponed }) => isPostponed)}::boolean[], ${outcomes.map(({ customerId }) => customerId)}::uuid[])
+      as g (id, error, retry, tried, postponed, customer)
     where m.id = g.id and m.worker = ${worker}`.execute(db)
 }
 
@@ -177,7 +194,13 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
     async attempt(job) {
       const { id, organizationId, customerId } = job
       const isLink = job.template === 'portal'
+      // A failure says nothing about the other mails of the organization.
+      const outcome = { id, isFailing: false, isPostponed: false, customerId: isLink ? customerId : null }
       const reason = reasonNotToSend(job)
+      if (reason === null && job.ofAddress > MAX_OF_ADDRESS) {
+        const retryInSeconds = POSTPONED_SECONDS * (1 + JITTER * Math.random())
+        return { ...outcome, isPostponed: true, isTried: false, error: POSTPONED, retryInSeconds }
+      }
       const link = isLink && reason === null ? await linkOf(organizationId, customerId) : null
       const message = reason ?? (link instanceof Error ? LINK_FAILED : messageOf(job, link))
       const isSendable = typeof message !== 'string'
@@ -188,9 +211,7 @@ export function startMailWorker(options: WorkerOptions): QueueWorker<MailJob, Ma
       if (sent.outage !== null) logOutage({ err: sent.outage })
       const pause = sent.isFinal ? null : secondsToRetry(job.attempts + 1, { status: null, retryAfterSeconds: null })
       attempts.inc({ outcome: sent.error === null ? 'succeeded' : pause === null ? 'ended' : 'failed' })
-      // A failure says nothing about the other mails of the organization.
-      const found = isLink ? customerId : null
-      return { id, isFailing: false, isTried: isSendable, error: sent.error, retryInSeconds: pause, customerId: found }
+      return { ...outcome, isTried: isSendable, error: sent.error, retryInSeconds: pause }
     },
     write: (worker, outcomes) => writeOutcomes(db, worker, outcomes),
     close() {

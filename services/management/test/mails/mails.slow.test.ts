@@ -226,18 +226,53 @@ test('an organization sends at most MAIL_DAILY_LIMIT mails in 24 hours, and a su
   await limited.close()
 })
 
-test('an address gets at most 20 mails of an organization in 24 hours, and others are sent', async () => {
+test('an address gets at most 20 mails of an organization in 24 hours, the next ones wait, and others are sent', async () => {
   await flood(vendor, 12, 'Victim@example.com')
   await flood(vendor, 13, 'victim@example.com')
   await flood(vendor, 1)
-  await expect.poll(async () => (await states()).includes('PENDING'), POLL).toBe(false)
-  const failed = (await list()).filter(({ status }) => status === 'FAILED')
-  expect(failed).toHaveLength(5)
-  for (const { error } of failed) expect(error).toContain('20 mails of the last 24 hours went to this address')
-  expect(server.received).toHaveLength(21)
+  const postponed = async () =>
+    (await list()).filter(({ status, error }) => status === 'PENDING' && error?.includes('20 mails') === true)
+  await expect.poll(async () => (await postponed()).length, POLL).toBe(5)
+  await expect.poll(() => server.received.length, POLL).toBe(21)
+  for (const { attempts, attemptedAt, nextAttemptAt } of await postponed()) {
+    expect({ attempts, attemptedAt }).toEqual({ attempts: 0, attemptedAt: null })
+    expect(Date.parse(nextAttemptAt ?? '')).toBeGreaterThan(Date.now() + 3_500_000)
+  }
   const other = await createVendor(harness)
   await flood(other, 1, 'victim@example.com')
   await expect.poll(() => states(other), POLL).toEqual(['SUCCEEDED'])
+  const { pool } = harness.database
+  await pool.query(`update mails set attempted_at = now() - interval '25 hours' where attempted_at is not null`)
+  await hurry()
+  await expect.poll(async () => new Set(await states()), POLL).toEqual(new Set(['SUCCEEDED']))
+})
+
+test('a mail that waits for the limit of its address ends three days after its creation', async () => {
+  await flood(vendor, 21, 'victim@example.com')
+  await expect.poll(async () => (await list()).filter(({ error }) => error !== null).length, POLL).toBe(1)
+  await expect.poll(() => server.received.length, POLL).toBe(20)
+  const { pool } = harness.database
+  await pool.query(`update mails set id = $2 where organization_id = $1 and status = 'PENDING'`, [
+    vendor.id,
+    firstIdAt(Date.now() - 3 * DAY_MS - 60_000).replace('-0000-0000-', '-7000-8000-'),
+  ])
+  await hurry()
+  await expect
+    .poll(async () => (await list()).at(-1), POLL)
+    .toMatchObject({
+      status: 'FAILED',
+      error: 'The mail could not be sent within 3 days.',
+    })
+})
+
+test('failed attempts do not count toward the limit of an address', async () => {
+  server.respond = () => 451
+  await flood(vendor, 22, 'victim@example.com')
+  const attempted = async () => (await list()).filter(({ attempts }) => attempts > 0).length
+  await expect.poll(attempted, POLL).toBe(22)
+  server.respond = () => null
+  await hurry()
+  await expect.poll(async () => (await states()).filter((status) => status === 'SUCCEEDED').length, POLL).toBe(20)
 })
 
 test('no text of a vendor or customer adds a header or a recipient', async () => {
