@@ -5,12 +5,19 @@
 
 import { timingSafeEqual } from 'node:crypto'
 
-import { type Actor, actor as actorSchema, type Permission, permission as permissionSchema } from '@keyward/contract'
+import { type Actor, type Permission, permission as permissionSchema } from '@keyward/contract'
 import type { Needs } from '@keyward/contract/operations'
 import { hashSecret, parseSecret } from '@keyward/database'
+import { z } from 'zod'
 
 import type { CallerCredential, Db, PortalAccess } from '../context.ts'
 import { ApiError } from '../http/problem.ts'
+
+/**
+ * A stored actor whose fields are copied into another one. It is not validated further, because a process of a later version may have stored
+ * a type that this version does not know.
+ */
+export const storedActor = z.custom<Actor>((value) => typeof value === 'object' && value !== null)
 
 export interface Caller {
   kind: 'operator' | 'vendor' | 'apiKey' | 'customer' | 'stranger'
@@ -73,7 +80,7 @@ type CredentialRow = NonNullable<Awaited<ReturnType<typeof findCredential>>>
  * the token, who has seen the secret, unless the member created the token.
  */
 export function issuerOf(memberId: string, createdBy: unknown): Pick<Actor, 'issuedBy'> {
-  const maker = actorSchema.nullable().parse(createdBy)
+  const maker = storedActor.nullable().parse(createdBy)
   if (maker === null || maker.memberId === memberId) return {}
   const { issuedBy: _, ...issuedBy } = maker
   return { issuedBy }

@@ -5,7 +5,6 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-import { actor as actorSchema } from '@keyward/contract'
 import { sql } from 'kysely'
 
 import type { Db } from '../context.ts'
@@ -15,6 +14,7 @@ import {
   issuerOf,
   operatorCaller,
   permissionsFrom,
+  storedActor,
   unauthenticated,
 } from './authentication.ts'
 
@@ -84,7 +84,7 @@ export async function findSessionCaller(
   const { organizationId, memberId, email } = row
   if (organizationId === null || memberId === null || email === null) throw unauthenticated(REJECTED)
   const permissionsOfMember = permissionsFrom(row.memberPermissions ?? [])
-  const invitedBy = actorSchema.nullable().parse(row.invitedBy)
+  const invitedBy = storedActor.nullable().parse(row.invitedBy)
   return {
     kind: 'vendor',
     owner: row.id,

@@ -126,6 +126,22 @@ test('lists contain the creator of a credential, and the audit log contains the 
   ])
 })
 
+test('an access token whose creator only a later version knows works, and the audit log keeps the creator', async () => {
+  const memberId = await makeMember(['products.write'])
+  const { id, call } = await makeToken(`members/${memberId}/access-tokens`, {
+    name: 'x',
+    permissions: ['products.write'],
+  })
+  const { pool } = harness.database
+  await pool.query(`update credentials set created_by = '{"type":"ROBOT","id":"r2"}' where id = $1`, [id])
+  expect(outcome(await call('POST', 'products', { body: { name: 'by robot' } }))).toBe('201')
+  const { rows } = await pool.query<{ actor: unknown }>(
+    `select actor from audit_log where action = 'product.created' and actor ->> 'id' = $1`,
+    [id],
+  )
+  expect(rows).toMatchObject([{ actor: { type: 'ACCESS_TOKEN', issuedBy: { type: 'ROBOT', id: 'r2' } } }])
+})
+
 test('removing a member revokes every token that the member created, directly or through other tokens, and keeps API keys', async () => {
   const permissions: Permission[] = ['credentials.write', 'products.read']
   const memberId = await makeMember(permissions)

@@ -219,6 +219,26 @@ test('a job whose page failed once continues beside an older job whose pages alw
   await act(older.id, 'cancel')
 })
 
+test.each([
+  { type: 'ROBOT', id: 'r2' },
+  { type: 'MEMBER', issuedBy: { type: 'ROBOT' } },
+])('a job of an actor that only a later version knows is listed and left to that version: %j', async (actor) => {
+  const { id } = await vendor.license({ policy: subscription })
+  const { rows } = await harness.database.pool.query<{ id: string }>(
+    `with job as (
+       insert into license_jobs (id, organization_id, action, actor, total) values (new_id(), $1, '{"type":"suspend"}', $2, 1) returning id
+     ), of_job as (insert into license_job_rows (job_id, license_id) select id, $3 from job)
+     select id from job`,
+    [vendor.id, JSON.stringify(actor), id],
+  )
+  // Later jobs of the organization run.
+  expect(await finish({ action: { type: 'suspend' }, ids: [id] })).toMatchObject({ state: 'completed', changed: 1 })
+  expect((await vendor.call('GET', 'license-jobs')).body).toMatchObject({
+    data: [{}, { id: rows[0]?.id, actor: { type: 'SYSTEM', name: 'an actor of a later version' } }],
+  })
+  expect(await readJob(rows[0]?.id ?? '')).toMatchObject({ state: 'running', done: 0, problem: null })
+})
+
 test('an undo locks the organization before the job, as a start does', async () => {
   const [id] = await importMany(1)
   const job = await finish({ action: { type: 'suspend' }, ids: [id] })

@@ -1,6 +1,5 @@
 /** Reads rows of jobs, and converts them to the representation of the API. */
 
-import { actor } from '@keyward/contract'
 import {
   JOB_DAYS,
   jobError,
@@ -11,14 +10,15 @@ import {
 } from '@keyward/contract/management/license-jobs'
 import { z } from 'zod'
 
+import { listedActor } from '../../audit/actors.ts'
 import type { OwnedRows, Row } from '../../crud/owned-rows.ts'
 import { MS_PER_DAY } from '../licenses/license-rows.ts'
 
 export type JobRow = Row<'licenseJobs'>
 const storedErrors = z.array(jobError)
 
-export function contentOf({ action, actor: caller, errors }: JobRow) {
-  return { action: licenseAction.parse(action), actor: actor.parse(caller), errors: storedErrors.parse(errors) }
+export function contentOf({ action, errors }: JobRow) {
+  return { action: licenseAction.parse(action), errors: storedErrors.parse(errors) }
 }
 
 /** Returns whether the action ends licenses, which the quotas of bytes allow like a request without a body (docs/api.md#m13). */
@@ -41,6 +41,7 @@ export const jobRows: OwnedRows<'licenseJobs', LicenseJob> = {
       id,
       ...contentOf(row),
       action: shownAction.parse(row.action),
+      actor: listedActor(row.actor),
       state,
       total,
       done,

@@ -3,6 +3,7 @@
  * replaced. A license that was changed afterwards has another version, and an undo leaves it as it is.
  */
 
+import { actor } from '@keyward/contract'
 import { type JobReason, MAX_JOB_ERRORS } from '@keyward/contract/management/license-jobs'
 import { type RawBuilder, sql } from 'kysely'
 import { z } from 'zod'
@@ -184,11 +185,15 @@ async function showFailure(db: Db, { id }: JobRow): Promise<void> {
     where id = ${id} and ended_at is null and problem is distinct from ${FAILED}`.execute(db)
 }
 
+/** The types of actors that this version knows. Jobs of other actors are left to processes of a later version. */
+const ACTOR_TYPES = sql`${actor.shape.type.options}::text[]`
+
 /** The jobs of licenses. A job that waits for a quota, or whose page fails, delays no other. */
 export const runningJobs: PagedJobs<'licenseJobs'> = {
   table: 'licenseJobs',
-  isRunning: sql`ended_at is null`,
+  isRunning: sql`ended_at is null and actor ->> 'type' = any(${ACTOR_TYPES})
+    and coalesce(actor -> 'issuedBy' ->> 'type', 'SYSTEM') = any(${ACTOR_TYPES})`,
   order: sql`problem is not null, id`,
-  handlePage: (db, row) => handlePage({ db, organizationId: row.organizationId, actor: contentOf(row).actor }, row),
+  handlePage: (db, row) => handlePage({ db, organizationId: row.organizationId, actor: actor.parse(row.actor) }, row),
   showFailure,
 }
