@@ -131,7 +131,9 @@ describe('as offered on the page', () => {
       // The response is a verdict, because no license has the key of the example.
       if (verdictV2.safeParse(body).success) return
       const { code, errors = [] } = problem.parse(body)
-      const wrongIds = errors.filter(({ pointer }) => !/\/(?:productId|customerId|priceId|scopeId|into)$/.test(pointer))
+      const wrongIds = errors.filter(
+        ({ pointer }) => !/\/(?:productId|customerId|licenseId|priceId|scopeId|into)$/.test(pointer),
+      )
       // The token of the example belongs to no credential.
       if (operation.operationId === 'createSession' && code === 'UNAUTHENTICATED') return
       expect([code, wrongIds, text]).toEqual([expect.stringMatching(/^(?:NOT_FOUND|INVALID_REQUEST)$/), [], text])
