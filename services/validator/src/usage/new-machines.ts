@@ -75,10 +75,10 @@ export class NewMachines {
   }
 
   /**
-   * Returns whether the organization has no capacity for another machine, and counts the machine as dropped in this case. A flood of
-   * machines that do not fit therefore costs no copies and no keys.
+   * Returns whether the organization has no capacity for another machine, and counts the machine as dropped in this case. Call this method
+   * before `add`, so that machines of a flood are not copied.
    */
-  isFull(organization: number): boolean {
+  refuses(organization: number): boolean {
     if (this.#share.fits(organization)) return false
     this.#dropped++
     return true

@@ -164,7 +164,7 @@ export class Recorder {
   }
 
   #add(record: RecordView): void {
-    if (record.isNewMachine && !this.#newMachines.isFull(record.organization)) {
+    if (record.isNewMachine && !this.#newMachines.refuses(record.organization)) {
       const licenseId = new Uint8Array(16)
       const { bytes, machineAt, machineLength } = record
       const machineId = bytes.subarray(machineAt, machineAt + machineLength)

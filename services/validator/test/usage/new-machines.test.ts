@@ -59,9 +59,9 @@ test('keeps capacity for other organizations during a flood, and writes their ma
 
 test('refuses the machines of a flood before they are copied, and accepts them again after a flush', async () => {
   for (let i = 0; i < 10_000; i++) add(HOSTILE, `m ${i}`)
-  expect([machines.isFull(HOSTILE), machines.isFull(QUIET), machines.dropped]).toEqual([true, false, 1])
+  expect([machines.refuses(HOSTILE), machines.refuses(QUIET), machines.dropped]).toEqual([true, false, 1])
   await machines.flush()
-  expect([machines.isFull(HOSTILE), machines.dropped]).toEqual([false, 1])
+  expect([machines.refuses(HOSTILE), machines.dropped]).toEqual([false, 1])
 })
 
 test('pauses after a full batch for as long as the batch took', async () => {

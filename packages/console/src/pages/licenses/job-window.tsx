@@ -95,6 +95,10 @@ function actionOf(type: LicenseAction['type'], { day, days }: Values, reason = '
   }
 }
 
+/** Returns whether the service has performed no start with the key of the refused one. */
+const isRefused = ({ problem: { code, status } }: ApiError): boolean =>
+  status < 500 && !code.startsWith('IDEMPOTENCY_KEY_')
+
 const newKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-')
 
 type StartedBody = NonNullable<InputOf<typeof licenseJobs.startLicenseJob>['body']>
@@ -115,7 +119,7 @@ export function JobWindow({
   const [settled] = useDebouncedValue(values, SETTLE_MS)
   // The effect does not depend on the reason.
   const dryRun = useRead(licenseJobs.dryRunLicenseJob, { body: { action: actionOf(type, settled), ...target } })
-  // Repetitions have the same key until the service has answered, so a start whose response was lost is not performed twice.
+  // A repetition has the same key until the service refuses the start, so a start whose response was lost is not performed twice.
   const [key, setKey] = useState(newKey)
   const start = useMutating(
     (body: StartedBody) => callAndApply(licenseJobs.startLicenseJob, { body }, { waits: false, idempotencyKey: key }),
@@ -128,7 +132,7 @@ export function JobWindow({
     try {
       await start.mutateAsync({ action, ...target, ...(effect && { expectedTotal: effect.total }) })
     } catch (error) {
-      if (error instanceof ApiError && error.problem.status < 500) setKey(newKey)
+      if (error instanceof ApiError && isRefused(error)) setKey(newKey)
       void dryRun.refetch()
       throw error
     }

@@ -77,7 +77,13 @@ function Problems({ job }: { job: LicenseJob }) {
       <List size="sm" className="bad-rows">
         {errors.map(({ id, key, reason }) => (
           <List.Item key={id}>
-            {key === null ? id : <TextLink href={`/licenses/${id}`}>{<KeyText value={key} />}</TextLink>}
+            {key === null ? (
+              id
+            ) : (
+              <TextLink href={`/licenses/${id}`}>
+                <KeyText value={key} />
+              </TextLink>
+            )}
             {`: ${jobReasons[reason]}`}
           </List.Item>
         ))}
