@@ -1,6 +1,6 @@
 /** Tests actions on many licenses, which run as jobs of the service (docs/api.md#j1). */
 
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -170,12 +170,41 @@ export function jobTests(open: () => Stage): void {
       await page.keyboard.press('Escape')
     })
 
+    const policy = { type: 'SUBSCRIPTION', expiresAt: '2031-01-01T00:00:00.000Z' }
+    const ended = z.object({ policy: z.object({ expiresAt: z.string() }) })
+
+    /** Adds licenses of one customer. Returns the id of the last one. */
+    async function addSubscriptions(email: string, count: number): Promise<string> {
+      const product = await stage.api('/products', { name: `Product of ${email}` }, created)
+      const customer = await stage.api('/customers', { email }, created)
+      const body = { productId: product.id, customerId: customer.id, policy }
+      for (let n = 1; n < count; n++) await stage.api('/licenses', body, created)
+      return (await stage.api('/licenses', body, created)).id
+    }
+
+    test('extends licenses once when the response of the start is lost and the person tries again', async () => {
+      const id = await addSubscriptions('twice@example.com', 2)
+      await stage.open('/licenses?email=twice%40example.com')
+      await selectAll()
+      await stage.act('Extend')
+      await stage.dialog().getByText('2 of 2 licenses will change.').waitFor()
+      const loseResponse = async (route: Route) => {
+        await route.fetch()
+        await route.abort()
+      }
+      await page.route('**/api/v1/license-jobs', loseResponse, { times: 1 })
+      await dialogButton('Extend').click()
+      await page.getByText('The service did not respond.', { exact: false }).first().waitFor()
+      await dialogButton('Extend').click()
+      await stage.dialog().waitFor({ state: 'detached' })
+      await result('Extended 2 of 2 licenses.').waitFor()
+      expect((await stage.read(`/licenses/${id}`, ended)).policy.expiresAt).toBe('2031-01-31T00:00:00.000Z')
+      expect(await page.getByRole('region', { name: 'Extended 2 of 2 licenses.' }).count()).toBe(1)
+    })
+
     test('extends licenses with the keyboard alone', async () => {
       const hands = keyboard(page)
-      const policy = { type: 'SUBSCRIPTION', expiresAt: '2031-01-01T00:00:00.000Z' }
-      const product = await stage.api('/products', { name: 'Extended' }, created)
-      const customer = await stage.api('/customers', { email: 'extended@example.com' }, created)
-      const { id } = await stage.api('/licenses', { productId: product.id, customerId: customer.id, policy }, created)
+      const id = await addSubscriptions('extended@example.com', 1)
       await stage.open('/licenses?email=extended%40example.com')
       await page.getByRole('checkbox', { name: 'Select all' }).focus()
       await page.keyboard.press('Space')
@@ -191,11 +220,10 @@ export function jobTests(open: () => Stage): void {
       await stage.dialog().getByText('1 of 1 license will change.').waitFor()
       await hands.press(dialogButton('Extend'))
       await result('Extended 1 of 1 license.').waitFor()
-      const read = z.object({ policy: z.object({ expiresAt: z.string() }) })
-      expect((await stage.read(`/licenses/${id}`, read)).policy.expiresAt).toBe('2031-01-11T00:00:00.000Z')
+      expect((await stage.read(`/licenses/${id}`, ended)).policy.expiresAt).toBe('2031-01-11T00:00:00.000Z')
       await hands.press(result('Extended 1 of 1 license.').getByRole('button', { name: 'Undo' }))
       await result('Restored 1 of 1 license.').waitFor()
-      expect((await stage.read(`/licenses/${id}`, read)).policy.expiresAt).toBe(policy.expiresAt)
+      expect((await stage.read(`/licenses/${id}`, ended)).policy.expiresAt).toBe(policy.expiresAt)
     })
   })
 }
